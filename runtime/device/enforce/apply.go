@@ -192,20 +192,10 @@ func restorableText(r *reader, t *target) string {
 	return strings.TrimSpace(c.Text)
 }
 
-// writer writes targets.
-type writer struct {
-	dev     rootfs.FS
-	reader  *reader
-	options Options
-	journal *journal.Journal
-	plan    journal.Plan
-}
-
 // write writes one target and reads it back. After an error the target stays open, since
 // the write may succeed once the others are written.
-func (w *writer) write(t *target) {
-	s := t.setting
-	alternatives := knob.Alternatives(s.Compare, s.Want)
+func (s *Session) write(t *target) {
+	alternatives := knob.Alternatives(t.setting.Compare, t.setting.Want)
 	if t.write != "" {
 		alternatives = []string{t.write}
 	}
@@ -214,21 +204,21 @@ func (w *writer) write(t *target) {
 			return !slices.Contains(t.found.Offered, strings.TrimSpace(a))
 		})
 		if len(offered) == 0 {
-			t.finish(outcome.Refused, outcome.NotOffered(t.path, s.Want, t.found.Offered))
+			t.finish(outcome.Refused, outcome.NotOffered(t.path, t.setting.Want, t.found.Offered))
 			return
 		}
 		alternatives = offered
 	}
 	for _, a := range alternatives {
 		// Write the value without a newline in one write(2).
-		t.err = w.reader.write(t.real, strings.TrimSpace(a))
+		t.err = s.reader.write(t.real, strings.TrimSpace(a))
 		if !errors.Is(t.err, unix.EINVAL) && !errors.Is(t.err, unix.ENOENT) {
 			break
 		}
 	}
 	if t.err == nil {
 		offered := t.found.Offered
-		if t.observe(w.reader); t.known && t.found.Offered == nil {
+		if t.observe(s.reader); t.known && t.found.Offered == nil {
 			t.found.Offered = offered
 		}
 	}
@@ -239,27 +229,29 @@ func isRetriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.
 
 // isOutOfRange reports whether the kernel refuses the wanted value whatever other nodes
 // hold.
-func (w *writer) isOutOfRange(t *target) bool {
-	_, outside := acceptedRange(w.dev, t.path, t.setting.Want)
+func (s *Session) isOutOfRange(t *target) bool {
+	_, outside := acceptedRange(s.dev, t.path, t.setting.Want)
 	return outside && errors.Is(t.err, unix.EINVAL)
 }
 
-// retryAndSettle repeats writes that failed or had less than the full effect, and those
-// that another write of the same plan undid. Then it sets all results.
-func (w *writer) retryAndSettle(all, written []*target) {
-	for _, t := range written {
-		if !t.done && isRetriable(t.err) && !w.isOutOfRange(t) {
-			w.write(t)
+// writeTargets writes the pending targets. It repeats writes that failed or had less than the
+// full effect, and those that another write of the same plan undid. Then it sets the results
+// of all targets.
+func (s *Session) writeTargets(all, pending []*target) {
+	runInLanes(pending, (*target).node, func(t *target) { t.recoverIn(func() { s.write(t) }) })
+	for _, t := range pending {
+		if !t.done && isRetriable(t.err) && !s.isOutOfRange(t) {
+			s.write(t)
 		}
-		w.allocatePages(t)
+		s.allocatePages(t)
 	}
-	w.retryBusy(written)
-	undone := w.findUndone(all)
+	s.retryBusy(pending)
+	undone := s.findUndone(all)
 	for _, t := range undone {
-		w.write(t)
+		s.write(t)
 	}
-	was := make(map[*target]bool, len(written))
-	for _, t := range written {
+	was := make(map[*target]bool, len(pending))
+	for _, t := range pending {
 		was[t] = true
 	}
 	for _, t := range all {
@@ -268,15 +260,15 @@ func (w *writer) retryAndSettle(all, written []*target) {
 		}
 		// findUndone has observed these after the last write, unless it wrote something.
 		if t.err == nil && (len(undone) > 0 || !t.wasSatisfied) {
-			t.observe(w.reader)
+			t.observe(s.reader)
 		}
-		w.settle(t, was[t])
+		s.settle(t, was[t])
 	}
 }
 
 // retryBusy writes busy nodes again, after each pause of the options.
-func (w *writer) retryBusy(written []*target) {
-	for _, pause := range w.options.Backoff {
+func (s *Session) retryBusy(written []*target) {
+	for _, pause := range s.options.Backoff {
 		busy := slices.DeleteFunc(slices.Clone(written), func(t *target) bool {
 			return t.done || !errors.Is(t.err, unix.EBUSY)
 		})
@@ -285,7 +277,7 @@ func (w *writer) retryBusy(written []*target) {
 		}
 		time.Sleep(pause)
 		for _, t := range busy {
-			w.write(t)
+			s.write(t)
 		}
 	}
 }
@@ -295,15 +287,15 @@ const maxAllocations = 3
 
 // allocatePages compacts memory and requests huge pages again, as long as each attempt
 // yields more of them.
-func (w *writer) allocatePages(t *target) {
+func (s *Session) allocatePages(t *target) {
 	short := func() bool {
 		return !t.done && t.err == nil && t.known && outcome.IsPages(t.path) && isFewer(t.setting, t.found)
 	}
 	for try := 0; try < maxAllocations && short(); try++ {
 		before := t.found.Value
 		// Without CONFIG_COMPACTION the node is missing; a second request may help all the same.
-		_ = w.reader.write("/proc/sys/vm/compact_memory", "1")
-		if w.write(t); t.found.Value == before {
+		_ = s.reader.write("/proc/sys/vm/compact_memory", "1")
+		if s.write(t); t.found.Value == before {
 			return
 		}
 	}
@@ -316,7 +308,7 @@ func isOpen(t *target) bool {
 
 // findUndone returns targets that had the wanted value before the writes and lost it. It
 // records their originals, which were not recorded as they needed no write.
-func (w *writer) findUndone(all []*target) []*target {
+func (s *Session) findUndone(all []*target) []*target {
 	var out []*target
 	var originals []journal.Original
 	for _, t := range all {
@@ -326,9 +318,9 @@ func (w *writer) findUndone(all []*target) []*target {
 		t.wasSatisfied = true
 		before := journal.Original{
 			ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type,
-			Value: restorableText(w.reader, t), Group: related(t.real).group,
+			Value: restorableText(s.reader, t), Group: related(t.real).group,
 		}
-		if t.observe(w.reader); t.err == nil && !t.isSatisfied() {
+		if t.observe(s.reader); t.err == nil && !t.isSatisfied() {
 			if t.setting.Type == plan.TypeCPUMask {
 				before.Value = t.setting.Want // the same set, in a form that the kernel accepts
 			}
@@ -339,7 +331,7 @@ func (w *writer) findUndone(all []*target) []*target {
 	if len(out) == 0 {
 		return nil
 	}
-	if err := w.journal.Begin(w.plan, originals); err != nil {
+	if s.journal.Begin(s.planInfo, originals) != nil {
 		return nil // judged as differing and not written
 	}
 	return out
@@ -351,25 +343,25 @@ func (t *target) isSatisfied() bool {
 }
 
 // settle sets the result of a target from its last observation.
-func (w *writer) settle(t *target, written bool) {
+func (s *Session) settle(t *target, written bool) {
 	switch {
 	case t.needsReboot && !t.isSatisfied():
 		t.finishMask()
 	case t.err != nil && !t.known && written && !isRetriable(t.err):
 		// The value was written but cannot be read back.
-		t.fault(w.dev, w.options, false, t.err)
+		t.fault(s.dev, s.options, false, t.err)
 	case t.err != nil:
-		t.fault(w.dev, w.options, true, t.err)
+		t.fault(s.dev, s.options, true, t.err)
 	case t.isSatisfied():
 		t.finish(outcome.OK, "")
 	case t.wasSatisfied:
 		t.finish(outcome.Contested, fmt.Sprintf("%s: another setting of this plan overwrites it", outcome.Name(t.path)))
-	case t.finishIfCapped(w.dev):
+	case t.finishIfCapped(s.dev):
 	case written && outcome.IsPages(t.path) && isFewer(t.setting, t.found):
 		t.finish(outcome.Partial, outcome.Short(t.path, t.setting.Want, t.found.Value))
 	case written:
 		t.finish(outcome.Adjusted, outcome.Changed(t.path, t.setting.Want, t.found.Value))
 	default:
-		t.judge(w.dev, w.options)
+		t.judge(s.dev, s.options)
 	}
 }

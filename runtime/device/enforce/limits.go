@@ -1,6 +1,8 @@
 package enforce
 
 import (
+	"cmp"
+	"math"
 	"strconv"
 	"strings"
 
@@ -21,12 +23,9 @@ func orderLimits(out []*target) {
 		if !ok || !both || !upper {
 			continue
 		}
-		minimum := out[j]
 		// The maximum comes first unless it would be below the minimum in force.
-		minFirst := false
-		if want, now, ok := t.wantedLimit().value(), minimum.currentLimit(), minimum.known; ok && want < now {
-			minFirst = true
-		}
+		minimum := out[j]
+		minFirst := minimum.known && parseLimit(cmp.Or(t.write, t.setting.Want)) < parseLimit(minimum.found.Value)
 		if minFirst != (j < i) {
 			out[i], out[j] = out[j], out[i]
 			at[t.real], at[other] = j, i
@@ -34,22 +33,11 @@ func orderLimits(out []*target) {
 	}
 }
 
-// frequency is the text of a frequency. Text that is not a number counts as the highest.
-type frequency string
-
-func (h frequency) value() uint64 {
-	n, err := strconv.ParseUint(strings.TrimSpace(string(h)), 10, 64)
+// parseLimit parses a frequency. Text that is not a number counts as the highest.
+func parseLimit(text string) uint64 {
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
 	if err != nil {
-		return 1<<64 - 1
+		return math.MaxUint64
 	}
 	return n
 }
-
-func (t *target) wantedLimit() frequency {
-	if t.write != "" {
-		return frequency(t.write)
-	}
-	return frequency(t.setting.Want)
-}
-
-func (t *target) currentLimit() uint64 { return frequency(t.found.Value).value() }

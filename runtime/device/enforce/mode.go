@@ -158,9 +158,7 @@ func (s *Session) enterMode(config *nvpmodel.File, def *nvpmodel.Mode) error {
 	}
 	s.reselect()
 	m = newMode(s.dev, config, def, s.claimingTargets())
-	for _, t := range m.lines {
-		t.recoverIn(func() { t.observe(s.reader) })
-	}
+	s.observe(m.lines)
 	if slices.ContainsFunc(m.lines, func(t *target) bool { return knob.WriteRank(t.real) >= knob.RankClocks && !t.isSatisfied() }) {
 		if err := s.applyTargets(m.wake); err != nil {
 			return err
@@ -259,14 +257,9 @@ func (s *Session) recordMode(def *nvpmodel.Mode) error {
 		}
 	}
 	if def.Name == s.plan.Power.Default && f.Remember < 0 {
-		err = s.dev.RemoveState(modeFile)
-	} else {
-		err = rootfs.WriteJSON(s.dev, modeFile, f)
+		return journalError(s.dev.RemoveState(modeFile))
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrJournal, err)
-	}
-	return nil
+	return journalError(rootfs.WriteJSON(s.dev, modeFile, f))
 }
 
 // readInForce returns the record of this boot, nil if there is none.

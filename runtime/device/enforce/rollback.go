@@ -34,10 +34,7 @@ func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
 			recorded = append(recorded, c)
 		}
 	}
-	all := make([]*original, len(recorded))
-	for i, rec := range recorded {
-		all[i] = &original{Original: rec}
-	}
+	all := newOriginals(recorded)
 	results := restore(r, o, all)
 	others := append(damagedResults(j), restoreBootMode(dev)...)
 	var kept []journal.Original
@@ -87,11 +84,20 @@ func restore(r *reader, o Options, all []*original) []Result {
 	return results
 }
 
+// original is a recorded value and the last observation of its node.
 type original struct {
 	journal.Original
 	found knob.Found
-	known bool
-	err   error
+	known bool  // found is valid
+	err   error // of the last read or write
+}
+
+func newOriginals(recorded []journal.Original) []*original {
+	out := make([]*original, len(recorded))
+	for i, rec := range recorded {
+		out[i] = &original{Original: rec}
+	}
+	return out
 }
 
 // node returns the resolved name.

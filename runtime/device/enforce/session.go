@@ -36,7 +36,7 @@ func Open(dev rootfs.Device, p *plan.Plan, o Options) (*Session, error) {
 	o = o.withDefaults()
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+		return nil, journalError(err)
 	}
 	return &Session{
 		dev: dev, plan: p, options: o, journal: j,
@@ -93,23 +93,16 @@ func (s *Session) applyMode() error {
 
 // applyTargets writes the targets that differ and judges all.
 func (s *Session) applyTargets(all []*target) error {
-	for _, t := range all {
-		t.reset()
-		t.recoverIn(func() { t.observe(s.reader) })
-	}
+	s.observe(all)
 	pending := selectWritable(s.dev, all, s.options)
 	originals, err := listOriginals(s.reader, s.journal.Knows, pending)
+	if err == nil {
+		err = s.journal.Begin(s.planInfo, originals)
+	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrJournal, err)
+		return journalError(err)
 	}
-	if err := s.journal.Begin(s.planInfo, originals); err != nil {
-		return fmt.Errorf("%w: %w", ErrJournal, err)
-	}
-
-	w := writer{s.dev, s.reader, s.options, s.journal, s.planInfo}
-	runInLanes(pending, (*target).node, func(t *target) { t.recoverIn(func() { w.write(t) }) })
-	w.retryAndSettle(all, pending)
-
+	s.writeTargets(all, pending)
 	var notes []journal.Note
 	for _, t := range all {
 		if !t.done {
@@ -126,6 +119,14 @@ func (s *Session) applyTargets(all []*target) error {
 	// place of "adjusted", so the error is ignored.
 	_ = s.journal.Remember(notes)
 	return nil
+}
+
+// observe reads the nodes of targets, whatever was read before.
+func (s *Session) observe(all []*target) {
+	for _, t := range all {
+		t.reset()
+		t.recoverIn(func() { t.observe(s.reader) })
+	}
 }
 
 // Node is a kernel node of the session.
@@ -300,27 +301,21 @@ func (s *Session) ApplyTrial() ([]Result, error) {
 	if _, err := s.RemoveOverlay(); err != nil {
 		return nil, err
 	}
-	for _, t := range s.targets {
-		t.reset()
-		t.recoverIn(func() { t.observe(s.reader) })
-	}
 	touched := slices.Clone(s.targets)
 	if p := s.plan.Power; p != nil && p.Default != "" {
 		if config, def, err := readMode(s.dev, p.Default); err == nil {
 			m := newMode(s.dev, config, def, s.targets)
-			for _, t := range append(m.lines, m.wake...) {
-				t.recoverIn(func() { t.observe(s.reader) })
-				touched = append(touched, t)
-			}
+			touched = slices.Concat(touched, m.lines, m.wake)
 		}
 	}
+	s.observe(touched)
 	s.trial = true
 	before, err := listOriginals(s.reader, func(string) bool { return false }, selectWritable(s.dev, touched, s.options))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+	if err == nil {
+		err = s.journal.Cover(before)
 	}
-	if err := s.journal.Cover(before); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+	if err != nil {
+		return nil, journalError(err)
 	}
 	return s.Apply()
 }
@@ -332,11 +327,7 @@ func RevertTrial(dev rootfs.Device, o Options) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*original
-	for _, c := range j.Covered {
-		all = append(all, &original{Original: c})
-	}
-	results := restore(newReader(dev, o.ReadTimeout), o, all)
+	results := restore(newReader(dev, o.ReadTimeout), o, newOriginals(j.Covered))
 	_ = dev.RemoveState(modeFile) // nvpmodel's status names the mode before the trial
 	return results, j.Uncover()
 }
@@ -359,20 +350,17 @@ func ConfirmTrial(dev rootfs.Device) error {
 func (s *Session) Overlay(settings []plan.Setting) ([]Result, error) {
 	over := newTargets(s.dev, settings)
 	var before []journal.Original
+	s.observe(over)
 	for _, t := range over {
-		t.recoverIn(func() { t.observe(s.reader) })
 		if t.known && t.real != "" {
 			before = append(before, journal.Original{ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type, Value: restorableText(s.reader, t)})
 		}
 	}
 	if err := s.journal.Cover(before); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+		return nil, journalError(err)
 	}
 	s.overlay = over
-	pending := selectWritable(s.dev, over, s.options)
-	w := writer{s.dev, s.reader, s.options, s.journal, s.planInfo}
-	runInLanes(pending, (*target).node, func(t *target) { t.recoverIn(func() { w.write(t) }) })
-	w.retryAndSettle(over, pending)
+	s.writeTargets(over, selectWritable(s.dev, over, s.options))
 	return results(over), nil
 }
 
@@ -391,31 +379,26 @@ func (s *Session) RemoveOverlay() ([]Result, error) {
 		mine[n.Real] = n.Policy != plan.Report
 	}
 	var reals []string
-	var others []*original
 	for _, c := range covered {
 		if mine[c.Path] {
 			reals = append(reals, c.Path)
 		}
-		// Restore this one in any case: the plan may not have written the node yet, or
-		// may accept the lease's value as "at least".
-		others = append(others, &original{Original: c})
 	}
-	results := restore(s.reader, s.options, others)
+	// Restore the plan's nodes too: the plan may not have written a node yet, or may accept
+	// the lease's value as "at least".
+	results := restore(s.reader, s.options, newOriginals(covered))
 	fixed, err := s.Repair(reals)
 	if err != nil {
 		return nil, err
 	}
 	var failed []Result
 	for i, r := range results {
-		if f, ok := fixed[others[i].Path]; ok {
+		if f, ok := fixed[covered[i].Path]; ok {
 			r = f
 		}
 		if !r.Satisfied() {
 			failed = append(failed, r)
 		}
 	}
-	if err := s.journal.Uncover(); err != nil {
-		return failed, fmt.Errorf("%w: %w", ErrJournal, err)
-	}
-	return failed, nil
+	return failed, journalError(s.journal.Uncover())
 }

@@ -85,9 +85,8 @@ func (sel *selector) targetsOf(settings []plan.Setting) []*target {
 
 func (sel *selector) targets(s plan.Setting) []*target {
 	if err := checkVocabulary(s); err != nil {
-		t := &target{setting: s, path: cmp.Or(s.Select.Path, describeSelection(s.Select))}
-		t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
-		return []*target{t}
+		name := cmp.Or(s.Select.Path, describeSelection(s.Select))
+		return newFinished(s, name, outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(name), err))
 	}
 	switch {
 	case s.Select.Class == rootfs.ClassCmdline:
@@ -99,9 +98,7 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	}
 	nodes, err := sel.class(s.Select.Class)
 	if err != nil {
-		t := &target{setting: s, path: describeSelection(s.Select)}
-		t.finish(outcome.Unsupported, err.Error())
-		return []*target{t}
+		return newFinished(s, describeSelection(s.Select), outcome.Unsupported, err.Error())
 	}
 	var out []*target
 	for _, n := range nodes {
@@ -129,6 +126,13 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	return []*target{t}
 }
 
+// newFinished returns the target of a setting that has no node, with its result.
+func newFinished(s plan.Setting, path string, result outcome.Outcome, message string) []*target {
+	t := &target{setting: s, path: path}
+	t.finish(result, message)
+	return []*target{t}
+}
+
 // checkVocabulary refuses terms of a newer plan format, which may forbid the write.
 func checkVocabulary(s plan.Setting) error {
 	if !slices.Contains([]string{plan.Enforce, plan.Once, plan.Report}, s.Policy) {
@@ -149,10 +153,9 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 		return []*target{{setting: s, path: name, err: fmt.Errorf("%w: %s", rootfs.ErrPath, s.Select.Attr)}}
 	}
 	if n.Class == rootfs.ClassCPU && sel.isOffline(n) {
-		t := &target{setting: s, path: name}
-		t.finish(outcome.Pending, n.Name+" is offline; its settings are applied when it comes online")
-		t.result.Excused = true
-		return []*target{t}
+		offline := newFinished(s, name, outcome.Pending, n.Name+" is offline; its settings are applied when it comes online")
+		offline[0].result.Excused = true
+		return offline
 	}
 	if !strings.ContainsAny(s.Select.Attr, "*?[") {
 		return []*target{sel.node(s, name)}
@@ -162,9 +165,7 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 		out = append(out, sel.node(s, found))
 	}
 	if len(out) == 0 {
-		t := &target{setting: s, path: name}
-		t.finish(outcome.Unsupported, fmt.Sprintf("%s: %s has no %s", outcome.Name(name), n.Name, s.Select.Attr))
-		out = append(out, t)
+		return newFinished(s, name, outcome.Unsupported, fmt.Sprintf("%s: %s has no %s", outcome.Name(name), n.Name, s.Select.Attr))
 	}
 	return out
 }
@@ -357,10 +358,7 @@ func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
 
 // describeSelection returns a name for a selection without nodes, a path if possible.
 func describeSelection(s plan.Select) string {
-	name := s.Name
-	if name == "" {
-		name = "*"
-	}
+	name := cmp.Or(s.Name, "*")
 	switch s.Class {
 	case rootfs.ClassBlock:
 		return path.Join("/sys/block", name, s.Attr)

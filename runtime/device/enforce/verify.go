@@ -168,12 +168,21 @@ func describeWanted(s plan.Setting) string {
 	return s.Want
 }
 
+// results returns the results of targets.
 func results(all []*target) []Result {
 	out := make([]Result, len(all))
 	for i, t := range all {
 		out[i] = t.result
 	}
 	return out
+}
+
+// journalError wraps an error of the journal, and returns nil for nil.
+func journalError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrJournal, err)
 }
 
 // ErrJournal reports that the originals could not be recorded. Nothing was written.
