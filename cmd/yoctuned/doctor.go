@@ -49,7 +49,7 @@ Exit status: 0 no check failed, 1 doctor itself failed, 2 wrong usage, 3 a check
 			if duration < minInterval {
 				return cli.UsageError(fmt.Errorf("--duration must be at least %v", minInterval))
 			}
-			in := &doctor.Input{Dev: dev, Procs: doctor.Processes(dev)}
+			in := &doctor.Input{Dev: dev}
 			src := planSource(cmd, args)
 			if err := examinePlan(in, dev, src); err != nil {
 				return err

@@ -8,6 +8,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
@@ -68,26 +69,7 @@ type Input struct {
 	Samples []*monitor.Sample
 	Before  Counters
 	After   Counters
-	Procs   []string                    // names of running processes
 	Units   map[string]rootfs.UnitState // of Services; nil: unknown
-}
-
-// Processes returns the names of running processes.
-func Processes(dev rootfs.FS) []string {
-	names, err := dev.List("/proc")
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, pid := range names {
-		if strings.Trim(pid, "0123456789") != "" {
-			continue
-		}
-		if c, err := dev.Read("/proc/" + pid + "/comm"); err == nil {
-			out = append(out, strings.TrimSpace(c.Text))
-		}
-	}
-	return out
 }
 
 // Examine runs all checks in order. A check that panics has verdict unknown.
@@ -158,12 +140,7 @@ func (in *Input) hasSettings(domain string) bool {
 	if in.Plan == nil {
 		return false
 	}
-	for _, s := range in.Plan.Settings {
-		if s.Domain == domain {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.Plan.Settings, func(s plan.Setting) bool { return s.Domain == domain })
 }
 
 // isolatedCores returns the cores that the running kernel isolates.

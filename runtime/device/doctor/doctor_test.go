@@ -80,7 +80,6 @@ func examine(t *testing.T, before, during func(*patient)) map[string]doctor.Find
 			p.in.Mode = p.in.Modes.ModeName(id)
 		}
 	}
-	p.in.Procs = doctor.Processes(dev)
 	if p.in.Units == nil {
 		p.in.Units = map[string]rootfs.UnitState{"nvpmodel.service": {Load: "loaded", Active: "active"}}
 	}

@@ -22,7 +22,7 @@ func FuzzExamine(f *testing.F) {
 	}}
 	f.Fuzz(func(t *testing.T, text string) {
 		dev := devicetest.UniformDevice(text)
-		in := &doctor.Input{Dev: dev, Plan: p, Before: doctor.ReadCounters(dev, 0), After: doctor.ReadCounters(dev, 1e9), Procs: doctor.Processes(dev)}
+		in := &doctor.Input{Dev: dev, Plan: p, Before: doctor.ReadCounters(dev, 0), After: doctor.ReadCounters(dev, 1e9)}
 		in.Modes, _ = power.Read(dev)
 		for _, found := range doctor.Examine(in) {
 			if found.Verdict == doctor.Unknown && len(found.Advice) > 15 && found.Advice[:15] == "internal error:" {

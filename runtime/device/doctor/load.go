@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,12 +28,7 @@ func checkGovernor(in *Input) answer {
 	if len(slow) > 0 {
 		return answer{Warn, "powersave on " + joinSome(slow), "cpu: governor: \"schedutil\" in the configuration"}
 	}
-	var names []string
-	for g := range seen {
-		names = append(names, g)
-	}
-	slices.Sort(names)
-	return answer{OK, strings.Join(names, ", "), ""}
+	return answer{OK, strings.Join(slices.Sorted(maps.Keys(seen)), ", "), ""}
 }
 
 // busiestCore returns the core with the highest average load, in permille.

@@ -68,8 +68,9 @@ func checkOwners(in *Input) answer {
 			advice = append(advice, "stop the program that changes "+outcome.Name(c.Path))
 		}
 	}
+	running, _ := rootfs.RunningProcesses(in.Dev) // without /proc no owner is found
 	for _, o := range owners() {
-		if !slices.ContainsFunc(in.Procs, func(p string) bool { return strings.HasPrefix(p, o.comm) }) || o.domain != "" && !in.hasSettings(o.domain) {
+		if !slices.ContainsFunc(running, func(p rootfs.RunningProcess) bool { return strings.HasPrefix(p.Name, o.comm) }) || o.domain != "" && !in.hasSettings(o.domain) {
 			continue
 		}
 		if o.domain == "" && in.Plan == nil {

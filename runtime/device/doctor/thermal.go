@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -26,12 +27,7 @@ func checkThrottling(in *Input) answer {
 	share := 100 * float64(slow) / float64(known)
 	a := judgeMaximum(share, 0.001, 20, "% of the time", "improve cooling, or choose a lower power mode: a lower mode without throttling is faster than one that throttles")
 	if slow > 0 {
-		var list []string
-		for n := range names {
-			list = append(list, n)
-		}
-		slices.Sort(list)
-		a.measured += ": " + joinSome(list)
+		a.measured += ": " + joinSome(slices.Sorted(maps.Keys(names)))
 	}
 	return a
 }

@@ -3,7 +3,6 @@ package enforce
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -43,12 +42,11 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	var found, faults []string
 	for _, fan := range fans {
 		f, fault := compareFan(f, &fan)
-		found, faults = append(found, f...), append(faults, fault...)
+		found, faults = appendNew(found, f), appendNew(faults, fault) // fans may share a fault
 	}
-	found, faults = distinct(found), distinct(faults) // fans may share a fault
 	r.Found, r.Known = strings.Join(found, ", "), true
-	owners := fanOwners(dev)
-	switch i := slices.IndexFunc(owners, func(o string) bool { return !strings.HasPrefix(o, "nvfancontrol ") }); {
+	owners := findProcesses(dev, fanPrograms())
+	switch i := slices.IndexFunc(owners, func(p rootfs.RunningProcess) bool { return p.Name != "nvfancontrol" }); {
 	case len(faults) > 0:
 		r.Outcome, r.Message = outcome.Pending, "fan: "+strings.Join(faults, "; ")+": needs an image built from this plan's layer"
 	case i >= 0:
@@ -83,14 +81,14 @@ func compareFan(want *plan.Fan, fan *nvfancontrol.Fan) (found, faults []string) 
 	return found, faults
 }
 
-func distinct(list []string) []string {
-	var out []string
-	for _, s := range list {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
+// appendNew appends the texts that the list does not have.
+func appendNew(list, texts []string) []string {
+	for _, s := range texts {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
 		}
 	}
-	return out
+	return list
 }
 
 func describeFan(f *plan.Fan) string {
@@ -103,40 +101,10 @@ func describeFan(f *plan.Fan) string {
 	return strings.Join(w, ", ")
 }
 
-// fanOwners returns the running programs that write a fan's speed.
-func fanOwners(dev rootfs.FS) []string {
-	var out []string
-	for _, p := range findProcesses(dev, fanPrograms()) {
-		out = append(out, p.String())
-	}
-	return out
-}
-
-// process is a running process.
-type process struct{ name, pid string }
-
-func (p process) String() string { return p.name + " (pid " + p.pid + ")" }
-
 // findProcesses returns the running processes with one of the names.
-func findProcesses(dev rootfs.FS, names []string) []process {
-	pids, err := dev.List("/proc")
-	if err != nil {
-		return nil
-	}
-	var out []process
-	for _, pid := range pids {
-		if _, err := strconv.ParseUint(pid, 10, 32); err != nil {
-			continue
-		}
-		c, err := dev.Read("/proc/" + pid + "/comm")
-		if err != nil {
-			continue // it has ended
-		}
-		if name := strings.TrimSpace(c.Text); slices.Contains(names, name) {
-			out = append(out, process{name, pid})
-		}
-	}
-	return out
+func findProcesses(dev rootfs.FS, names []string) []rootfs.RunningProcess {
+	all, _ := rootfs.RunningProcesses(dev) // without /proc no process is found
+	return slices.DeleteFunc(all, func(p rootfs.RunningProcess) bool { return !slices.Contains(names, p.Name) })
 }
 
 // checkCurve explains where a curve cools less at a higher temperature, "" where it does

@@ -102,8 +102,8 @@ func describeBannedCPUs(dev rootfs.FS) string {
 
 // readBannedIRQs returns the exclusions on irqbalance's command line: --banirq=N,
 // --banirq N, -i N, -iN (irqbalance(1)).
-func readBannedIRQs(dev rootfs.FS, p process) []string {
-	c, err := dev.Read("/proc/" + p.pid + "/cmdline")
+func readBannedIRQs(dev rootfs.FS, p rootfs.RunningProcess) []string {
+	c, err := dev.Read("/proc/" + p.PID + "/cmdline")
 	if err != nil {
 		return nil
 	}

@@ -34,31 +34,20 @@ func lookupEthtool(name string) (ethtoolKnob, bool) {
 	ring := func(field, most int) ethtoolKnob { return ethtoolKnob{0x10, 0x11, 9, field, most} }
 	coalesce := func(field int) ethtoolKnob { return ethtoolKnob{0x0e, 0x0f, 23, field, 0} }
 	channels := func(field, most int) ethtoolKnob { return ethtoolKnob{0x3c, 0x3d, 9, field, most} }
-	switch name {
-	case "ring/rx":
-		return ring(5, 1), true
-	case "ring/tx":
-		return ring(8, 4), true
-	case "coalesce/rx-usecs":
-		return coalesce(1), true
-	case "coalesce/rx-frames":
-		return coalesce(2), true
-	case "coalesce/tx-usecs":
-		return coalesce(5), true
-	case "coalesce/tx-frames":
-		return coalesce(6), true
-	case "coalesce/adaptive-rx":
-		return coalesce(10), true
-	case "coalesce/adaptive-tx":
-		return coalesce(11), true
-	case "channels/rx":
-		return channels(5, 1), true
-	case "channels/tx":
-		return channels(6, 2), true
-	case "channels/combined":
-		return channels(8, 4), true
-	}
-	return ethtoolKnob{}, false
+	k, ok := map[string]ethtoolKnob{
+		"ring/rx":              ring(5, 1),
+		"ring/tx":              ring(8, 4),
+		"coalesce/rx-usecs":    coalesce(1),
+		"coalesce/rx-frames":   coalesce(2),
+		"coalesce/tx-usecs":    coalesce(5),
+		"coalesce/tx-frames":   coalesce(6),
+		"coalesce/adaptive-rx": coalesce(10),
+		"coalesce/adaptive-tx": coalesce(11),
+		"channels/rx":          channels(5, 1),
+		"channels/tx":          channels(6, 2),
+		"channels/combined":    channels(8, 4),
+	}[name]
+	return k, ok
 }
 
 // ethtoolNode is a knob of an interface.

@@ -106,16 +106,13 @@ func formatIRQs(numbers []int) string {
 
 // irqbalancePID returns the PID of the running irqbalance.
 func irqbalancePID(r *Root) (string, error) {
-	names, err := r.List("/proc")
+	processes, err := RunningProcesses(r)
 	if err != nil {
 		return "", err
 	}
-	for _, pid := range names {
-		if strings.Trim(pid, "0123456789") != "" {
-			continue
-		}
-		if c, err := r.Read("/proc/" + pid + "/comm"); err == nil && strings.TrimSpace(c.Text) == "irqbalance" {
-			return pid, nil
+	for _, p := range processes {
+		if p.Name == "irqbalance" {
+			return p.PID, nil
 		}
 	}
 	return "", fs.ErrNotExist

@@ -27,8 +27,8 @@ var readable = [...]string{
 // processFiles are the files of a process that may be read.
 var processFiles = [...]string{"cmdline", "comm", "smaps_rollup", "stat", "status"}
 
-// processFile reports whether name is such a file.
-func processFile(name string) bool {
+// isProcessFile reports whether name is such a file.
+func isProcessFile(name string) bool {
 	rest, ok := strings.CutPrefix(name, "/proc/")
 	if !ok {
 		return false
@@ -61,7 +61,7 @@ func isBelow(name string, dirs []string) bool {
 }
 
 // mayRead reports whether a file may be read.
-func mayRead(name string) bool { return isBelow(name, readable[:]) || processFile(name) }
+func mayRead(name string) bool { return isBelow(name, readable[:]) || isProcessFile(name) }
 
 // mayList also allows /proc, to find processes.
 func mayList(name string) bool { return name == "/proc" || mayRead(name) }
@@ -136,7 +136,7 @@ func (r *Root) resolveLinks(name string) (string, error) {
 			continue
 		}
 		next := done + "/" + part
-		n, err := readlink(r.dir+next, buf[:])
+		n, err := retryInterrupted(func() (int, error) { return unix.Readlink(r.dir+next, buf[:]) })
 		switch {
 		case errors.Is(err, unix.EINVAL): // not a link
 			done = next
@@ -172,15 +172,6 @@ func (r *Root) hasNoLinks(name string) bool {
 	}
 	_ = unix.Close(fd)
 	return true
-}
-
-func readlink(name string, buf []byte) (int, error) {
-	for {
-		n, err := unix.Readlink(name, buf)
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
 }
 
 // PathError is a failed operation on a path, which is relative to the root.

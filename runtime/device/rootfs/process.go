@@ -94,6 +94,29 @@ type Process struct {
 // maxArgs bounds a command line, which may have megabytes.
 const maxArgs = 160
 
+// RunningProcess is a process with the name of its command.
+type RunningProcess struct{ PID, Name string }
+
+func (p RunningProcess) String() string { return p.Name + " (pid " + p.PID + ")" }
+
+// RunningProcesses lists the processes of a device.
+func RunningProcesses(dev FS) ([]RunningProcess, error) {
+	names, err := dev.List("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var out []RunningProcess
+	for _, pid := range names {
+		if strings.Trim(pid, "0123456789") != "" {
+			continue
+		}
+		if c, err := dev.Read("/proc/" + pid + "/comm"); err == nil { // else it has ended
+			out = append(out, RunningProcess{pid, strings.TrimSpace(c.Text)})
+		}
+	}
+	return out, nil
+}
+
 // NameProcess describes a process of this host. Processes belong to the running system,
 // whatever the root is.
 func NameProcess(pid int) Process {
@@ -145,7 +168,7 @@ func (p Process) String() string {
 		return pid + ", which has ended"
 	}
 	if p.Unit != "" {
-		return p.Command + " (" + pid + ", " + p.Unit + ")"
+		pid += ", " + p.Unit
 	}
 	return p.Command + " (" + pid + ")"
 }

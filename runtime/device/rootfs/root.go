@@ -78,15 +78,20 @@ func (r *Root) openReal(op, real string, flags int) (int, error) {
 
 // openHost opens a file of this host. name is its path below the root.
 func openHost(op, name, host string, flags int) (int, error) {
+	fd, err := retryInterrupted(func() (int, error) { return unix.Open(host, flags|openFlags, 0o644) })
+	if err != nil {
+		return -1, &PathError{Op: op, Path: name, Err: err}
+	}
+	return requireRegular(op, name, fd)
+}
+
+// retryInterrupted repeats a system call that a signal has interrupted.
+func retryInterrupted(call func() (int, error)) (int, error) {
 	for {
-		fd, err := unix.Open(host, flags|openFlags, 0o644)
-		if errors.Is(err, unix.EINTR) {
-			continue
+		n, err := call()
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
 		}
-		if err != nil {
-			return -1, &PathError{Op: op, Path: name, Err: err}
-		}
-		return requireRegular(op, name, fd)
 	}
 }
 
@@ -138,10 +143,7 @@ func (r *Root) read(name string, buf []byte) (int, error) {
 func readAll(fd int, name string, buf []byte) (int, error) {
 	total := 0
 	for total < len(buf) {
-		n, err := unix.Read(fd, buf[total:])
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		n, err := retryInterrupted(func() (int, error) { return unix.Read(fd, buf[total:]) })
 		if err != nil {
 			return 0, &PathError{Op: "read", Path: name, Err: err}
 		}
@@ -198,16 +200,9 @@ func (r *Root) Write(name, value string) error {
 	if err != nil {
 		return err
 	}
-	for {
-		var n int
-		n, err = unix.Write(fd, []byte(value))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err == nil && n != len(value) {
-			err = fmt.Errorf("the kernel accepted %d of %d bytes: %w", n, len(value), unix.EINVAL)
-		}
-		break
+	n, err := retryInterrupted(func() (int, error) { return unix.Write(fd, []byte(value)) })
+	if err == nil && n != len(value) {
+		err = fmt.Errorf("the kernel accepted %d of %d bytes: %w", n, len(value), unix.EINVAL)
 	}
 	// close(2) may report a late error.
 	if cerr := unix.Close(fd); err == nil {

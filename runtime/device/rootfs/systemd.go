@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,24 +50,18 @@ func lookupProperty(name string) (unitProperty, bool) {
 		line, _, _ = strings.Cut(line, "\n")
 		return strings.TrimPrefix(line, "default ")
 	}
-	number := func(file string, given func(string) string) (unitProperty, bool) {
-		return unitProperty{name, file, parseNumber, formatNumber, given}, true
+	number := func(file string, parseFile func(string) string) unitProperty {
+		return unitProperty{name, file, parseNumber, formatNumber, parseFile}
 	}
-	switch name {
-	case "AllowedCPUs":
-		return unitProperty{name, "cpuset.cpus", parseCPUs, formatCPUs, func(file string) string { return file }}, true
-	case "CPUWeight":
-		return number("cpu.weight", weight)
-	case "IOWeight":
-		return number("io.weight", weight)
-	case "MemoryMax":
-		return number("memory.max", strings.TrimSpace)
-	case "MemoryHigh":
-		return number("memory.high", strings.TrimSpace)
-	case "CPUQuotaPerSecUSec": // µs of processor time in a second
-		return number("cpu.max", parseQuota)
-	}
-	return unitProperty{}, false
+	p, ok := map[string]unitProperty{
+		"AllowedCPUs":        {name, "cpuset.cpus", parseCPUs, formatCPUs, strings.TrimSpace},
+		"CPUWeight":          number("cpu.weight", weight),
+		"IOWeight":           number("io.weight", weight),
+		"MemoryMax":          number("memory.max", strings.TrimSpace),
+		"MemoryHigh":         number("memory.high", strings.TrimSpace),
+		"CPUQuotaPerSecUSec": number("cpu.max", parseQuota), // µs of processor time in a second
+	}[name]
+	return p, ok
 }
 
 func parseNumber(text string) (any, bool) {
@@ -103,26 +98,13 @@ func parseCPUs(text string) (any, bool) {
 
 func formatCPUs(value any) (string, bool) {
 	mask, ok := value.([]byte)
-	var parts []string
-	has := func(n int) bool { return n < 8*len(mask) && mask[n/8]>>(n%8)&1 == 1 }
-	for n := 0; n < 8*len(mask); n++ {
-		if !has(n) {
-			continue
+	var cpus []int
+	for n := range 8 * len(mask) {
+		if mask[n/8]>>(n%8)&1 == 1 {
+			cpus = append(cpus, n)
 		}
-		first := n
-		for has(n + 1) {
-			n++
-		}
-		part := strconv.Itoa(first)
-		if n > first {
-			part += "-" + strconv.Itoa(n)
-		}
-		parts = append(parts, part)
 	}
-	if len(parts) == 0 {
-		return Unset, ok
-	}
-	return strings.Join(parts, ","), ok
+	return cmp.Or(cpulist.Format(cpus), Unset), ok
 }
 
 // parseQuota parses cpu.max, "MAX PERIOD" in µs; systemd chooses the period.
@@ -290,7 +272,8 @@ type systemd struct {
 	idle *time.Timer
 }
 
-func (s *systemd) call(question func(context.Context, *dbus.Conn) error) error {
+// call connects to systemd unless it is connected, and calls do with the connection.
+func (s *systemd) call(do func(context.Context, *dbus.Conn) error) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), systemdTimeout)
@@ -303,7 +286,7 @@ func (s *systemd) call(question func(context.Context, *dbus.Conn) error) error {
 		s.conn, s.idle = conn, time.AfterFunc(systemdIdle, s.close)
 	}
 	s.idle.Reset(systemdIdle)
-	err := question(ctx, s.conn)
+	err := do(ctx, s.conn)
 	if !s.conn.Connected() {
 		_ = s.conn.Close()
 		s.conn = nil

@@ -61,6 +61,11 @@ func Run(ctx context.Context, s Settings) (err error) {
 		return err
 	}
 	defer d.poll.close()
+	d.sampling = newSampling(s.Root, d.poll.wake)
+	defer d.sampling.reading.Wait() // its goroutine uses the poll
+	if err := d.handle(d.poll.wakeFD, d.handleWake); err != nil {
+		return err
+	}
 	defer context.AfterFunc(ctx, d.poll.wake)()
 	// An enforcer that was killed has left the settings of its leases.
 	if failed, err := d.session.RemoveOverlay(); err != nil {
@@ -73,9 +78,14 @@ func Run(ctx context.Context, s Settings) (err error) {
 	if err := d.apply(); err != nil {
 		return err
 	}
-	defer d.closeServices()
-	if err := d.openServices(); err != nil {
-		return err
+	// The plan is enforced without the socket.
+	if d.server, err = listen(s.Root); err != nil {
+		s.Report.Problem(fmt.Errorf("no leases: %w", err))
+	} else {
+		defer d.server.close()
+		if err := d.handle(d.server.fd, d.acceptClients); err != nil {
+			return err
+		}
 	}
 	d.startLadder(rootfs.BootTime())
 	if err := d.keeper.Flush(rootfs.BootTime()); err != nil {
@@ -105,14 +115,14 @@ type daemon struct {
 
 	marks      *marks
 	marksErr   error
-	uevents    *uevents
+	uevents    *netlink
 	ueventsErr error
 	resume     *resumeTimer
 	links      *netlink // changes of network interfaces; nil if the plan has no such nodes
 	drivers    *netlink // changes of their drivers' settings
 	networkErr error
 	server     *server
-	sampling   *sampling // nil: it could not be opened
+	sampling   *sampling
 	adaptive   *adaptive // nil: the power mode is fixed
 
 	// Deadlines; 0: none.
@@ -152,36 +162,10 @@ func (d *daemon) apply() error {
 	return nil
 }
 
-// openServices opens the socket and the sensors. The plan is enforced without them.
-func (d *daemon) openServices() (err error) {
-	if d.server, err = listen(d.Root); err != nil {
-		d.Report.Problem(fmt.Errorf("no leases: %w", err))
-	} else if err := d.handle(d.server.fd, d.acceptClients); err != nil {
-		return err
-	}
-	if d.sampling, err = openSampling(d.Root); err != nil {
-		d.Report.Problem(err)
-		return nil
-	}
-	return d.handle(d.sampling.fd, d.deliverSample)
-}
-
-func (d *daemon) closeServices() {
-	if d.server != nil {
-		d.server.close()
-	}
-	if d.sampling != nil {
-		d.sampling.close()
-	}
-}
-
 // freeMemory returns memory that only the last events needed. An idle process has no
 // other occasion to do so.
 func (d *daemon) freeMemory() {
-	d.freeMemoryAt = 0
-	if d.sampling != nil {
-		d.sampling.last = nil
-	}
+	d.freeMemoryAt, d.sampling.last = 0, nil
 	debug.FreeOSMemory()
 	dropCleanPages()
 }

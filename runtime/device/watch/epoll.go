@@ -12,12 +12,14 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// poll is where the enforcer waits for events.
+// poll waits for events on descriptors.
 type poll struct {
 	fd     int
 	wakeFD int // an eventfd, written by other goroutines
 	events [32]unix.EpollEvent
 }
+
+// openPoll returns a poll without descriptors. The caller adds wakeFD.
 
 func openPoll() (*poll, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -29,8 +31,7 @@ func openPoll() (*poll, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("wait for events: %w", err)
 	}
-	p := &poll{fd: fd, wakeFD: wake}
-	return p, p.add(wake)
+	return &poll{fd: fd, wakeFD: wake}, nil
 }
 
 func (p *poll) add(fd int) error {
@@ -64,6 +65,12 @@ func (p *poll) wake() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
 	_, _ = unix.Write(p.wakeFD, one[:]) // the counter is full only if a wake-up is pending
+}
+
+// clearWake makes the next wait block again.
+func (p *poll) clearWake() {
+	var count [8]byte
+	_, _ = unix.Read(p.wakeFD, count[:])
 }
 
 func (p *poll) close() {

@@ -491,12 +491,6 @@ func (k *Keeper) repairNodes(reals []string, by map[string]*rootfs.Process, kind
 	if len(reals) == 0 {
 		return
 	}
-	before := map[string]Event{}
-	for _, real := range reals {
-		if e, ok := k.last[real]; ok {
-			before[real] = e
-		}
-	}
 	results, err := k.session.Repair(reals)
 	took := k.wall().Sub(k.began)
 	for _, real := range reals {
@@ -507,7 +501,7 @@ func (k *Keeper) repairNodes(reals []string, by map[string]*rootfs.Process, kind
 		if !ok {
 			continue // its device was removed meanwhile
 		}
-		e, seen := before[real]
+		e, seen := k.last[real]
 		if !seen {
 			e = k.event(kind, k.nodes[real], r, by[real], why)
 		}

@@ -15,18 +15,18 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Two changes of network interfaces are reported by netlink only. One is an interface that
-// is added, renamed or brought up (rtnetlink(7)), after which many drivers have their
-// defaults again. The other is a change of rings, coalescing or channels (the monitor group
-// of the generic family "ethtool", Documentation/networking/ethtool-netlink.rst).
+// The kernel reports devices and two changes of network interfaces by netlink. One is an
+// interface that is added, renamed or brought up (rtnetlink(7)), after which many drivers have
+// their defaults again. The other is a change of rings, coalescing or channels (the monitor
+// group of the generic family "ethtool", Documentation/networking/ethtool-netlink.rst).
 
-// netlink is a socket for one of the two.
+// netlink is a socket for uevents or for one of these changes.
 type netlink struct {
 	fd  int
 	buf []byte
 
-	family uint16            // of ethtool's messages; 0 for links
-	links  map[int32]netLink // by index
+	family uint16            // of ethtool's messages
+	links  map[int32]netLink // interfaces by index
 }
 
 // netLink is an interface.
@@ -242,15 +242,11 @@ func (n *netlink) describeLinks(b []byte) []string {
 	return out
 }
 
-// read calls do with each queued datagram, up to a bounded number. It reports whether the
-// queue has overflowed.
-func (n *netlink) read(do func([]byte)) (lost bool) { return readDatagrams(n.fd, n.buf, 64, do) }
-
-// readDatagrams calls do with up to limit queued datagrams of the kernel. It reports whether
-// the queue has overflowed.
-func readDatagrams(fd int, buf []byte, limit int, do func([]byte)) (lost bool) {
-	for range limit {
-		size, from, err := unix.Recvfrom(fd, buf, 0)
+// read calls do with each queued datagram of the kernel, up to a bounded number. It reports
+// whether the queue has overflowed.
+func (n *netlink) read(do func([]byte)) (lost bool) {
+	for range 256 {
+		size, from, err := unix.Recvfrom(n.fd, n.buf, 0)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -262,7 +258,7 @@ func readDatagrams(fd int, buf []byte, limit int, do func([]byte)) (lost bool) {
 		}
 		// Any process may send to a netlink address; port 0 is the kernel.
 		if nl, ok := from.(*unix.SockaddrNetlink); ok && nl.Pid == 0 {
-			do(buf[:size])
+			do(n.buf[:size])
 		}
 	}
 	return lost

@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/notify"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -57,6 +58,8 @@ func serving(t testing.TB) *daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.poll.close)
+	d.sampling = newSampling(root, d.poll.wake)
+	d.sampling.last = &monitor.Sample{}
 	d.keeper = NewKeeper(root, d.session, Config{File: file, Wall: time.Now, Name: rootfs.NameProcess, Emit: d.publishEvent})
 	if d.server, err = listen(root); err != nil {
 		t.Fatal(err)

@@ -45,13 +45,10 @@ func (d *daemon) closeSources() {
 	if d.marks != nil {
 		d.marks.close()
 	}
-	if d.uevents != nil {
-		_ = unix.Close(d.uevents.fd)
-	}
 	if d.resume != nil {
 		_ = unix.Close(d.resume.fd)
 	}
-	for _, n := range []*netlink{d.links, d.drivers} {
+	for _, n := range []*netlink{d.uevents, d.links, d.drivers} {
 		if n != nil {
 			_ = unix.Close(n.fd)
 		}
@@ -135,11 +132,11 @@ func (d *daemon) readWrites(now time.Duration) {
 }
 
 func (d *daemon) readUevents(now time.Duration) {
-	events, lost := d.uevents.read()
-	for _, e := range events {
-		d.keeper.HandleUevent(now, e)
-	}
-	if lost {
+	if d.uevents.read(func(b []byte) {
+		if e, ok := ParseUevent(b); ok {
+			d.keeper.HandleUevent(now, e)
+		}
+	}) {
 		d.keeper.Rescan(now, "device events were lost")
 	}
 }

@@ -72,28 +72,11 @@ func (u Uevent) describe() string {
 	return u.Action + " of " + name
 }
 
-// uevents is a socket that receives the kernel's uevents.
-type uevents struct {
-	fd  int
-	buf []byte
-}
-
-func openUevents() (*uevents, error) {
+func openUevents() (*netlink, error) {
 	// Group 1 is the kernel's; udevd sends to group 2.
 	n, err := openNetlink(unix.NETLINK_KOBJECT_UEVENT, 1)
 	if err != nil {
 		return nil, fmt.Errorf("listen for uevents: %w", err)
 	}
-	return &uevents{fd: n.fd, buf: n.buf}, nil
-}
-
-// read returns queued events, up to a bounded number, and whether the queue has
-// overflowed.
-func (u *uevents) read() (out []Uevent, lost bool) {
-	lost = readDatagrams(u.fd, u.buf, 256, func(b []byte) {
-		if e, ok := ParseUevent(b); ok {
-			out = append(out, e)
-		}
-	})
-	return out, lost
+	return n, nil
 }
