@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -35,36 +36,42 @@ type Project struct {
 	Language *conform.Schema
 	Report   *diag.Report
 
-	book *forecast.Book // answers for the targets' kernels
+	book *forecast.Book // of the targets' kernels
 }
 
 // Options control how a configuration is read.
 type Options struct {
 	// Vars are values for the variables of HCL and for std.extVar of Jsonnet.
 	Vars map[string]string
-	// Cache is a folder for what is expensive to find out again; "" for none.
+	// Cache is a folder for results that are expensive to compute; "" for none.
 	Cache string
 }
-
-// Open is [Options.Open] without options.
-func Open(dir string) (*Project, error) { return Options{}.Open(dir) }
 
 // Open reads, resolves and checks the configuration in a folder: its CUE, HCL and Jsonnet
 // files, unified. Faults are in the project's report; the error is about reading the folder.
 func (o Options) Open(dir string) (*Project, error) {
-	end := sandbox.FrontEnd{Vars: o.Vars}
-	if root, err := os.OpenRoot(dir); err == nil {
-		defer root.Close()
-		end.Root = root.FS()
-	}
+	end, closeRoot := o.frontEnd(dir)
+	defer closeRoot()
 	cfg, report, err := load.Dir(dir, end)
 	if err != nil {
 		return nil, err
 	}
-	return finish(cfg, report, o.Cache, folder(dir)), nil
+	return resolveAndCheck(cfg, report, o.Cache, folder(dir)), nil
 }
 
-// OpenFiles is Open for files that are already in memory.
+// frontEnd returns the front end of HCL and Jsonnet for a folder, and a function that
+// closes the folder.
+func (o Options) frontEnd(dir string) (sandbox.FrontEnd, func()) {
+	end := sandbox.FrontEnd{Vars: o.Vars}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return end, func() {} // load.Dir reports the folder
+	}
+	end.Root = root.FS()
+	return end, func() { root.Close() }
+}
+
+// OpenFiles is [Options.Open] for files that are already in memory.
 func OpenFiles(files map[string][]byte) *Project {
 	sources := map[string][]byte{}
 	for name, b := range files {
@@ -73,46 +80,42 @@ func OpenFiles(files map[string][]byte) *Project {
 		}
 	}
 	cfg, report := load.Files(sources, sandbox.FrontEnd{})
-	return finish(cfg, report, "", memory(files))
+	return resolveAndCheck(cfg, report, "", memory(files))
 }
 
-// modelExt ends the names of models.
+// modelExt is the extension of models.
 const modelExt = ".onnx"
 
-// beside gives access to other files of a configuration's folder.
-type beside interface {
+// companions reads the files that a configuration refers to.
+type companions interface {
 	manifest(path string) ([]byte, error)
 	model(path string) (*onnx.Model, error)
 }
 
-// folder implements beside on disk.
+// folder is a configuration on disk.
 type folder string
 
-func (f folder) manifest(path string) ([]byte, error) { return below(string(f), path) }
+func (f folder) manifest(path string) ([]byte, error) { return readBelow(string(f), path) }
 
 // model reads a model below the folder, or at an absolute path.
 func (f folder) model(path string) (*onnx.Model, error) {
-	if filepath.IsAbs(path) {
-		if info, err := os.Stat(path); err != nil {
+	stat, open := os.Stat, os.Open
+	if !filepath.IsAbs(path) {
+		root, err := os.OpenRoot(string(f))
+		if err != nil {
 			return nil, err
-		} else if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%w: it is not a regular file", onnx.ErrFormat)
 		}
-		return onnx.ReadFile(path)
+		defer root.Close()
+		stat, open = root.Stat, root.Open
 	}
-	root, err := os.OpenRoot(string(f))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	info, err := root.Stat(path)
+	info, err := stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: it is not a regular file", onnx.ErrFormat)
 	}
-	file, err := root.Open(path)
+	file, err := open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +123,7 @@ func (f folder) model(path string) (*onnx.Model, error) {
 	return onnx.Read(file, info.Size())
 }
 
-// memory implements beside in memory.
+// memory is a configuration in memory.
 type memory map[string][]byte
 
 func (m memory) manifest(path string) ([]byte, error) {
@@ -135,14 +138,14 @@ func (m memory) model(path string) (*onnx.Model, error) {
 	return onnx.Read(bytes.NewReader(b), int64(len(b)))
 }
 
-func finish(cfg *load.Config, report *diag.Report, cache string, files beside) *Project {
+func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files companions) *Project {
 	lang := conform.Language()
 	p := &Project{Config: cfg, Language: lang, Report: report}
 	report.Words = hcl.Words(lang)
 	if cfg == nil || cfg.Root == nil {
 		return p
 	}
-	definitions(cfg, lang, report)
+	checkDefinitions(cfg, lang, report)
 	p.Project = resolve.Resolve(cfg.Root, lang, files.manifest, report)
 	p.book = forecast.NewBook(cache)
 	check.Run(p.Project, report, p.book, files.model)
@@ -153,8 +156,8 @@ func finish(cfg *load.Config, report *diag.Report, cache string, files beside) *
 // maxManifest is the largest size of runtime.manifest, in bytes.
 const maxManifest = 1 << 20
 
-// below reads a file inside the configuration's folder; paths that lead out are refused.
-func below(dir, path string) ([]byte, error) {
+// readBelow reads a file inside the configuration's folder and refuses paths that lead out.
+func readBelow(dir, path string) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -190,11 +193,10 @@ func (p *Project) Layers(sel Selection) []Layer {
 	if p.Report.Failed() || p.Project == nil {
 		return nil
 	}
-	groups := p.selected(sel)
 	var layers []Layer
-	for _, g := range groups {
-		p.apart(g)
-		if l, ok := p.layer(g); ok {
+	for _, g := range p.selectTargets(sel) {
+		p.refuseSharedMachines(g)
+		if l, ok := p.emitLayer(g); ok {
 			if sel.All {
 				l.Folder = l.Name + "-" + l.Release
 			}
@@ -213,7 +215,7 @@ func (p *Project) Verify() {
 	if p.Report.Failed() || p.Project == nil {
 		return
 	}
-	for _, g := range p.releases(p.Targets) {
+	for _, g := range groupByRelease(p.Targets) {
 		// Targets with the same MACHINE are built one at a time.
 		for len(g) > 0 {
 			var together, later []*resolve.Target
@@ -224,13 +226,15 @@ func (p *Project) Verify() {
 					together = append(together, t)
 				}
 			}
-			p.layer(together)
+			p.emitLayer(together)
 			g = later
 		}
 	}
 }
 
-func (p *Project) selected(sel Selection) [][]*resolve.Target {
+// selectTargets returns the targets of a selection, by release. Errors are added to the
+// report; the result is then nil.
+func (p *Project) selectTargets(sel Selection) [][]*resolve.Target {
 	var chosen []*resolve.Target
 	var targets, releases []string
 	for _, t := range p.Targets {
@@ -258,7 +262,7 @@ func (p *Project) selected(sel Selection) [][]*resolve.Target {
 		p.Report.Add(d)
 		return nil
 	}
-	groups := p.releases(chosen)
+	groups := groupByRelease(chosen)
 	if len(groups) > 1 && !sel.All {
 		p.Report.Add(diag.Diagnostic{
 			ID: "YT0207", Severity: diag.Error, Message: "the targets are of several releases: " + strings.Join(releases, ", "),
@@ -269,26 +273,21 @@ func (p *Project) selected(sel Selection) [][]*resolve.Target {
 	return groups
 }
 
-// releases groups targets by release, in order.
-func (p *Project) releases(targets []*resolve.Target) [][]*resolve.Target {
-	by := map[string][]*resolve.Target{}
-	var names []string
+// groupByRelease groups targets by release, in the order of their names.
+func groupByRelease(targets []*resolve.Target) [][]*resolve.Target {
+	groups := map[string][]*resolve.Target{}
 	for _, t := range targets {
-		if by[t.Release.Name] == nil {
-			names = append(names, t.Release.Name)
-		}
-		by[t.Release.Name] = append(by[t.Release.Name], t)
+		groups[t.Release.Name] = append(groups[t.Release.Name], t)
 	}
-	slices.Sort(names)
-	groups := make([][]*resolve.Target, 0, len(names))
-	for _, n := range names {
-		groups = append(groups, by[n])
+	var sorted [][]*resolve.Target
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		sorted = append(sorted, groups[name])
 	}
-	return groups
+	return sorted
 }
 
-// apart refuses two targets of the same MACHINE in one layer.
-func (p *Project) apart(targets []*resolve.Target) {
+// refuseSharedMachines refuses two targets of the same MACHINE in one layer.
+func (p *Project) refuseSharedMachines(targets []*resolve.Target) {
 	first := map[string]*resolve.Target{}
 	for _, t := range targets {
 		other := first[t.Machine]
@@ -305,22 +304,22 @@ func (p *Project) apart(targets []*resolve.Target) {
 	}
 }
 
-// layer generates one layer. A refusal is reported at the line of the refused value.
-func (p *Project) layer(targets []*resolve.Target) (Layer, bool) {
+// emitLayer generates one layer. A refusal is reported at the line of the refused value.
+func (p *Project) emitLayer(targets []*resolve.Target) (Layer, bool) {
 	l := Layer{Layer: p.Layer(targets, p.Report)}
 	if p.Report.Failed() {
 		return l, false
 	}
 	files, err := assemble.Emit(l.Layer)
 	if err != nil {
-		p.Report.Add(refusal(l.Layer, err))
+		p.Report.Add(diagnoseRefusal(l.Layer, err))
 		return l, false
 	}
 	l.Files = files
 	return l, true
 }
 
-func refusal(l *plan.Layer, err error) diag.Diagnostic {
+func diagnoseRefusal(l *plan.Layer, err error) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0900", Severity: diag.Error, Message: err.Error()}
 	var at *emitters.Error
 	if errors.As(err, &at) {
@@ -357,7 +356,7 @@ func (p *Project) Document(name string) (*plan.Plan, plan.Origins) {
 			Help: "choose one with --target: " + strings.Join(names, ", ")})
 		return nil, nil
 	}
-	groups := p.selected(Selection{Target: name})
+	groups := p.selectTargets(Selection{Target: name})
 	if len(groups) == 0 {
 		return nil, nil
 	}

@@ -3,6 +3,8 @@ package compiler
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
@@ -15,10 +17,10 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// definitions reports fields that a user's definition adds to a closed definition without
+// checkDefinitions reports fields that a user's definition adds to a closed definition without
 // such a field. CUE reports them only once the definition is used and the field is set,
 // so that a typo could go unnoticed.
-func definitions(cfg *load.Config, lang *conform.Schema, report *diag.Report) {
+func checkDefinitions(cfg *load.Config, lang *conform.Schema, report *diag.Report) {
 	var files []*ast.File
 	own := map[string]map[string]bool{}
 	for _, name := range cfg.Sources.Names() {
@@ -31,7 +33,7 @@ func definitions(cfg *load.Config, lang *conform.Schema, report *diag.Report) {
 			continue // reported where it was read
 		}
 		files = append(files, f)
-		collect(f, own)
+		collectFields(f, own)
 	}
 	for _, f := range files {
 		ast.Walk(f, func(n ast.Node) bool {
@@ -41,19 +43,19 @@ func definitions(cfg *load.Config, lang *conform.Schema, report *diag.Report) {
 			}
 			if def := schemaDefinition(b.X); def != "" {
 				if fields, open, known := lang.FieldsOf(def); known && !open {
-					refinement(b.Y, def, fields, report)
+					checkRefinement(b.Y, def, fields, report)
 				}
 			} else if id, ok := b.X.(*ast.Ident); ok && own[id.Name] != nil {
-				refinement(b.Y, id.Name, own[id.Name], report)
+				checkRefinement(b.Y, id.Name, own[id.Name], report)
 			}
 			return true
 		}, nil)
 	}
 }
 
-// collect notes the fields of the definitions that a file has at its margin, as
-// far as they are closed structs written out.
-func collect(f *ast.File, own map[string]map[string]bool) {
+// collectFields collects the fields of a file's top-level definitions, as far as they are
+// closed structs written out.
+func collectFields(f *ast.File, own map[string]map[string]bool) {
 	for _, d := range f.Decls {
 		def, ok := d.(*ast.Field)
 		if !ok {
@@ -67,13 +69,12 @@ func collect(f *ast.File, own map[string]map[string]bool) {
 		fields := map[string]bool{}
 		for _, e := range st.Elts {
 			f, ok := e.(*ast.Field)
-			if !ok {
-				fields = nil // embeddings, patterns and ... bring others
-				break
+			var label string
+			if ok {
+				label, _, err = ast.LabelName(f.Label)
 			}
-			label, _, err := ast.LabelName(f.Label)
-			if err != nil {
-				fields = nil
+			if !ok || err != nil {
+				fields = nil // embeddings, patterns and ... bring others
 				break
 			}
 			fields[label] = true
@@ -84,7 +85,7 @@ func collect(f *ast.File, own map[string]map[string]bool) {
 	}
 }
 
-// schemaDefinition is #CPU of schema.#CPU, and "" for anything else.
+// schemaDefinition returns #CPU of schema.#CPU, "" for any other expression.
 func schemaDefinition(e ast.Expr) string {
 	sel, ok := e.(*ast.SelectorExpr)
 	if !ok {
@@ -98,9 +99,9 @@ func schemaDefinition(e ast.Expr) string {
 	return name.Name
 }
 
-// refinement reports the optional and required fields of a struct that a
+// checkRefinement reports the optional and required fields of a struct that a
 // definition does not have. Regular fields are checked with their values.
-func refinement(e ast.Expr, def string, fields map[string]bool, report *diag.Report) {
+func checkRefinement(e ast.Expr, def string, fields map[string]bool, report *diag.Report) {
 	st, ok := e.(*ast.StructLit)
 	if !ok {
 		return
@@ -118,16 +119,7 @@ func refinement(e ast.Expr, def string, fields map[string]bool, report *diag.Rep
 		pos := plan.Position{File: at.Filename, Line: at.Line, Column: at.Column}
 		dg := diag.Diagnostic{ID: "YT0102", Severity: diag.Error, Pos: pos, Path: def + "." + name,
 			Message: fmt.Sprintf("unknown field %q: %s has no such field", diag.Visible(name), def)}
-		names := make([]string, 0, len(fields))
-		for n := range fields {
-			names = append(names, n)
-		}
-		if near := diag.Nearest(name, names); near != "" {
-			dg.Help = fmt.Sprintf("did you mean %q?", near)
-			if diag.Sure(name, near, names) {
-				dg.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: pos, Text: near}}
-			}
-		}
+		dg.SuggestName(name, slices.Sorted(maps.Keys(fields)))
 		report.Add(dg)
 	}
 }

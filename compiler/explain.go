@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -67,7 +68,7 @@ var ErrNoField = errors.New("there is no such field in the configuration or the 
 // Quotes may be left out where the configuration or the language makes the split
 // unambiguous.
 func (p *Project) Explain(path string) (Account, error) {
-	names, err := p.split(path)
+	names, err := p.splitPath(path)
 	if err != nil {
 		return Account{}, err
 	}
@@ -87,7 +88,7 @@ func (p *Project) Explain(path string) (Account, error) {
 		for _, t := range p.Targets {
 			if t.Name == names[1] {
 				n = t.Node.At(names[2:]...)
-				p.account(&a, t, names[2:], n)
+				p.describeTargetField(&a, t, names[2:], n)
 				if n == nil && len(a.Settings) > 0 {
 					if pos, ok := t.Origins[a.Settings[0].ID]; ok {
 						a.Pos = &pos
@@ -136,12 +137,12 @@ func (p *Project) unknownMember(names []string) error {
 	return err
 }
 
-// split splits a path into names. Quoted names are taken literally. Others end at a dot,
+// splitPath splits a path into names. Quoted names are literal. Others end at a dot,
 // unless the configuration has a name with dots there or a sysctl name follows.
-func (p *Project) split(path string) ([]string, error) {
+func (p *Project) splitPath(path string) ([]string, error) {
 	bad := fmt.Errorf("%q is not a path: write it as in the configuration, names with dots in quotes", path)
 	var words []string
-	quoted := map[int]bool{}
+	var quoted []bool // by word
 	for rest := path; ; {
 		if strings.HasPrefix(rest, `"`) {
 			text, err := strconv.QuotedPrefix(rest)
@@ -152,14 +153,13 @@ func (p *Project) split(path string) ([]string, error) {
 			if err != nil {
 				return nil, bad
 			}
-			quoted[len(words)] = true
-			words, rest = append(words, word), rest[len(text):]
+			words, quoted, rest = append(words, word), append(quoted, true), rest[len(text):]
 		} else {
 			end := strings.IndexByte(rest, '.')
 			if end < 0 {
 				end = len(rest)
 			}
-			words, rest = append(words, rest[:end]), rest[end:]
+			words, quoted, rest = append(words, rest[:end]), append(quoted, false), rest[end:]
 		}
 		if words[len(words)-1] == "" {
 			return nil, bad
@@ -172,25 +172,22 @@ func (p *Project) split(path string) ([]string, error) {
 		}
 		rest = rest[1:]
 	}
-	return p.joined(words, quoted), nil
+	return p.joinWords(words, quoted), nil
 }
 
-// joined merges words that form one name.
-func (p *Project) joined(words []string, quoted map[int]bool) []string {
+// joinWords joins unquoted words that form one name.
+func (p *Project) joinWords(words []string, quoted []bool) []string {
 	var names []string
 	for i := 0; i < len(words); {
 		take := 1
 		for j := len(words); j > i+1; j-- {
-			if slices.ContainsFunc(words[i:j], func(w string) bool { return w == "" }) || anyQuoted(quoted, i, j) {
-				continue
-			}
-			if p.named(append(slices.Clone(names), strings.Join(words[i:j], "."))) {
+			if !slices.Contains(quoted[i:j], true) && p.hasField(append(slices.Clone(names), strings.Join(words[i:j], "."))) {
 				take = j - i
 				break
 			}
 		}
-		if take == 1 && len(names) > 0 && names[len(names)-1] == "sysctl" && !anyQuoted(quoted, i, len(words)) {
-			take = len(words) - i // none of the configuration's, and sysctls have no fields
+		if take == 1 && len(names) > 0 && names[len(names)-1] == "sysctl" && !slices.Contains(quoted[i:], true) {
+			take = len(words) - i // the configuration does not set it, and sysctls have no fields
 		}
 		names = append(names, strings.Join(words[i:i+take], "."))
 		i += take
@@ -198,17 +195,8 @@ func (p *Project) joined(words []string, quoted map[int]bool) []string {
 	return names
 }
 
-func anyQuoted(quoted map[int]bool, from, to int) bool {
-	for i := from; i < to; i++ {
-		if quoted[i] {
-			return true
-		}
-	}
-	return false
-}
-
-// named reports whether the configuration has a value at a path.
-func (p *Project) named(names []string) bool {
+// hasField reports whether the configuration has a value at a path.
+func (p *Project) hasField(names []string) bool {
 	if p.Config == nil || p.Config.Root == nil {
 		return false
 	}
@@ -226,61 +214,56 @@ func (p *Project) named(names []string) bool {
 	return false
 }
 
-// account adds the effects of a target's field.
-func (p *Project) account(a *Account, t *resolve.Target, names []string, n *load.Node) {
+// describeTargetField adds what a target's field replaces, implies and makes.
+func (p *Project) describeTargetField(a *Account, t *resolve.Target, names []string, n *load.Node) {
 	id := strings.Join(names, ".")
 	if id == "" {
 		return
 	}
-	if profiles := p.Root.Get("profiles"); profiles != nil && n != nil {
-		for _, f := range profiles.Fields {
-			if v := f.Value.At(names...); v != nil && v == n {
-				a.Profile = f.Name
-			}
+	for _, f := range p.Root.Get("profiles").Members() {
+		if n != nil && f.Value.At(names...) == n {
+			a.Profile = f.Name
 		}
 	}
+	within := func(other string) bool { return other == id || strings.HasPrefix(other, id+".") }
+	// A field is the origin of what has its name, and of what carries its position.
+	causes := func(other string) bool { return within(other) || n != nil && t.Origins[other] == n.Pos }
 	for _, o := range t.Replaced {
-		if o.ID == id || strings.HasPrefix(o.ID, id+".") {
+		if within(o.ID) {
 			a.Replaced = append(a.Replaced, fmt.Sprintf("%s: profile %s says %s at %s", o.ID, o.Profile, o.Was, Place(o.Position)))
 		}
 	}
-	p.facts(a, t, names)
-	p.implied(a, t, id, n)
+	p.addFacts(a, t, names)
+	p.addImplied(a, t, id, n)
 	for _, s := range t.Plan.Settings {
-		// A field is the origin of a setting by name, or because the setting
-		// follows from it and carries its position.
-		if s.ID == id || strings.HasPrefix(s.ID, id+".") || n != nil && t.Origins[s.ID] == n.Pos {
+		if causes(s.ID) {
 			a.Settings = append(a.Settings, s)
 		}
 	}
-	layers := p.Layers(Selection{Target: t.Name})
-	if len(layers) == 0 {
-		return
-	}
-	for _, f := range layers[0].Files {
-		for _, o := range f.Origins {
-			if o.Target == t.Name && (o.ID == id || strings.HasPrefix(o.ID, id+".") || n != nil && t.Origins[o.ID] == n.Pos) {
-				where := f.Path
-				if f.Install != nil {
-					where += " -> " + onDevice(f.Install.Dest)
-				}
-				a.Files = append(a.Files, where)
-				break
+	for _, l := range p.Layers(Selection{Target: t.Name}) {
+		for _, f := range l.Files {
+			if !slices.ContainsFunc(f.Origins, func(o emitters.Ref) bool { return o.Target == t.Name && causes(o.ID) }) {
+				continue
 			}
+			where := f.Path
+			if f.Install != nil {
+				where += " -> " + expandInstallPath(f.Install.Dest)
+			}
+			a.Files = append(a.Files, where)
 		}
 	}
 }
 
-// onDevice writes an install path without bitbake's directory variables.
-func onDevice(dest string) string {
+// expandInstallPath writes an install path without bitbake's directory variables.
+func expandInstallPath(dest string) string {
 	return strings.NewReplacer(
 		"${sysconfdir}", "/etc", "${systemd_system_unitdir}", "/usr/lib/systemd/system", "${nonarch_libdir}", "/usr/lib",
 		"${libdir}", "/usr/lib", "${nonarch_base_libdir}", "/usr/lib", "${datadir}", "/usr/share", "${bindir}", "/usr/bin",
 	).Replace(dest)
 }
 
-// implied lists the kernel options and arguments that a field brings along.
-func (p *Project) implied(a *Account, t *resolve.Target, id string, n *load.Node) {
+// addImplied adds the kernel options and arguments that a field implies.
+func (p *Project) addImplied(a *Account, t *resolve.Target, id string, n *load.Node) {
 	if n == nil || strings.HasPrefix(id, "kernel.config") || strings.HasPrefix(id, "kernel.args") {
 		return
 	}
@@ -296,33 +279,38 @@ func (p *Project) implied(a *Account, t *resolve.Target, id string, n *load.Node
 	}
 }
 
-// facts adds the facts about the thing that a field names.
-func (p *Project) facts(a *Account, t *resolve.Target, names []string) {
-	switch {
-	case len(names) == 2 && names[0] == "sysctl":
-		p.sysctlFacts(a, t, names[1])
-	case len(names) == 3 && names[0] == "kernel" && names[1] == "config":
-		a.Kernel = p.fate(t, names[2])
-	case len(names) == 3 && names[0] == "kernel" && names[1] == "args":
-		p.argFacts(a, t, names[2])
+// addFacts adds the facts about the thing that a field names.
+func (p *Project) addFacts(a *Account, t *resolve.Target, names []string) {
+	last := names[len(names)-1]
+	switch parent := strings.Join(names[:len(names)-1], "."); {
+	case parent == "sysctl":
+		addSysctlFacts(a, t, last)
+	case parent == "kernel.config":
+		a.Kernel = p.predictOption(t, last)
+	case parent == "kernel.args":
+		addArgFacts(a, t, last)
 	case len(names) >= 2 && names[0] == "power" && names[1] == "modes":
-		for _, m := range t.Plan.Power.Modes {
-			if len(names) > 2 && names[2] != m.Name {
-				continue
-			}
-			if len(m.Reboot) == 0 {
-				a.Touches = append(a.Touches, m.Name+": switching to or from any other mode works while the device runs")
-				continue
-			}
-			a.Touches = append(a.Touches, m.Name+": needs a reboot from or to "+strings.Join(m.Reboot, ", ")+", whose GPU mask differs")
-		}
-	case len(names) == 2 && names[0] == "cpu" && (names[1] == "min" || names[1] == "max"), len(names) == 2 && names[0] == "gpu" && names[1] != "governor":
+		addModeFacts(a, t, names[2:])
+	case parent == "cpu" && (last == "min" || last == "max"), parent == "gpu" && last != "governor":
 		a.Touches = append(a.Touches, "the same files as the power mode's clock limits")
 	}
 }
 
-// argFacts describes how a kernel argument reaches the target's kernel.
-func (p *Project) argFacts(a *Account, t *resolve.Target, name string) {
+// addModeFacts describes the switches to and from a power mode, or all modes of the target.
+func addModeFacts(a *Account, t *resolve.Target, field []string) {
+	for _, m := range t.Plan.Power.Modes {
+		switch {
+		case len(field) > 0 && field[0] != m.Name:
+		case len(m.Reboot) == 0:
+			a.Touches = append(a.Touches, m.Name+": switching to or from any other mode works while the device runs")
+		default:
+			a.Touches = append(a.Touches, m.Name+": needs a reboot from or to "+strings.Join(m.Reboot, ", ")+", whose GPU mask differs")
+		}
+	}
+}
+
+// addArgFacts describes how a kernel argument reaches the target's kernel.
+func addArgFacts(a *Account, t *resolve.Target, name string) {
 	way := t.Release.ArgPath(t.Board.SoC)
 	a.Notes = append(a.Notes, "reaches the kernel by "+way.Text(), "stands at the end of "+way.Variable+", behind the machine's own arguments")
 	for _, c := range way.Carriers {
@@ -333,20 +321,18 @@ func (p *Project) argFacts(a *Account, t *resolve.Target, name string) {
 	}
 }
 
-func (p *Project) sysctlFacts(a *Account, t *resolve.Target, key string) {
+// addSysctlFacts adds the facts about a kernel parameter.
+func addSysctlFacts(a *Account, t *resolve.Target, key string) {
 	f, ok := sysctl.Lookup(key)
 	if !ok {
-		a.Notes = append(a.Notes, "not among the sysctls that facts are known of")
+		a.Notes = append(a.Notes, "no facts about this sysctl")
 		return
 	}
 	in := f.In(t.Release.Kernel)
 	if in.State == sysctl.Present {
 		a.Expected = check.DescribeSysctl(f, in)
 	}
-	a.Doc = ""
-	if f.Note != "" {
-		a.Doc = f.Note
-	}
+	a.Doc = f.Note
 	a.Notes = append(a.Notes, fmt.Sprintf("%s in kernel %s (%s), from %s", in.State, t.Release.Kernel, in.Tree, f.Source))
 	if f.Config != "" {
 		a.Notes = append(a.Notes, "needs "+f.Config+" in the kernel")
@@ -371,8 +357,8 @@ func (p *Project) sysctlFacts(a *Account, t *resolve.Target, key string) {
 	}
 }
 
-// fate describes the predicted outcome of a kernel option of the target.
-func (p *Project) fate(t *resolve.Target, symbol string) string {
+// predictOption describes the predicted outcome of a kernel option of the target.
+func (p *Project) predictOption(t *resolve.Target, symbol string) string {
 	for _, q := range check.Predictions(t, p.book) {
 		if q.Symbol != symbol {
 			continue
@@ -443,7 +429,7 @@ func sysctlTrait(tag string) string {
 	case sysctl.OneShot:
 		return "takes effect at the time of the write, as far as the kernel can"
 	case sysctl.Sticky:
-		return "cannot be taken back before the next boot"
+		return "cannot be reverted before the next boot"
 	case sysctl.NetNS:
 		return "one for each network namespace: a container with a network of its own starts with the kernel's default"
 	case sysctl.IPCNS:

@@ -2,21 +2,19 @@ package compiler
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/diag/fix"
 	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/compiler/language/sandbox"
 )
 
 // Fixed is a configuration with the changes that its diagnostics propose.
 type Fixed struct {
 	Files   map[string][]byte // that changed, by name
 	Was     map[string][]byte
-	Made    int      // proposals that were followed
+	Made    int      // number of applied proposals
 	Project *Project // with the changes applied
 }
 
@@ -30,7 +28,7 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 	}
 	files := map[string][]byte{}
 	for _, name := range p.Config.Sources.Names() {
-		if !strings.Contains(name, "/") { // what a module brought in is read from the folder
+		if !strings.Contains(name, "/") { // files of modules are read from the folder
 			files[name] = p.Config.Sources.Text(name)
 		}
 	}
@@ -68,29 +66,26 @@ func (o Options) improve(dir string, files map[string][]byte, p *Project) (map[s
 		tried := maps.Clone(files)
 		maps.Copy(tried, changed)
 		after := o.reopen(dir, tried)
-		if better(p, after, d) {
+		if improves(p, after, d) {
 			return changed, after
 		}
 	}
 	return nil, nil
 }
 
-// reopen is Open for a folder whose files have another text.
+// reopen is [Options.Open] for a folder whose files have another text.
 func (o Options) reopen(dir string, files map[string][]byte) *Project {
-	end := sandbox.FrontEnd{Vars: o.Vars}
-	if root, err := os.OpenRoot(dir); err == nil {
-		defer root.Close()
-		end.Root = root.FS()
-	}
+	end, closeRoot := o.frontEnd(dir)
+	defer closeRoot()
 	cfg, report := load.Files(files, end)
-	p := finish(cfg, report, o.Cache, folder(dir))
+	p := resolveAndCheck(cfg, report, o.Cache, folder(dir))
 	p.Verify()
 	return p
 }
 
-// better reports whether a change leaves fewer diagnostics and adds none, except warnings
+// improves reports whether a change leaves fewer diagnostics and adds none, except warnings
 // about side effects of a kernel option that fixes an error.
-func better(before, after *Project, mended diag.Diagnostic) bool {
+func improves(before, after *Project, mended diag.Diagnostic) bool {
 	// Rules judge a target only after its language errors are gone: their new diagnostics
 	// are not caused by the change.
 	language := func(d diag.Diagnostic) bool { return strings.HasPrefix(d.ID, "YT") }

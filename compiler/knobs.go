@@ -1,8 +1,6 @@
 package compiler
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"path"
@@ -24,14 +22,7 @@ const maxTable = 4 << 20
 // before others; what a run changed is undone when it ends. Malformed lines are in the
 // report.
 func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, nil, nil, nil, fmt.Errorf("reading the table: %w", err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxTable {
-		return nil, nil, nil, nil, fmt.Errorf("reading the table: %s is not a file of at most %d MiB", file, maxTable>>20)
-	}
-	raw, err := os.ReadFile(file)
+	raw, err := readTable(file)
 	if err != nil {
 		return nil, nil, nil, nil, fmt.Errorf("reading the table: %w", err)
 	}
@@ -40,15 +31,15 @@ func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, 
 	src.Add(name, raw)
 	p := &plan.Plan{Layer: "knobs", Target: genericBoard, Board: genericBoard, Serial: 1, Rollback: "on-stop"}
 	origins, report := plan.Origins{}, &diag.Report{}
-	lines := bufio.NewScanner(bytes.NewReader(raw))
-	lines.Buffer(nil, maxTable+1)
-	for n := 1; lines.Scan(); n++ {
-		line := lines.Text()
+	n := 0
+	for line := range strings.Lines(string(raw)) {
+		n++
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		at := plan.Position{File: name, Line: n, Column: 1}
-		s, problem := knob(line)
+		s, problem := parseKnob(line)
 		if problem != "" {
 			report.Errorf("YT0109", at, "", "%s", problem)
 			continue
@@ -61,9 +52,6 @@ func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, 
 		origins[s.ID] = at
 		p.Settings = append(p.Settings, s)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, nil, nil, nil, fmt.Errorf("reading the table: %w", err)
-	}
 	if report.Failed() {
 		return nil, nil, report, src, nil
 	}
@@ -73,8 +61,19 @@ func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, 
 	return p, origins, report, src, nil
 }
 
-// knob parses a line of a table; problem is the reason for refusing it.
-func knob(line string) (s plan.Setting, problem string) {
+func readTable(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxTable {
+		return nil, fmt.Errorf("%s is not a file of at most %d MiB", file, maxTable>>20)
+	}
+	return os.ReadFile(file)
+}
+
+// parseKnob parses a line of a table; problem is the reason for refusing it.
+func parseKnob(line string) (s plan.Setting, problem string) {
 	file, value, ok := strings.Cut(line, "\t")
 	if !ok {
 		return s, "a line is a path, a tab, and a value"

@@ -172,10 +172,9 @@ func (s *subject) compareWithIsolated(arg *config.Scalar, cores []int) {
 	if slices.Equal(cores, want) {
 		return
 	}
-	d := s.diagnose(arg, "%s=%s contradicts cpu.isolate, which makes it %s", arg.Key(), arg.Text, cpulist.Format(want))
+	d := s.raise(arg, "%s=%s contradicts cpu.isolate, which makes it %s", arg.Key(), arg.Text, cpulist.Format(want))
 	d.Help = "remove the argument: cpu.isolate sets it"
-	d.Related = []diag.Related{{Pos: isolate.Pos(), Message: "the cores that are isolated"}}
-	s.report.Add(d)
+	d.relate(isolate, "the cores that are isolated")
 }
 
 func isolcpusFlags(s *subject) {
@@ -230,9 +229,8 @@ func argValue(s *subject) {
 		if ok, err := regexp.MatchString(pattern, arg.Text); err != nil || ok {
 			continue
 		}
-		d := s.diagnose(arg, "%s does not take %s", arg.Key(), arg.Show())
+		d := s.raise(arg, "%s does not take %s", arg.Key(), arg.Show())
 		d.Expected, d.Got, d.Help = words, arg.Show(), "write "+words
-		s.report.Add(d)
 	}
 }
 
@@ -271,12 +269,7 @@ func argConfig(s *subject) {
 		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacks(symbol) {
 			continue // 4.9 isolates without an option
 		}
-		d := s.diagnose(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol)
-		d.Got = arg.Show()
-		if !s.isDisabled(symbol) {
-			s.enable(&d, symbol, "config: ", arg.Pos(), 1)
-		}
-		s.report.Add(d)
+		s.enable(s.raise(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol).got(arg.Show()), symbol, "config: ", 1)
 	}
 }
 
@@ -289,9 +282,7 @@ func argDead(s *subject) {
 func argOrder(s *subject) {
 	count, size := s.Config.Kernel.Args.Get("hugepages"), s.Config.Kernel.Args.Get("hugepagesz")
 	if count.IsSet() && size.IsSet() {
-		d := s.diagnose(count, "hugepages counts pages of the size before it, and arguments have no order here")
-		d.Related = []diag.Related{{Pos: size.Pos(), Message: "the size"}}
-		s.report.Add(d)
+		s.raise(count, "hugepages counts pages of the size before it, and arguments have no order here").relate(size, "the size")
 	}
 }
 
@@ -347,10 +338,7 @@ func argTwice(s *subject) {
 			first[normalizeArg(arg.Key())] = arg
 			continue
 		}
-		d := s.diagnose(arg, "%s and %s are one argument", other.Key(), arg.Key())
-		d.Got = arg.Show()
-		d.Related = []diag.Related{{Pos: other.Pos(), Message: "the other spelling"}}
-		s.report.Add(d)
+		s.raise(arg, "%s and %s are one argument", other.Key(), arg.Key()).got(arg.Show()).relate(other, "the other spelling")
 	}
 }
 

@@ -58,9 +58,8 @@ func boardRules() []Rule {
 func boardOnRelease(s *subject) {
 	c := s.Config
 	if s.Custom != nil && len(s.Machines()) == 0 {
-		d := s.diagnose(c.Board, "board %s has no machine for release %s", c.Board.Text, s.Release.Name)
+		d := s.raise(c.Board, "board %s has no machine for release %s", c.Board.Text, s.Release.Name)
 		d.Pos, d.Help = s.Custom.Machines.Pos(), "add the MACHINEs of the release under machines"
-		s.report.Add(d)
 		return
 	}
 	if _, ok := s.Board.Releases[s.Release.Name]; ok {
@@ -121,12 +120,10 @@ func boardObserved(s *subject) {
 	exact := s.Exact && line == s.Release.Line()
 	for _, d := range s.Board.Compare(o, line, s.Stock, exact) {
 		if d.Verified {
-			found := s.diagnose(s.Config.Board, "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source)
-			found.Got = d.Observed
+			found := s.raise(s.Config.Board, "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source).got(d.Observed)
 			if n := seen.Node().Get(d.Field); n != nil {
 				found.Pos = n.Pos
 			}
-			s.report.Add(found)
 		}
 	}
 }

@@ -125,10 +125,7 @@ func cpusetPartition(s *subject) {
 			s.reportAt(partition, partition.Show(), "give the service a slice of its own", "service %s has no slice that could be a partition", svc.Key())
 			continue
 		case other.IsSet() && other.Text != partition.Text:
-			d := s.diagnose(partition, "slice %s cannot be two partitions", slice)
-			d.Got = partition.Show()
-			d.Related = []diag.Related{{Pos: other.Pos(), Message: "another service of the slice has " + other.Show()}}
-			s.report.Add(d)
+			s.raise(partition, "slice %s cannot be two partitions", slice).got(partition.Show()).relate(other, "another service of the slice has "+other.Show())
 		case partition.Text != "member" && len(s.Isolated()) == 0:
 			s.reportAt(partition, partition.Show(), "isolate cores with cpu.isolate", "slice %s has no cores of its own", slice)
 		case partition.Text == "isolated" && !resolve.KernelAtLeast(s.Release.Kernel, 6, 1),
@@ -157,18 +154,13 @@ func idleLatency(s *subject) {
 	}
 	for _, name := range []string{"cpuidle.off", "nohlt", "idle"} {
 		if arg := s.Config.Kernel.Args.Get(name); arg.IsSet() {
-			d := s.diagnose(arg, "argument %s and cpu.maxIdleLatency both bound idle states", name)
-			d.Related = []diag.Related{{Pos: latency.Pos(), Message: "the other bound"}}
-			s.report.Add(d)
+			s.raise(arg, "argument %s and cpu.maxIdleLatency both bound idle states", name).relate(latency, "the other bound")
 		}
 	}
 }
 
 func multiGeneration(s *subject) {
-	part := s.Config.Memory.MGLRU.Place
-	if !part.IsSet() {
-		part = s.Config.Memory.MGLRUMinTTL.Place
-	}
+	part := config.FirstSet(s.Config.Memory.MGLRU, s.Config.Memory.MGLRUMinTTL)
 	switch {
 	case !part.IsSet():
 	case !resolve.KernelAtLeast(s.Release.Kernel, 6, 1):
@@ -190,12 +182,11 @@ func systemdBPF(s *subject) {
 		if option.Text != "n" || engine == nil && len(s.Services) == 0 {
 			continue
 		}
-		d := s.diagnose(option, "without %s services are not restricted to their devices", symbol)
+		d := s.raise(option, "without %s services are not restricted to their devices", symbol)
 		if engine != nil {
 			d.Message = "without " + symbol + " no container starts"
-			d.Related = []diag.Related{{Pos: engine.Pos(), Message: engine.Key() + " needs it"}}
+			d.relate(engine, engine.Key()+" needs it")
 		}
-		s.report.Add(d)
 		return
 	}
 }
@@ -217,9 +208,7 @@ func qdiscLate(s *subject) {
 	}
 	for _, name := range []string{"ip", "nfsroot"} {
 		if arg := s.Config.Kernel.Args.Get(name); arg.IsSet() && arg.Text != "off" && arg.Text != "none" {
-			d := s.diagnose(qdisc, "the kernel brings an interface up before %s is set", qdisc.Text)
-			d.Related = []diag.Related{{Pos: arg.Pos(), Message: "by argument " + name}}
-			s.report.Add(d)
+			s.raise(qdisc, "the kernel brings an interface up before %s is set", qdisc.Text).relate(arg, "by argument "+name)
 			return
 		}
 	}

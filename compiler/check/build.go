@@ -109,7 +109,7 @@ func buildRules() []Rule {
 // builder is the build's settings under a rule.
 type builder struct {
 	*config.Build
-	reporter
+	*reporter
 	project *resolve.Project
 }
 
@@ -119,7 +119,7 @@ func checkBuild(p *resolve.Project, rules []Rule, off map[string]bool, report *d
 	}
 	for _, r := range rules {
 		if r.build != nil && !off[r.ID] {
-			r.build(&builder{&p.Config.Build, reporter{r, report}, p})
+			r.apply(report, func(rep *reporter) { r.build(&builder{&p.Config.Build, rep, p}) })
 		}
 	}
 }

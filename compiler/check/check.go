@@ -70,12 +70,12 @@ func Find(id string) (Rule, bool) {
 // subject is a target under a rule.
 type subject struct {
 	*resolve.Target
-	*findings
-	reporter
+	*shared
+	*reporter
 }
 
-// findings is what the rules of one target share.
-type findings struct {
+// shared is what the rules of one target share.
+type shared struct {
 	kernel *forecast.Kernel // nil when there are no facts of the release's kernel
 	// explained holds the options whose fate a rule has explained already: one fault,
 	// one message.
@@ -86,41 +86,71 @@ type findings struct {
 }
 
 // markExplained marks an option as explained; it is false when it was before.
-func (f *findings) markExplained(symbol string) bool {
-	if f.explained[symbol] {
+func (s *shared) markExplained(symbol string) bool {
+	if s.explained[symbol] {
 		return false
 	}
-	f.explained[symbol] = true
+	s.explained[symbol] = true
 	return true
 }
 
-// reporter adds what a rule finds to a report.
+// reporter collects the findings of a rule.
 type reporter struct {
-	rule   Rule
-	report *diag.Report
+	rule  Rule
+	found []*finding
 }
 
-// reportAt reports the rule at a part of the configuration.
-func (r reporter) reportAt(part config.Part, got, help, format string, args ...any) {
-	d := r.diagnose(part, format, args...)
-	d.Got, d.Help = got, cmp.Or(help, d.Help)
-	r.report.Add(d)
+// finding is a diagnostic, which the rule may complete until it returns.
+type finding struct{ diag.Diagnostic }
+
+// apply runs a rule and adds its findings to a report.
+func (r Rule) apply(report *diag.Report, run func(*reporter)) {
+	rep := &reporter{rule: r}
+	run(rep)
+	for _, f := range rep.found {
+		report.Add(f.Diagnostic)
+	}
 }
 
-// reportKey reports the rule at the name of a part.
-func (r reporter) reportKey(part config.Part, help, format string, args ...any) {
-	d := r.diagnose(part, format, args...)
-	d.Pos, d.Help = part.Where().KeyPos(), cmp.Or(help, d.Help)
-	r.report.Add(d)
-}
-
-// diagnose returns the rule at a part of the configuration, to be completed and added.
-func (r reporter) diagnose(part config.Part, format string, args ...any) diag.Diagnostic {
+// raise reports the rule at a part of the configuration.
+func (r *reporter) raise(part config.Part, format string, args ...any) *finding {
 	at := part.Where()
-	return diag.Diagnostic{
+	f := &finding{diag.Diagnostic{
 		ID: r.rule.ID, Severity: r.rule.Severity, Pos: at.Pos(), Path: at.FullPath(),
 		Message: fmt.Sprintf(format, args...), Help: r.rule.Fix, See: r.rule.See,
-	}
+	}}
+	r.found = append(r.found, f)
+	return f
+}
+
+// reportAt raises the rule with the current value, and with help in place of the
+// rule's unless it is "".
+func (r *reporter) reportAt(part config.Part, got, help, format string, args ...any) {
+	f := r.raise(part, format, args...)
+	f.Got, f.Help = got, cmp.Or(help, f.Help)
+}
+
+// reportKey raises the rule at the name of a part.
+func (r *reporter) reportKey(part config.Part, help, format string, args ...any) {
+	f := r.raise(part, format, args...)
+	f.Pos, f.Help = part.Where().KeyPos(), cmp.Or(help, f.Help)
+}
+
+// got sets the current value.
+func (f *finding) got(text string) *finding {
+	f.Got = text
+	return f
+}
+
+// relate names a second part of the configuration that the finding is about.
+func (f *finding) relate(part config.Part, message string) {
+	f.Related = []diag.Related{{Pos: part.Where().Pos(), Message: message}}
+}
+
+// suggest proposes a field to add, beside the one that is up levels above the finding.
+func (f *finding) suggest(field string, up int) {
+	f.Help = "add " + field
+	f.Edits = []diag.Edit{{Kind: diag.AddField, Pos: f.Pos, Up: up, Text: field}}
 }
 
 // once reads each model once.
@@ -145,18 +175,18 @@ func once(models Models) Models {
 
 // Run applies every rule to every target of a project, except the rules that
 // the project switches off. The book answers for the targets' kernels,
-// models for what its models say of themselves.
+// models reads its models.
 func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Models) {
 	rules := Rules()
 	models = once(models)
 	off := suppressed(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
-		f := &findings{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
+		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
 		for _, last := range []bool{false, true} {
 			for _, r := range rules {
 				if r.run != nil && r.last == last && !off[r.ID] {
-					r.run(&subject{t, f, reporter{r, report}})
+					r.apply(report, func(rep *reporter) { r.run(&subject{t, f, rep}) })
 				}
 			}
 		}
@@ -181,9 +211,7 @@ func suppressed(p *resolve.Project, rules []Rule, report *diag.Report) map[strin
 			if strings.HasPrefix(s.Rule, "YT") {
 				d.Message = s.Rule + " is an error of the language and cannot be switched off"
 			}
-			if near := diag.Nearest(s.Rule, ids); near != "" {
-				d.Help = fmt.Sprintf("did you mean %q?", near)
-			}
+			d.Help = diag.DidYouMean(s.Rule, ids)
 			report.Add(d)
 		case firm[s.Rule]:
 			d.Message = fmt.Sprintf("rule %q cannot be switched off", s.Rule)

@@ -109,16 +109,9 @@ func (s *subject) hugepages() int64 {
 }
 
 func hugepagesMemory(s *subject) {
-	for _, part := range []config.Place{
-		s.Config.Memory.Hugepages.Place, s.Config.Sysctl.Get("vm.nr_hugepages").Place, s.Config.Kernel.Args.Get("hugepages").Place,
-	} {
-		if !part.IsSet() {
-			continue
-		}
-		if total := s.hugepages(); total > s.Board.RAMBytes/2 {
-			s.reportAt(part, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
-		}
-		return
+	part := config.FirstSet(s.Config.Memory.Hugepages, s.Config.Sysctl.Get("vm.nr_hugepages"), s.Config.Kernel.Args.Get("hugepages"))
+	if total := s.hugepages(); part.IsSet() && total > s.Board.RAMBytes/2 {
+		s.reportAt(part, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
 	}
 }
 

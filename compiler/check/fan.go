@@ -183,12 +183,10 @@ func fanPackages() []string { return []string{"tegra-nvfancontrol", "nvfancontro
 
 // reportFanOwner reports what competes with the fan's owner.
 func (s *subject) reportFanOwner(other config.String, format string, args ...any) {
-	d := s.diagnose(other, format, args...)
-	d.Got = other.Show()
+	d := s.raise(other, format, args...).got(other.Show())
 	if fan := &s.Config.Fan; fan.IsSet() {
-		d.Related = []diag.Related{{Pos: fan.Pos(), Message: "the owner of the fan"}}
+		d.relate(fan, "the owner of the fan")
 	}
-	s.report.Add(d)
 }
 
 // stockDefault names the mode that the BSP starts in.

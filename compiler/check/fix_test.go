@@ -23,7 +23,7 @@ func inFolder(t *testing.T, text string) string {
 func fixed(t *testing.T, text string) (string, *compiler.Project) {
 	t.Helper()
 	dir := inFolder(t, text)
-	p, err := compiler.Open(dir)
+	p, err := compiler.Options{}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

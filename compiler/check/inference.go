@@ -172,12 +172,7 @@ func dlaCores(s *subject) {
 		if r.what != "dla" || err != nil || core < 0 || core < s.Board.DLA {
 			continue // trtexec takes -1 for none
 		}
-		d := s.diagnose(r, "DLA core %d does not exist: %s has %d", core, s.Board.ID, s.Board.DLA)
-		d.Got = r.Where().Show()
-		if !s.Board.Verified("dla") {
-			d.Severity = diag.Warning // an unverified fact is not an error
-		}
-		s.report.Add(d)
+		s.reportUnsupported(r, "dla", "DLA core %d does not exist: %s has %d", core, s.Board.ID, s.Board.DLA)
 	}
 }
 
@@ -185,15 +180,18 @@ func trtPrecision(s *subject) {
 	sm := s.Board.SM
 	lacks := map[string]bool{"int8": sm < 61 || sm == 62, "bf16": sm < 80, "fp8": sm < 89}
 	for _, r := range s.requests() {
-		if !lacks[r.what] {
-			continue
+		if lacks[r.what] {
+			s.reportUnsupported(r, "sm", "%s has compute capability %d.%d, which has no %s", s.Board.ID, sm/10, sm%10, strings.ToUpper(r.what))
 		}
-		d := s.diagnose(r, "%s has compute capability %d.%d, which has no %s", s.Board.ID, sm/10, sm%10, strings.ToUpper(r.what))
-		d.Got = r.Where().Show()
-		if !s.Board.Verified("sm") {
-			d.Severity = diag.Warning
-		}
-		s.report.Add(d)
+	}
+}
+
+// reportUnsupported reports a request that contradicts a fact of the board, as a warning
+// where the fact is not verified.
+func (s *subject) reportUnsupported(r request, fact, format string, args ...any) {
+	d := s.raise(r, format, args...).got(r.Where().Show())
+	if !s.Board.Verified(fact) {
+		d.Severity = diag.Warning
 	}
 }
 
@@ -209,9 +207,7 @@ func mallocArenas(s *subject) {
 		}
 		for _, lib := range []string{"libjemalloc", "libtcmalloc", "libmimalloc"} {
 			if strings.Contains(preload.Text, lib) {
-				d := s.diagnose(arenas, "service %s allocates with %s, which has no such arenas", svc.Key(), lib)
-				d.Related = []diag.Related{{Pos: preload.Pos(), Message: "the other allocator"}}
-				s.report.Add(d)
+				s.raise(arenas, "service %s allocates with %s, which has no such arenas", svc.Key(), lib).relate(preload, "the other allocator")
 			}
 		}
 	}

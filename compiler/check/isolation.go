@@ -158,25 +158,20 @@ func affinityOffline(s *subject) {
 
 func irqbalance(s *subject) {
 	c := s.Config
-	owner := c.IRQ.Affinity.Place
-	if !owner.IsSet() {
-		owner = c.CPU.Isolate.Place
-	}
+	owner := config.FirstSet(c.IRQ.Affinity, c.CPU.Isolate)
 	if !owner.IsSet() {
 		return
 	}
-	d := s.diagnose(owner, "irqbalance is in the image and moves interrupts back")
+	const message = "irqbalance is in the image and moves interrupts back"
 	enable, pkg := c.Services.Get("irqbalance.service").Enable, c.Packages.Get("irqbalance")
 	switch {
 	case pkg.Text == "install":
-		d.Related = []diag.Related{{Pos: pkg.Pos(), Message: "the other owner"}}
+		d := s.raise(owner, message)
+		d.relate(pkg, "the other owner")
 		d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: pkg.Pos(), Text: `"exclude"`}}
 	case enable.On:
-		d.Related = []diag.Related{{Pos: enable.Pos(), Message: "the other owner"}}
-	default:
-		return
+		s.raise(owner, message).relate(enable, "the other owner")
 	}
-	s.report.Add(d)
 }
 
 func irqManaged(s *subject) {

@@ -138,7 +138,7 @@ func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, forma
 	if !s.markExplained(p.Symbol) {
 		return
 	}
-	d := s.diagnose(asked, format, args...)
+	d := s.raise(asked, format, args...)
 	d.Severity = s.kernelSeverity()
 	d.Expected = kconfig.Line{Symbol: p.Symbol, Value: p.Wanted}.String()
 	d.Got = "not in .config"
@@ -160,7 +160,7 @@ func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, forma
 		}
 	case rival != nil:
 		d.Help = "keep one of " + p.Symbol + " and " + rival.Key()
-		d.Related = []diag.Related{{Pos: rival.Pos(), Message: "the other member of the choice"}}
+		d.relate(rival, "the other member of the choice")
 	case p.Got == nil && strings.HasPrefix(p.Cause, "no such symbol") && len(p.Nearest) == 0:
 		d.Help = "check the name, or remove the line"
 	case p.Got != nil && p.Outcome == kconfig.Changed:
@@ -171,7 +171,6 @@ func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, forma
 	if s.kernel != nil && !s.kernel.Exact() {
 		d.See = s.kernel.Set.Caveat
 	}
-	s.report.Add(d)
 }
 
 // findRival finds the option of the configuration that takes the place of another of
@@ -266,11 +265,10 @@ func kconfigSelected(s *subject) {
 		if p.Note == "" || !asked.IsSet() {
 			continue
 		}
-		d := s.diagnose(asked, "the line for %s has no effect: %s", p.Symbol, p.Note)
+		d := s.raise(asked, "the line for %s has no effect: %s", p.Symbol, p.Note)
 		if strings.HasPrefix(p.Note, "no such symbol") {
 			d.Severity, d.Help = diag.Info, "remove the line" // the kernel has what it asks for all the same
 		}
-		s.report.Add(d)
 	}
 }
 
@@ -308,7 +306,7 @@ func kconfigEffect(s *subject) {
 	if more := len(names) - maxNamed; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	d := s.diagnose(part, "options change as a side effect: %s", list)
+	d := s.raise(part, "options change as a side effect: %s", list)
 	d.Severity, d.Got = severity, first
 	if len(names) == 1 {
 		d.Message = "an option changes as a side effect: " + first
@@ -320,7 +318,6 @@ func kconfigEffect(s *subject) {
 			}
 		}
 	}
-	s.report.Add(d)
 }
 
 // isRealtime reports whether kernel.preempt chooses a real-time kernel.

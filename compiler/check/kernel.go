@@ -102,20 +102,15 @@ func bbr(s *subject) {
 	asked := option.IsSet() && option.Text != "n"
 	if asked && !s.isEnabled("TCP_CONG_ADVANCED") {
 		s.markExplained("TCP_CONG_BBR")
-		d := s.diagnose(option, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y")
-		d.Got, d.Help = option.Show(), `add TCP_CONG_ADVANCED: "y"`
-		if !s.Config.Kernel.Config.Has("TCP_CONG_ADVANCED") {
-			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: option.Pos(), Text: `TCP_CONG_ADVANCED: "y"`}}
+		d := s.raise(option, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y").got(option.Show())
+		d.suggest(`TCP_CONG_ADVANCED: "y"`, 0)
+		if s.Config.Kernel.Config.Has("TCP_CONG_ADVANCED") {
+			d.Edits = nil
 		}
-		s.report.Add(d)
 		return
 	}
 	if cc := s.Config.Sysctl.Get("net.ipv4.tcp_congestion_control"); cc.Text == "bbr" && !asked {
-		field := `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`
-		d := s.diagnose(cc, "bbr is not in the kernel of %s", s.Release.Name)
-		d.Got, d.Help = cc.Show(), "add "+field
-		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: cc.Pos(), Up: 1, Text: field}}
-		s.report.Add(d)
+		s.raise(cc, "bbr is not in the kernel of %s", s.Release.Name).got(cc.Show()).suggest(`kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`, 1)
 	}
 }
 
@@ -127,10 +122,7 @@ func nohzFull(s *subject) {
 		if s.isDisabled(symbol) {
 			s.markExplained("NO_HZ_FULL")
 			s.markExplained("RCU_NOCB_CPU")
-			d := s.diagnose(s.Config.Kernel.Config.Get(symbol), "%s=n takes away what cpu.isolate needs", symbol)
-			d.Got = "n"
-			d.Related = []diag.Related{{Pos: s.Config.CPU.Isolate.Pos(), Message: "the cores that are isolated"}}
-			s.report.Add(d)
+			s.raise(s.Config.Kernel.Config.Get(symbol), "%s=n takes away what cpu.isolate needs", symbol).got("n").relate(s.Config.CPU.Isolate, "the cores that are isolated")
 		}
 	}
 }
@@ -155,10 +147,7 @@ func preemptChoice(s *subject) {
 		}
 		s.markExplained(symbol)
 		s.markExplained(options[p.Text])
-		d := s.diagnose(o, "%s=%s contradicts kernel.preempt %q", symbol, o.Text, p.Text)
-		d.Got = o.Show()
-		d.Related = []diag.Related{{Pos: p.Pos(), Message: "the model that kernel.preempt chooses"}}
-		s.report.Add(d)
+		s.raise(o, "%s=%s contradicts kernel.preempt %q", symbol, o.Text, p.Text).got(o.Show()).relate(p, "the model that kernel.preempt chooses")
 	}
 }
 
@@ -178,10 +167,7 @@ func (s *subject) reportTwoModels() {
 	s.markExplained(first.Key())
 	for _, o := range models[1:] {
 		s.markExplained(o.Key())
-		d := s.diagnose(o, "%s and %s are members of one choice", first.Key(), o.Key())
-		d.Got = o.Show()
-		d.Related = []diag.Related{{Pos: first.Pos(), Message: "the other model"}}
-		s.report.Add(d)
+		s.raise(o, "%s and %s are members of one choice", first.Key(), o.Key()).got(o.Show()).relate(first, "the other model")
 	}
 }
 
@@ -223,17 +209,15 @@ func configValue(s *subject) {
 		switch {
 		case prefixed:
 			s.markExplained(o.Key())
-			d := s.diagnose(o, "the name is written without CONFIG_")
+			d := s.raise(o, "the name is written without CONFIG_")
 			d.Got, d.Help = o.Key(), "write "+short
 			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: o.Pos(), Text: short}}
-			s.report.Add(d)
 		case slices.Contains([]string{"Y", "M", "N", "yes", "no"}, o.Text):
 			right := strconv.Quote(strings.ToLower(o.Text[:1]))
 			s.markExplained(o.Key())
-			d := s.diagnose(o, "kconfig does not read %q", o.Text)
+			d := s.raise(o, "kconfig does not read %q", o.Text)
 			d.Got, d.Help = o.Show(), "write "+right
 			d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: o.Pos(), Text: right}}
-			s.report.Add(d)
 		}
 	}
 }

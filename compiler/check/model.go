@@ -192,7 +192,7 @@ func (s *subject) uses() []modelUse {
 
 // findPart returns where the configuration has what is wrong: the first of some fields
 // of the stage that is set, or on a lower level the step that changes the stage.
-func (s *subject) findPart(u modelUse, fields ...config.Place) config.Place {
+func (s *subject) findPart(u modelUse, fields ...config.Part) config.Place {
 	if u.level > 0 {
 		ladder := s.Config.Pipelines.Get(u.pipeline).Degrade.Ladder
 		if u.level <= len(ladder.Items) {
@@ -203,12 +203,7 @@ func (s *subject) findPart(u modelUse, fields ...config.Place) config.Place {
 	if u.Stage != "" {
 		return u.written.Ensemble.Models.Get(u.Stage).Place
 	}
-	for _, f := range fields {
-		if f.IsSet() {
-			return f
-		}
-	}
-	return u.written.Place
+	return config.FirstSet(append(fields, u.written)...)
 }
 
 func (u modelUse) name() string {
@@ -227,7 +222,7 @@ func modelFile(s *subject) {
 	for _, u := range s.uses() {
 		if u.err != nil && !reported[u.Path+u.SHA256] {
 			reported[u.Path+u.SHA256] = true
-			s.reportAt(s.findPart(u, u.written.Path.Place, u.written.URI.Place), "", "", "%s: %v", u.name(), u.err)
+			s.reportAt(s.findPart(u, u.written.Path, u.written.URI), "", "", "%s: %v", u.name(), u.err)
 		}
 	}
 }
@@ -237,7 +232,7 @@ func modelShape(s *subject) {
 		if u.model == nil {
 			continue
 		}
-		part := s.findPart(u, u.written.InputTensor.Place, u.written.Path.Place, u.written.URI.Place)
+		part := s.findPart(u, u.written.InputTensor, u.written.Path, u.written.URI)
 		if len(u.model.Inputs) != 1 {
 			s.reportAt(part, "", "", "%s takes %d tensors (%s); a stage gives one", u.name(), len(u.model.Inputs), formatValues(u.model.Inputs))
 			continue
@@ -301,7 +296,7 @@ func modelBatch(s *subject) {
 			continue
 		}
 		if in, ok := budget.Pick(u.model.Inputs, ""); ok && in.Ranked && len(in.Shape) > 0 && !in.Shape[0].Free() {
-			s.reportAt(s.findPart(u, u.written.Batch.Place), fmt.Sprint(b.Buckets), "", "%s takes %s: its first axis is always %d", u.name(), in, in.Shape[0].Size)
+			s.reportAt(s.findPart(u, u.written.Batch), fmt.Sprint(b.Buckets), "", "%s takes %s: its first axis is always %d", u.name(), in, in.Shape[0].Size)
 		}
 	}
 }
@@ -313,7 +308,7 @@ func modelOutput(s *subject) {
 		}
 		out, ok := budget.Pick(u.model.Outputs, u.stage.Model.Output)
 		if !ok {
-			s.reportAt(s.findPart(u, u.written.OutputTensor.Place), u.stage.Model.Output, "", "%s has no output %q; it gives %s", u.name(), u.stage.Model.Output, formatValues(u.model.Outputs))
+			s.reportAt(s.findPart(u, u.written.OutputTensor), u.stage.Model.Output, "", "%s has no output %q; it gives %s", u.name(), u.stage.Model.Output, formatValues(u.model.Outputs))
 			continue
 		}
 		if u.next == nil || u.next.Post == nil || !out.Ranked {

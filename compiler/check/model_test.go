@@ -118,7 +118,7 @@ func TestModelIsReadFromItsFetchURI(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(project, "config.cue"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p, err := compiler.Open(project)
+	p, err := compiler.Options{}.Open(project)
 	if err != nil {
 		t.Fatal(err)
 	}

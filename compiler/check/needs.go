@@ -279,11 +279,14 @@ func (s *subject) qdisc() []choice {
 	return s.sysctlChoice("net.core.default_qdisc", "NET_SCH_", "sch_", "pfifo_fast", "pfifo", "bfifo", "noqueue", "mq")
 }
 
-// enable completes a diagnostic about an option that the kernel lacks with what
-// brings it, as kconfig judges it: the option alone is often not enough, and
-// some kernels have no way there. The field goes up levels above pos, behind a
-// prefix such as "kernel: config: ".
-func (s *subject) enable(d *diag.Diagnostic, symbol, prefix string, pos plan.Position, up int) {
+// enable completes a finding about an option that the kernel lacks with the options
+// that bring it: kconfig often needs more than one, and some kernels cannot have it.
+// The field is added up levels above the finding, with a prefix such as
+// "kernel: config: ". An option that the configuration switches off gets no proposal.
+func (s *subject) enable(f *finding, symbol, prefix string, up int) {
+	if s.isDisabled(symbol) {
+		return
+	}
 	lines := s.kernel.Enable(symbol, "y")
 	fields := make([]string, 0, len(lines))
 	for _, l := range lines {
@@ -291,18 +294,17 @@ func (s *subject) enable(d *diag.Diagnostic, symbol, prefix string, pos plan.Pos
 	}
 	switch len(fields) {
 	case 0:
-		d.Help = "no option of kernel.config brings " + symbol + " to kernel " + s.Release.Kernel + ": remove the setting"
+		f.Help = "no option of kernel.config brings " + symbol + " to kernel " + s.Release.Kernel + ": remove the setting"
 		return
 	case 1:
 		prefix += fields[0]
 	default:
 		prefix += "{" + strings.Join(fields, ", ") + "}"
 	}
-	d.Help = "add " + prefix
+	f.suggest(prefix, up)
 	if !strings.HasPrefix(prefix, "kernel:") {
-		d.Help = "add kernel: " + prefix
+		f.Help = "add kernel: " + prefix
 	}
-	d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: pos, Up: up, Text: prefix}}
 }
 
 // require reports a choice whose option the kernel lacks.
@@ -310,15 +312,12 @@ func (s *subject) require(c choice, format string, args ...any) {
 	if !s.lacks(c.symbol) {
 		return
 	}
-	d := s.diagnose(c, format, args...)
-	d.Got = c.Where().Show()
+	d := s.raise(c, format, args...).got(c.Where().Show())
 	if s.isDisabled(c.symbol) {
-		d.Related = []diag.Related{{Pos: s.Config.Kernel.Config.Get(c.symbol).Pos(), Message: "switched off here"}}
+		d.relate(s.Config.Kernel.Config.Get(c.symbol), "switched off here")
 		d.Help = "remove it, or choose another"
-	} else {
-		s.enable(&d, c.symbol, "kernel: config: ", c.Where().Pos(), c.up)
 	}
-	s.report.Add(d)
+	s.enable(d, c.symbol, "kernel: config: ", c.up)
 }
 
 func governorConfig(s *subject) {
@@ -375,18 +374,12 @@ func moduleAutoload(s *subject) {
 		if v != "m" || s.loadsModule(c.module) {
 			continue
 		}
-		s.suggestModule(s.diagnose(c, "%s is a module, and the image does not install %s", c.symbol, c.module), c.module, c.up)
+		s.raise(c, "%s is a module, and the image does not install %s", c.symbol, c.module).suggest(loadField(c.module), c.up)
 	}
 }
 
-// suggestModule completes a diagnostic with the field that loads a module, and adds it
-// to the report. The field goes up levels above the diagnostic's position.
-func (s *subject) suggestModule(d diag.Diagnostic, module string, up int) {
-	field := "modules: " + load.PathOf("", module) + `: "load"`
-	d.Help = "add " + field
-	d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: d.Pos, Up: up, Text: field}}
-	s.report.Add(d)
-}
+// loadField is the field that loads a module.
+func loadField(module string) string { return "modules: " + load.PathOf("", module) + `: "load"` }
 
 // loadsModule reports whether a module is loaded at boot, or its package installed.
 func (s *subject) loadsModule(module string) bool {
@@ -431,10 +424,7 @@ func ksmConfig(s *subject) {
 }
 
 func hugepagesConfig(s *subject) {
-	part := s.Config.Memory.Hugepages.Place
-	if !part.IsSet() {
-		part = s.Config.Kernel.Args.Get("hugepages").Place
-	}
+	part := config.FirstSet(s.Config.Memory.Hugepages, s.Config.Kernel.Args.Get("hugepages"))
 	if part.IsSet() && s.lacks("HUGETLBFS") {
 		s.reportAt(part, "", "", "the kernel cannot reserve huge pages: HUGETLBFS is off")
 	}
@@ -496,30 +486,28 @@ func rtGroupSched(s *subject) {
 		if !s.isEnabled("RT_GROUP_SCHED") && (!s.kernel.Exact() || !s.kernel.On("RT_GROUP_SCHED")) {
 			return
 		}
-		d := s.diagnose(t.Scheduling, "the kernel refuses %s to services: RT_GROUP_SCHED is on", t.Scheduling.Text)
-		d.Help = `add kernel: config: RT_GROUP_SCHED: "n"`
-		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: t.Scheduling.Pos(), Up: 2, Text: `kernel: config: RT_GROUP_SCHED: "n"`}}
-		s.report.Add(d)
+		s.raise(t.Scheduling, "the kernel refuses %s to services: RT_GROUP_SCHED is on", t.Scheduling.Text).suggest(`kernel: config: RT_GROUP_SCHED: "n"`, 2)
 		return
 	}
 }
 
-func memoryControl(s *subject) {
+// requireForServices reports the first service with a field that needs an option which
+// the kernel lacks.
+func (s *subject) requireForServices(symbol, message string, field func(*config.Service) config.Place) {
 	for _, svc := range s.Config.Services.Sorted() {
-		if svc.MemoryMax.IsSet() && s.lacks("MEMCG") {
-			s.reportAt(svc.MemoryMax, "", "", "memory limits need MEMCG, which is off")
+		if at := field(svc); at.IsSet() && s.lacks(symbol) {
+			s.reportAt(at, at.Show(), "", "%s", message)
 			return
 		}
 	}
 }
 
+func memoryControl(s *subject) {
+	s.requireForServices("MEMCG", "memory limits need MEMCG, which is off", func(svc *config.Service) config.Place { return svc.MemoryMax.Place })
+}
+
 func processorControl(s *subject) {
-	for _, svc := range s.Config.Services.Sorted() {
-		if svc.CPUQuota.IsSet() && s.lacks("CFS_BANDWIDTH") {
-			s.reportAt(svc.CPUQuota, svc.CPUQuota.Show(), "", "limits of processor time need CFS_BANDWIDTH, which is off")
-			return
-		}
-	}
+	s.requireForServices("CFS_BANDWIDTH", "limits of processor time need CFS_BANDWIDTH, which is off", func(svc *config.Service) config.Place { return svc.CPUQuota.Place })
 }
 
 func pressure(s *subject) {
@@ -534,12 +522,7 @@ func pressure(s *subject) {
 	if !s.lacks("PSI") {
 		return
 	}
-	d := s.diagnose(by, "systemd-oomd needs PSI, which is off")
-	d.Got = by.Show()
-	if !s.isDisabled("PSI") {
-		s.enable(&d, "PSI", "kernel: config: ", by.Pos(), up)
-	}
-	s.report.Add(d)
+	s.enable(s.raise(by, "systemd-oomd needs PSI, which is off").got(by.Show()), "PSI", "kernel: config: ", up)
 }
 
 func cgroupV2(s *subject) {
@@ -574,13 +557,7 @@ func isContainerEngine(name string) bool {
 }
 
 func cpusetControl(s *subject) {
-	if len(s.Isolated()) == 0 || s.Release.Kernel == "4.9" {
-		return
-	}
-	for _, svc := range s.Config.Services.Sorted() {
-		if svc.Slice.IsSet() && s.lacks("CPUSETS") {
-			s.reportAt(svc.Slice, svc.Slice.Show(), "", "the slice cannot be kept to its cores: CPUSETS is off")
-			return
-		}
+	if len(s.Isolated()) > 0 && s.Release.Kernel != "4.9" {
+		s.requireForServices("CPUSETS", "the slice cannot be kept to its cores: CPUSETS is off", func(svc *config.Service) config.Place { return svc.Slice.Place })
 	}
 }

@@ -514,15 +514,14 @@ func powerSupply(s *subject) {
 	mode, supply := s.Config.Power.Default, s.Custom.Supply
 	from := s.Config.Power.Modes.Get(mode.Text).From.Or(mode.Text)
 	watts := cmp.Or(parseWatts(mode.Text), parseWatts(from))
-	d := s.diagnose(mode, "mode %s wants more than the %d mW that the carrier supplies", mode.Text, supply.Value)
-	d.Related = []diag.Related{{Pos: supply.Pos(), Message: "the carrier's supply"}}
+	message := "mode %s wants more than the %d mW that the carrier supplies"
 	switch {
 	case watts == 0 && strings.HasPrefix(from, "MAXN"):
-		d.Message = fmt.Sprintf("mode %s has no limit, and the carrier supplies %d mW", mode.Text, supply.Value)
+		message = "mode %s has no limit, and the carrier supplies %d mW"
 	case watts*1000 <= supply.Value:
 		return
 	}
-	s.report.Add(d)
+	s.raise(mode, message, mode.Text, supply.Value).relate(supply, "the carrier's supply")
 }
 
 func gpuGovernorUdev(s *subject) {
@@ -535,12 +534,11 @@ func powerUnverified(s *subject) {
 	if s.Exact || s.Plan.Power == nil {
 		return
 	}
-	d := s.diagnose(s.Config.Power, "the stock modes of %s are not verified for L4T %s", s.Board.ID, s.Release.L4T)
+	d := s.raise(s.Config.Power, "the stock modes of %s are not verified for L4T %s", s.Board.ID, s.Release.L4T)
 	if mode := s.Config.Power.Default; mode.IsSet() {
 		d.Pos = mode.Pos()
 	}
 	if len(s.Board.GPUHz) == 0 {
 		d.Message += ", and its GPU clock steps are not known"
 	}
-	s.report.Add(d)
 }

@@ -209,12 +209,6 @@ func (s *subject) requireForBound(c *config.Pipeline, bound config.Part, symbols
 		if !at.IsSet() || !s.lacks(symbol) || !s.markExplained(symbol) {
 			continue
 		}
-		field := fmt.Sprintf("kernel: config: %s: \"y\"", symbol)
-		d := s.diagnose(bound, "pipeline %s: %s is off in the kernel", c.Key(), symbol)
-		d.Got, d.Help = at.Show(), "add "+field
-		if !s.isDisabled(symbol) {
-			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: at.Pos(), Up: 3, Text: field}}
-		}
-		s.report.Add(d)
+		s.enable(s.raise(bound, "pipeline %s: %s is off in the kernel", c.Key(), symbol).got(at.Show()), symbol, "kernel: config: ", 3)
 	}
 }

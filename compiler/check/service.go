@@ -96,9 +96,8 @@ func isReserved(service string) bool {
 func serviceReserved(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		if len(svc.Exec.Items) > 0 && isReserved(svc.Key()) {
-			d := s.diagnose(svc, "%s is a unit of the system", svc.Key())
+			d := s.raise(svc, "%s is a unit of the system", svc.Key())
 			d.Pos, d.Got = svc.Exec.Pos(), svc.Key()
-			s.report.Add(d)
 		}
 	}
 }
@@ -144,11 +143,10 @@ func rtThrottle(s *subject) {
 	// The threads of a pipeline never rest while there are frames.
 	for _, t := range s.tasks() {
 		if t.kind == "pipeline" && isRealtimePolicy(t.Scheduling.Text) {
-			d := s.diagnose(v, "pipeline %s may take its cores for ever", t.Key())
+			d := s.raise(v, "pipeline %s may take its cores for ever", t.Key())
 			d.Severity, d.Got = diag.Error, v.Text
 			d.Help = "leave the default of 950000"
-			d.Related = []diag.Related{{Pos: t.Scheduling.Pos(), Message: "its threads have policy " + t.Scheduling.Text}}
-			s.report.Add(d)
+			d.relate(t.Scheduling, "its threads have policy "+t.Scheduling.Text)
 			return
 		}
 	}

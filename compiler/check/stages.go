@@ -146,9 +146,8 @@ func degradeLadder(s *subject) {
 			continue
 		}
 		if (p.SLO == nil || p.SLO.LatencyP95 == 0) && d.Headroom == 0 && d.Power == 0 {
-			v := s.diagnose(ladder, "pipeline %s: without slo.latencyP95 the ladder moves only when frames are lost or the device is too hot", c.Key())
+			v := s.raise(ladder, "pipeline %s: without slo.latencyP95 the ladder moves only when frames are lost or the device is too hot", c.Key())
 			v.Severity, v.Help = diag.Warning, `set the objective: slo: latencyP95: "100ms"`
-			s.report.Add(v)
 		}
 		rate := 0
 		if p.Source.FPSDen > 0 {

@@ -223,9 +223,7 @@ func dirtyPair(s *subject) {
 			if !twin.IsSet() || v.Key() > other {
 				continue // a pair is reported once
 			}
-			d := s.diagnose(v, "%s and %s clear each other", other, v.Key())
-			d.Related = []diag.Related{{Pos: twin.Pos(), Message: "the other of the pair"}}
-			s.report.Add(d)
+			s.raise(v, "%s and %s clear each other", other, v.Key()).relate(twin, "the other of the pair")
 		}
 	}
 }
@@ -236,9 +234,7 @@ func dirtyOrder(s *subject) {
 		back, ok1 := background.Int()
 		fore, ok2 := foreground.Int()
 		if ok1 && ok2 && back >= fore {
-			d := s.diagnose(background, "background limit %d is not below %d", back, fore)
-			d.Related = []diag.Related{{Pos: foreground.Pos(), Message: "the limit at which processes wait"}}
-			s.report.Add(d)
+			s.raise(background, "background limit %d is not below %d", back, fore).relate(foreground, "the limit at which processes wait")
 		}
 	}
 }
@@ -285,24 +281,20 @@ func (s *subject) knownSysctls() iter.Seq2[sysctlEntry, *sysctl.Fact] {
 // that changed places. One letter in place of another may be another parameter:
 // rmem and wmem.
 func isSlip(a, b string) bool {
-	if len(a)-len(b) == 1 || len(b)-len(a) == 1 {
-		if len(a) > len(b) {
-			a, b = b, a
-		}
-		i := 0
-		for i < len(a) && a[i] == b[i] {
-			i++
-		}
-		return a[i:] == b[i+1:]
-	}
-	if len(a) != len(b) {
-		return false
+	if len(a) > len(b) {
+		a, b = b, a
 	}
 	i := 0
 	for i < len(a) && a[i] == b[i] {
 		i++
 	}
-	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+	switch len(b) - len(a) {
+	case 0:
+		return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+	case 1:
+		return a[i:] == b[i+1:]
+	}
+	return false
 }
 
 func oneshot(s *subject) {
@@ -369,7 +361,7 @@ func sysctlUnknown(s *subject) {
 		if e.fact != nil || isTemplate(name) || isDocumented(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
 			continue
 		}
-		d := s.diagnose(e, "unknown sysctl %s", name)
+		d := s.raise(e, "unknown sysctl %s", name)
 		d.Pos = e.KeyPos()
 		if near, ok := sysctl.Nearest(name); ok {
 			d.Help = fmt.Sprintf("did you mean %q?", near)
@@ -377,7 +369,6 @@ func sysctlUnknown(s *subject) {
 				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: e.Pos(), Text: strconv.Quote(near)}}
 			}
 		}
-		s.report.Add(d)
 	}
 }
 
@@ -386,12 +377,11 @@ func sysctlAbsent(s *subject) {
 		if e.presence.State != sysctl.Absent || f.Has(sysctl.Moved) || knob.ForbiddenSysctl(f.Key) {
 			continue
 		}
-		d := s.diagnose(e, "%s is not in kernel %s", f.Key, s.Release.Kernel)
+		d := s.raise(e, "%s is not in kernel %s", f.Key, s.Release.Kernel)
 		d.Pos, d.Severity = e.KeyPos(), s.kernelSeverity()
 		if f.Note != "" {
 			d.Message += ": " + f.Note
 		}
-		s.report.Add(d)
 	}
 }
 
@@ -408,12 +398,11 @@ func sysctlValue(s *subject) {
 		if expected == "" {
 			continue
 		}
-		d := s.diagnose(e, "%s does not take %s", f.Key, cmp.Or(wrong, e.Show()))
+		d := s.raise(e, "%s does not take %s", f.Key, cmp.Or(wrong, e.Show()))
 		d.Expected, d.Got, d.Help = expected, e.Show(), "write "+expected
 		if f.Note != "" {
 			d.Help += " (" + f.Note + ")"
 		}
-		s.report.Add(d)
 	}
 }
 
@@ -527,11 +516,7 @@ func sysctlConfig(s *subject) {
 			if !s.lacks(symbol) || s.explained[symbol] {
 				continue
 			}
-			d := s.diagnose(e, "%s needs %s, which is off", f.Key, symbol)
-			if !s.isDisabled(symbol) {
-				s.enable(&d, symbol, "kernel: config: ", e.Pos(), 1)
-			}
-			s.report.Add(d)
+			s.enable(s.raise(e, "%s needs %s, which is off", f.Key, symbol), symbol, "kernel: config: ", 1)
 			break
 		}
 	}
@@ -548,7 +533,7 @@ func sysctlModule(s *subject) {
 			continue // built in
 		}
 		explained[module] = true
-		s.suggestModule(s.diagnose(e, "%s appears with module %s, which is not loaded at boot", e.Key(), module), module, 1)
+		s.raise(e, "%s appears with module %s, which is not loaded at boot", e.Key(), module).suggest(loadField(module), 1)
 	}
 }
 
@@ -580,26 +565,22 @@ func sysctlForward(s *subject) {
 		return
 	}
 	on := func(v *config.Scalar) bool { return v.IsTrue() || v.Kind() != load.Bool && v.Text != "0" }
-	var note *diag.Diagnostic
-	for _, other := range s.sysctls {
+	var documented *sysctlEntry // to be reset, but the kernels that were read do not
+	for i, other := range s.sysctls {
 		rest, ok := strings.CutPrefix(other.Key(), "net.ipv4.conf.")
-		if !ok {
-			continue
-		}
-		d := s.diagnose(forward, "ip_forward, which is written after it, undoes %s", other.Key())
-		d.Related = []diag.Related{{Pos: other.Pos(), Message: "set here"}}
-		if strings.HasSuffix(rest, ".forwarding") && on(other.Scalar) != on(forward) || rest == "all.accept_redirects" && on(other.Scalar) == on(forward) {
-			s.report.Add(d)
+		switch {
+		case !ok:
+		case strings.HasSuffix(rest, ".forwarding") && on(other.Scalar) != on(forward), rest == "all.accept_redirects" && on(other.Scalar) == on(forward):
+			s.raise(forward, "ip_forward, which is written after it, undoes %s", other.Key()).relate(other, "set here")
 			return
-		}
-		if note == nil {
-			d.Severity, d.Help = diag.Info, "no change is needed: the kernels that were read reset accept_redirects and forwarding alone"
-			d.Message = "ip_forward is documented to reset " + other.Key() + ", and is written after it"
-			note = &d
+		case documented == nil:
+			documented = &s.sysctls[i]
 		}
 	}
-	if note != nil {
-		s.report.Add(*note)
+	if documented != nil {
+		d := s.raise(forward, "ip_forward is documented to reset %s, and is written after it", documented.Key())
+		d.Severity, d.Help = diag.Info, "no change is needed: the kernels that were read reset accept_redirects and forwarding alone"
+		d.relate(documented, "set here")
 	}
 }
 
@@ -630,11 +611,10 @@ func rtPeriod(s *subject) {
 	if !ok || v <= most {
 		return
 	}
-	d := s.diagnose(runtime, "real-time tasks may run %d of %d µs", v, most)
+	d := s.raise(runtime, "real-time tasks may run %d of %d µs", v, most)
 	if period.IsSet() {
-		d.Related = []diag.Related{{Pos: period.Pos(), Message: "the period"}}
+		d.relate(period, "the period")
 	}
-	s.report.Add(d)
 }
 
 func bpfJIT(s *subject) {
@@ -654,9 +634,7 @@ const khugepagedReserve = 3 * 11 * 2048
 func thpMinFree(s *subject) {
 	thp, free := s.Config.Memory.THP, s.Config.Sysctl.Get("vm.min_free_kbytes")
 	if v, ok := free.Int(); ok && thp.IsSet() && thp.Text != "never" && v < khugepagedReserve && s.Board.RAMBytes > 4<<30 {
-		d := s.diagnose(free, "khugepaged raises vm.min_free_kbytes above %d", v)
-		d.Related = []diag.Related{{Pos: thp.Pos(), Message: "transparent huge pages are on"}}
-		s.report.Add(d)
+		s.raise(free, "khugepaged raises vm.min_free_kbytes above %d", v).relate(thp, "transparent huge pages are on")
 	}
 }
 

@@ -5,6 +5,7 @@
 package diag
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -35,6 +36,14 @@ func (s Severity) String() string {
 	default:
 		return "info"
 	}
+}
+
+// level returns the word of another format for a severity, which differs for [Info].
+func (s Severity) level(info string) string {
+	if s == Info {
+		return info
+	}
+	return s.String()
 }
 
 // MarshalText writes the word in JSON.
@@ -123,25 +132,10 @@ func compare(a, b Diagnostic) int {
 		}
 		return 0
 	}
-	if c := placed(a) - placed(b); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.Pos.File, b.Pos.File); c != 0 {
-		return c
-	}
-	if c := a.Pos.Line - b.Pos.Line; c != 0 {
-		return c
-	}
-	if c := a.Pos.Column - b.Pos.Column; c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.ID, b.ID); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.Path, b.Path); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Message, b.Message)
+	return cmp.Or(
+		placed(a)-placed(b), strings.Compare(a.Pos.File, b.Pos.File), a.Pos.Line-b.Pos.Line, a.Pos.Column-b.Pos.Column,
+		strings.Compare(a.ID, b.ID), strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message),
+	)
 }
 
 // In returns the report with the paths of its files below a folder. Inside the compiler
@@ -178,7 +172,7 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Failed tells whether there is an error.
+// Failed reports whether there is an error.
 func (r *Report) Failed() bool {
 	for i := range r.list {
 		if r.list[i].Severity == Error {

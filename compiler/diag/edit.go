@@ -12,8 +12,8 @@ const (
 	RenameField EditKind = "rename"  // the label at the place
 )
 
-// Edit is a change to a configuration that a machine can make. It is written in
-// CUE; what it does in other languages is for a person to say.
+// Edit is a change to a CUE configuration that a machine can make. In other languages
+// users make it by hand.
 type Edit struct {
 	Kind EditKind      `json:"kind"`
 	Pos  plan.Position `json:"position"`     // of a value; for rename, of a label

@@ -34,13 +34,7 @@ func WriteGitHub(w io.Writer, r *Report) error {
 		if i == limit {
 			break
 		}
-		level := "notice"
-		switch d.Severity {
-		case Error:
-			level = "error"
-		case Warning:
-			level = "warning"
-		}
+		level := d.Severity.level("notice")
 		text := d.Message
 		if d.Help != "" {
 			text += "\n" + d.Help
@@ -82,18 +76,11 @@ func WriteSARIF(w io.Writer, r *Report, version string, pages func(id string) (E
 			}
 			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule)
 		}
-		level := "note"
-		switch d.Severity {
-		case Error:
-			level = "error"
-		case Warning:
-			level = "warning"
-		}
 		text := d.Message
 		if d.Help != "" {
 			text += ". " + d.Help
 		}
-		result := sarifResult{RuleID: d.ID, RuleIndex: index[d.ID], Level: level, Message: sarifText{text}}
+		result := sarifResult{RuleID: d.ID, RuleIndex: index[d.ID], Level: d.Severity.level("note"), Message: sarifText{text}}
 		if d.Pos.File != "" {
 			result.Locations = []sarifLocation{sarifPlace(d.Pos)}
 		}

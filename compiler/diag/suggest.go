@@ -10,8 +10,8 @@ import (
 // Nearest returns the candidate most similar to a mistyped word, or "".
 func Nearest(word string, candidates []string) string { return spelling.Nearest(word, candidates) }
 
-// Sure reports whether a candidate is so near to a word, and all others so much
-// further off, that a machine may write it: at most two letters, and none as near.
+// Sure reports whether a machine may write a candidate in place of a word: they differ by
+// at most two letters, and no other candidate is as near.
 func Sure(word, candidate string, candidates []string) bool {
 	const letters = 2
 	least := spelling.Distance(word, candidate)
@@ -26,7 +26,21 @@ func Sure(word, candidate string, candidates []string) bool {
 	return true
 }
 
-// Retired gives the present name of something that had another one.
+// SuggestName completes a diagnostic about an unknown name with the known one nearest to
+// it, if there is one. Where that is certain, the diagnostic gets the edit.
+func (d *Diagnostic) SuggestName(name string, known []string) bool {
+	near := Nearest(name, known)
+	if near == "" {
+		return false
+	}
+	d.Help = fmt.Sprintf("did you mean %q?", near)
+	if Sure(name, near, known) {
+		d.Edits = []Edit{{Kind: RenameField, Pos: d.Pos, Text: near}}
+	}
+	return true
+}
+
+// Retired returns the present name of a renamed thing; "" for other words.
 func Retired(word string) string {
 	switch word {
 	case "noop": // single-queue schedulers went with Linux 5.0

@@ -167,14 +167,7 @@ func expandTabs(s string) string { return strings.ReplaceAll(s, "\t", "    ") }
 // Visible replaces characters that could hide or reorder text on a terminal by
 // their code points.
 func Visible(s string) string {
-	clean := true
-	for _, r := range s {
-		if hidden(r) {
-			clean = false
-			break
-		}
-	}
-	if clean {
+	if !strings.ContainsFunc(s, hidden) {
 		return s
 	}
 	var b strings.Builder

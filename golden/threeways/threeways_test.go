@@ -30,7 +30,7 @@ var ways = []string{"../../examples/video-analytics", "hcl", "jsonnet"}
 
 func open(t *testing.T, dir string) *compiler.Project {
 	t.Helper()
-	p, err := compiler.Open(dir)
+	p, err := compiler.Options{}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

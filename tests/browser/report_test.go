@@ -38,7 +38,7 @@ func layer(t *testing.T, label string, change ...string) review.Side {
 			t.Fatal(err)
 		}
 	}
-	p, err := compiler.Open(dir)
+	p, err := compiler.Options{}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "rewrite the checksums")
 
 func layers(t *testing.T) []compiler.Layer {
 	t.Helper()
-	p, err := compiler.Open("config")
+	p, err := compiler.Options{}.Open("config")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func beside(f *ast.File, text []byte, file string, field *ast.Field, add string)
 	return []change{{file, start, start, add + "\n" + indent}}, true
 }
 
-// braced reports whether a field stands in a struct with braces, or at the margin
+// braced reports whether a field stands in a struct with braces, or at the top level
 // of the file.
 func braced(f *ast.File, field *ast.Field) bool {
 	braces := true

@@ -96,6 +96,17 @@ func (p Place) Below(names ...string) Place {
 	return p
 }
 
+// FirstSet returns the place of the first part that is set, of the last when none is.
+func FirstSet(parts ...Part) Place {
+	var p Place
+	for _, part := range parts {
+		if p = part.Where(); p.IsSet() {
+			break
+		}
+	}
+	return p
+}
+
 // field returns the place of a field.
 func (p *Place) field(name string) Place {
 	if f := p.node.Field(name); f != nil {

@@ -33,33 +33,32 @@ func NewChecker(s *Schema, r *diag.Report) *Checker {
 	return &Checker{schema: s, report: r, passed: map[key]bool{}, regexp: map[*shape]matcher{}}
 }
 
-// Check holds a value against a definition such as "#Config". With partial,
-// required fields may be absent: that is how a profile is checked, which other
-// profiles and the target complete.
+// Check checks a value against a definition such as "#Config". With partial, required
+// fields may be absent: other profiles and the target complete a profile.
 func (c *Checker) Check(n *load.Node, path, def string, partial bool) {
 	d := c.schema.def(def)
 	if d == nil || n == nil {
 		return
 	}
 	c.def = def
-	for _, f := range c.value(n, d.value, path, partial) {
-		c.report.Add(f)
+	c.add(c.value(n, d.value, path, partial))
+}
+
+func (c *Checker) add(found []diag.Diagnostic) {
+	for _, d := range found {
+		c.report.Add(d)
 	}
 }
 
-// CheckField holds a value against one field of a definition.
+// CheckField checks a value against one field of a definition.
 func (c *Checker) CheckField(n *load.Node, path, def, field string, partial bool) {
 	d := c.schema.def(def)
 	if d == nil || n == nil || d.value.op != object {
 		return
 	}
-	v := view{}
-	c.schema.gather(d.value.obj, nil, &v)
-	if m := v.member(field); m != nil {
+	if m := c.schema.gather(d.value.obj, chosenBy(nil)).member(field); m != nil {
 		c.def = def
-		for _, f := range c.value(n, m.value, path, partial) {
-			c.report.Add(f)
-		}
+		c.add(c.value(n, m.value, path, partial))
 	}
 }
 
@@ -81,79 +80,90 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 	case anything:
 		return nil
 	case named:
-		d := c.schema.def(sh.def)
-		outer := c.def
-		c.def = sh.def
-		found := c.value(n, d.value, path, partial)
-		c.def = outer
-		// The definition's own words say more than its parts.
-		if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
-			found[0].Expected = d.doc
-			found[0].See = seeSchema(sh.def)
-			if sh.def == "#URL" && strings.HasPrefix(n.Text, "/") {
-				found[0].Help = fmt.Sprintf("did you mean %q?", "file://"+n.Text)
-				found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote("file://" + n.Text)}}
-			}
-		}
-		return found
+		return c.definition(n, sh.def, path, partial)
+	case all:
+		return c.all(n, sh, path, partial)
+	case either:
+		return c.either(n, sh, path, partial)
 	case basic:
 		if n.Kind == sh.kind || sh.any && n.Kind == load.Int {
 			return nil
 		}
-		return c.one("YT0101", n, sh, path, "wrong type")
 	case exactly:
 		if n.Equal(sh.literal) {
 			return nil
 		}
-		if n.Kind != sh.literal.Kind {
-			return c.one("YT0101", n, sh, path, "wrong type")
+		if n.Kind == sh.literal.Kind {
+			return c.one("YT0103", n, sh, path, "invalid value")
 		}
-		return c.one("YT0103", n, sh, path, "invalid value")
 	case bound:
-		return c.bound(n, sh, path)
-	case matches:
-		if n.Kind != load.String {
-			return c.one("YT0101", n, sh, path, "wrong type")
+		if v, ok := new(big.Rat).SetString(n.Text); ok && (n.Kind == load.Int || n.Kind == load.Number) {
+			return c.bound(n, v, sh, path)
 		}
-		if c.pattern(sh).MatchString(n.Text) != sh.invert {
-			return nil
+	case matches, maxRunes, minRunes:
+		if n.Kind == load.String {
+			return c.text(n, sh, path)
 		}
-		return c.one("YT0109", n, sh, path, "invalid text")
-	case maxRunes, minRunes:
-		if n.Kind != load.String {
-			return c.one("YT0101", n, sh, path, "wrong type")
-		}
-		length := int64(utf8.RuneCountInString(n.Text))
-		if sh.op == maxRunes && length <= sh.number || sh.op == minRunes && length >= sh.number {
-			return nil
-		}
-		return c.one("YT0109", n, sh, path, fmt.Sprintf("text of %d characters", length))
-	case all:
-		for _, p := range sh.parts {
-			if found := c.value(n, p, path, partial); len(found) > 0 {
-				if len(found) == 1 && found[0].Path == path {
-					found[0].Expected = c.schema.prose(sh)
-				}
-				return found
-			}
-		}
-		return nil
-	case either:
-		return c.either(n, sh, path, partial)
 	case list:
-		if n.Kind != load.List {
-			return c.one("YT0101", n, sh, path, "wrong type")
+		if n.Kind == load.List {
+			var found []diag.Diagnostic
+			for i, it := range n.Items {
+				found = append(found, c.value(it, sh.elem, path+"["+strconv.Itoa(i)+"]", partial)...)
+			}
+			return found
 		}
-		var found []diag.Diagnostic
-		for i, it := range n.Items {
-			found = append(found, c.value(it, sh.elem, path+"["+strconv.Itoa(i)+"]", partial)...)
-		}
-		return found
 	case object:
-		if n.Kind != load.Struct {
-			return c.one("YT0101", n, sh, path, "wrong type")
+		if n.Kind == load.Struct {
+			return c.object(n, sh, path, partial)
 		}
-		return c.object(n, sh, path, partial)
+	}
+	return c.one("YT0101", n, sh, path, "wrong type")
+}
+
+// definition checks a value against a definition. Its comment explains more than its
+// parts do.
+func (c *Checker) definition(n *load.Node, def, path string, partial bool) []diag.Diagnostic {
+	d := c.schema.def(def)
+	outer := c.def
+	c.def = def
+	found := c.value(n, d.value, path, partial)
+	c.def = outer
+	if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
+		found[0].Expected = d.doc
+		found[0].See = seeSchema(def)
+		if def == "#URL" && strings.HasPrefix(n.Text, "/") {
+			found[0].Help = fmt.Sprintf("did you mean %q?", "file://"+n.Text)
+			found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote("file://" + n.Text)}}
+		}
+	}
+	return found
+}
+
+// all checks a value against every part, up to the first that refuses it.
+func (c *Checker) all(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+	for _, p := range sh.parts {
+		if found := c.value(n, p, path, partial); len(found) > 0 {
+			return c.expect(found, sh, path)
+		}
+	}
+	return nil
+}
+
+// expect puts the whole shape into a finding about the value itself.
+func (c *Checker) expect(found []diag.Diagnostic, sh *shape, path string) []diag.Diagnostic {
+	if len(found) == 1 && found[0].Path == path {
+		found[0].Expected = c.schema.prose(sh)
+	}
+	return found
+}
+
+func (c *Checker) text(n *load.Node, sh *shape, path string) []diag.Diagnostic {
+	length := int64(utf8.RuneCountInString(n.Text))
+	switch {
+	case sh.op == matches && c.pattern(sh).MatchString(n.Text) == sh.invert:
+		return c.one("YT0109", n, sh, path, "invalid text")
+	case sh.op == maxRunes && length > sh.number, sh.op == minRunes && length < sh.number:
+		return c.one("YT0109", n, sh, path, fmt.Sprintf("text of %d characters", length))
 	}
 	return nil
 }
@@ -179,15 +189,8 @@ func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []d
 // seeSchema returns the command that prints a definition such as "#CPU".
 func seeSchema(def string) string { return "yoctune schema " + strings.TrimPrefix(def, "#") }
 
-func (c *Checker) bound(n *load.Node, sh *shape, path string) []diag.Diagnostic {
-	if n.Kind != load.Int && n.Kind != load.Number {
-		return c.one("YT0101", n, sh, path, "wrong type")
-	}
-	v, ok := new(big.Rat).SetString(n.Text)
-	if !ok {
-		return c.one("YT0101", n, sh, path, "wrong type")
-	}
-	order := v.Cmp(new(big.Rat).SetInt64(sh.number))
+func (c *Checker) bound(n *load.Node, v *big.Rat, sh *shape, path string) []diag.Diagnostic {
+	order, ok := v.Cmp(new(big.Rat).SetInt64(sh.number)), false
 	switch sh.rel {
 	case "<":
 		ok = order < 0
@@ -222,10 +225,7 @@ func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []d
 		}
 	}
 	if meant != nil {
-		if len(meant) == 1 && meant[0].Path == path {
-			meant[0].Expected = c.schema.prose(sh)
-		}
-		return meant
+		return c.expect(meant, sh, path)
 	}
 	if n.Kind == load.String && len(words) > 0 {
 		found := c.one("YT0103", n, sh, path, "invalid value")
@@ -249,8 +249,7 @@ func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []d
 	return c.one("YT0101", n, sh, path, "wrong type")
 }
 
-// view is a struct of the schema with its embeddings and the branches that the
-// value chose.
+// view is a struct of the schema with its embeddings and some of its branches.
 type view struct {
 	fields   []*member
 	patterns []pattern
@@ -265,17 +264,29 @@ func (v *view) member(name string) *member {
 	return nil
 }
 
-func (s *Schema) gather(st *structure, n *load.Node, v *view) {
-	v.fields = append(v.fields, st.fields...)
-	v.patterns = append(v.patterns, st.patterns...)
-	for _, e := range st.embeds {
-		s.gather(s.def(e).value.obj, n, v)
-	}
-	for _, b := range st.branches {
-		if tag := n.Get(b.field); tag != nil && tag.Kind == load.String && tag.Text == b.value {
-			s.gather(b.then, n, v)
+// gather returns a struct with what it embeds and the branches that are taken.
+func (s *Schema) gather(st *structure, taken func(branch) bool) *view {
+	v := &view{}
+	var add func(st *structure)
+	add = func(st *structure) {
+		v.fields = append(v.fields, st.fields...)
+		v.patterns = append(v.patterns, st.patterns...)
+		for _, e := range st.embeds {
+			add(s.def(e).value.obj)
+		}
+		for _, b := range st.branches {
+			if taken(b) {
+				add(b.then)
+			}
 		}
 	}
+	add(st)
+	return v
+}
+
+// chosenBy returns which branches a value takes.
+func chosenBy(n *load.Node) func(branch) bool {
+	return func(b branch) bool { return n.Get(b.field).Word() == b.value }
 }
 
 // undecided are the fields of the branches among which a value chooses by a field that is
@@ -285,17 +296,16 @@ func (c *Checker) undecided(st *structure, n *load.Node, has *view, path string)
 	for _, b := range st.branches {
 		tag, m := n.Get(b.field), has.member(b.field)
 		if m != nil && m.required && (tag == nil || len(c.examine(tag, m.value, path, true)) > 0) {
-			c.schema.gather(b.then, n, v)
+			v.fields = append(v.fields, c.schema.gather(b.then, chosenBy(n)).fields...)
 		}
 	}
 	return v
 }
 
 func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
-	var v view
-	c.schema.gather(sh.obj, n, &v)
+	v := c.schema.gather(sh.obj, chosenBy(n))
 	var found []diag.Diagnostic
-	open := c.undecided(sh.obj, n, &v, path)
+	open := c.undecided(sh.obj, n, v, path)
 	for _, f := range n.Fields {
 		sub := load.PathOf(path, f.Name)
 		if m := v.member(f.Name); m != nil {
@@ -305,7 +315,7 @@ func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []d
 		if open.member(f.Name) != nil {
 			continue
 		}
-		found = append(found, c.byPattern(n, f, &v, sh, path, sub, partial)...)
+		found = append(found, c.byPattern(n, f, v, sub, partial)...)
 	}
 	if partial {
 		return found
@@ -322,7 +332,8 @@ func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []d
 	return found
 }
 
-func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path, sub string, partial bool) []diag.Diagnostic {
+// byPattern checks a field that the struct does not name: an entry of a map, or an error.
+func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sub string, partial bool) []diag.Diagnostic {
 	name := &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos}
 	for _, p := range v.patterns {
 		if len(c.examine(name, p.key, sub, partial)) == 0 {
@@ -356,12 +367,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 		ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub,
 		Message: fmt.Sprintf("unknown field %q", diag.Visible(f.Name)), See: seeSchema(c.def),
 	}
-	if near := diag.Nearest(f.Name, names); near != "" {
-		d.Help = fmt.Sprintf("did you mean %q?", near)
-		if diag.Sure(f.Name, near, names) {
-			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Pos, Text: near}}
-		}
-	} else if len(names) > 0 {
+	if !d.SuggestName(f.Name, names) && len(names) > 0 {
 		d.Help = "fields here: " + strings.Join(names, ", ")
 	}
 	return []diag.Diagnostic{d}
@@ -379,18 +385,15 @@ func last(path string) string {
 	return path[strings.LastIndexByte(path, '.')+1:]
 }
 
-// Into returns a checker that shares what this one remembers and adds what it
-// finds to another report.
+// Into returns a checker that shares this one's memory and adds to another report.
 func (c *Checker) Into(r *diag.Report) *Checker {
 	return &Checker{schema: c.schema, report: r, passed: c.passed, regexp: c.regexp}
 }
 
-// CheckNames holds the names of a struct against the pattern of a field of
-// #Config, and its members against being structs.
+// CheckNames checks that the names of a struct match the pattern of a field of #Config,
+// and that its members are structs.
 func (c *Checker) CheckNames(n *load.Node, field string) {
-	v := view{}
-	c.schema.gather(c.schema.def("#Config").value.obj, nil, &v)
-	m := v.member(field)
+	m := c.schema.gather(c.schema.def("#Config").value.obj, chosenBy(nil)).member(field)
 	if m == nil || m.value.obj == nil || len(m.value.obj.patterns) == 0 {
 		return
 	}
@@ -403,9 +406,7 @@ func (c *Checker) CheckNames(n *load.Node, field string) {
 			c.report.Add(d)
 		}
 		if f.Value.Kind != load.Struct {
-			for _, d := range c.one("YT0101", f.Value, p.value, sub, "wrong type") {
-				c.report.Add(d)
-			}
+			c.add(c.one("YT0101", f.Value, p.value, sub, "wrong type"))
 		}
 	}
 }

@@ -74,9 +74,7 @@ func (g *structs) emit(name string, st *structure) {
 func (g *structs) fields(st *structure) []*member {
 	all := slices.Clone(st.fields)
 	for _, b := range st.branches {
-		v := view{}
-		g.schema.gatherAll(b.then, &v)
-		all = append(all, v.fields...)
+		all = append(all, g.schema.gather(b.then, func(branch) bool { return true }).fields...)
 	}
 	var out []*member
 	for _, m := range all {

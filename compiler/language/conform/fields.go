@@ -6,9 +6,9 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
-// Shape is what the language accepts at one place, as far as a front end needs
-// to know it: which names are the language's own and which are the user's. The
-// zero value accepts anything. Shapes can be compared and used as keys.
+// Shape is what the language accepts at one place, as far as a front end needs it: which
+// names are the language's own and which are the user's. The zero value accepts
+// anything. Shapes can be compared and used as keys.
 type Shape struct {
 	s  *Schema
 	sh *shape
@@ -22,18 +22,14 @@ type FieldShape struct {
 
 // Root is the shape of a whole configuration.
 func (s *Schema) Root() Shape {
-	d := s.def("#Config")
-	if d == nil {
-		return Shape{}
-	}
-	return Shape{s, d.value}
+	return Shape{s, s.def("#Config").value}
 }
 
 // Fields lists the fields of a struct, those of every branch included; none for
 // a map or a scalar.
 func (x Shape) Fields() []FieldShape {
-	v, ok := x.view()
-	if !ok {
+	v := x.view()
+	if v == nil {
 		return nil
 	}
 	fields := make([]FieldShape, 0, len(v.fields))
@@ -45,18 +41,15 @@ func (x Shape) Fields() []FieldShape {
 
 // Values is the shape of a map's values; false when the shape is not a map.
 func (x Shape) Values() (Shape, bool) {
-	v, ok := x.view()
-	if !ok || len(v.fields) > 0 || len(v.patterns) == 0 {
+	v := x.view()
+	if v == nil || len(v.fields) > 0 || len(v.patterns) == 0 {
 		return Shape{}, false
 	}
 	return Shape{x.s, v.patterns[0].value}, true
 }
 
 // IsStruct reports whether a struct or a map is accepted.
-func (x Shape) IsStruct() bool {
-	_, ok := x.view()
-	return ok
-}
+func (x Shape) IsStruct() bool { return x.view() != nil }
 
 // Items is the shape of a list's elements; the zero value when the shape is not
 // a list.
@@ -96,15 +89,9 @@ func (s *Schema) takesText(sh *shape) bool {
 	return false
 }
 
-func (x Shape) view() (view, bool) {
+func (x Shape) view() *view {
 	if x.sh == nil {
-		return view{}, false
+		return nil
 	}
-	st := x.s.structOf(x.sh)
-	if st == nil {
-		return view{}, false
-	}
-	v := view{}
-	x.s.gatherAll(st, &v)
-	return v, true
+	return x.s.whole(x.sh)
 }

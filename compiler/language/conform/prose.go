@@ -100,8 +100,8 @@ type Doc struct {
 	Fields   []string `json:"fields,omitempty"` // of a struct
 }
 
-// Describe finds the field that a path of the configuration is about, such as
-// targets, line-camera, cpu, governor.
+// Describe finds the field at a path of the configuration, such as targets, line-camera,
+// cpu, governor.
 func (s *Schema) Describe(path []string) (Doc, bool) {
 	sh := &shape{op: named, def: "#Config"}
 	def := sh.def
@@ -110,12 +110,10 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 		if sh.op == named {
 			def = sh.def
 		}
-		obj := s.structOf(sh)
-		if obj == nil {
+		v := s.whole(sh)
+		if v == nil {
 			return doc, false
 		}
-		v := view{}
-		s.gatherAll(obj, &v)
 		if m := v.member(name); m != nil {
 			sh, doc.Text, doc.See = m.value, m.doc, seeSchema(def)
 			continue
@@ -130,9 +128,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 	}
 	doc.Path = strings.Join(path, ".")
 	doc.Expected = s.prose(sh)
-	if obj := s.structOf(sh); obj != nil {
-		v := view{}
-		s.gatherAll(obj, &v)
+	if v := s.whole(sh); v != nil {
 		for _, m := range v.fields {
 			doc.Fields = append(doc.Fields, m.name)
 		}
@@ -156,31 +152,26 @@ func (s *Schema) structOf(sh *shape) *structure {
 	return nil
 }
 
-// gatherAll is gather with every branch taken.
-func (s *Schema) gatherAll(st *structure, v *view) {
-	v.fields = append(v.fields, st.fields...)
-	v.patterns = append(v.patterns, st.patterns...)
-	for _, e := range st.embeds {
-		s.gatherAll(s.def(e).value.obj, v)
+// whole returns the struct of a shape with every branch; nil for another shape.
+func (s *Schema) whole(sh *shape) *view {
+	st := s.structOf(sh)
+	if st == nil {
+		return nil
 	}
-	for _, b := range st.branches {
-		s.gatherAll(b.then, v)
-	}
+	return s.gather(st, func(branch) bool { return true })
 }
 
-// FieldsOf lists the fields of a definition such as "#CPU", with every branch
-// taken. open tells that it takes fields of any name that fits a pattern.
+// FieldsOf lists the fields of a definition such as "#CPU", those of every branch
+// included. open reports whether the names of other fields may match a pattern.
 func (s *Schema) FieldsOf(def string) (fields map[string]bool, open, known bool) {
 	d := s.def(def)
 	if d == nil {
 		return nil, false, false
 	}
-	obj := s.structOf(d.value)
-	if obj == nil {
+	v := s.whole(d.value)
+	if v == nil {
 		return nil, false, false
 	}
-	v := view{}
-	s.gatherAll(obj, &v)
 	fields = map[string]bool{}
 	for _, m := range v.fields {
 		fields[m.name] = true

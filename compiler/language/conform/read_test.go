@@ -57,7 +57,7 @@ func (s *Schema) file(f *ast.File) error {
 		case *ast.Field:
 			name, ok := d.Label.(*ast.Ident)
 			if !ok || !strings.HasPrefix(name.Name, "#") {
-				return faultAt(d.Pos(), "only definitions may stand at the margin")
+				return faultAt(d.Pos(), "only definitions may be at the top level")
 			}
 			value, err := compile(d.Value)
 			if err != nil {

@@ -343,7 +343,7 @@ func standIn(ctx *build.Context) *build.Instance {
 	return inst
 }
 
-// definitions lists the names that the schema's files define at the margin.
+// definitions lists the names that the schema's files define at the top level.
 func definitions() []string {
 	var names []string
 	entries, err := fs.ReadDir(schema.FS, ".")

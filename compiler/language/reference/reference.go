@@ -123,7 +123,7 @@ func (r *Reference) file(name string, f *ast.File) error {
 		}
 		id, ok := field.Label.(*ast.Ident)
 		if !ok {
-			return fmt.Errorf("%s: only definitions may stand at the margin", d.Pos())
+			return fmt.Errorf("%s: only definitions may be at the top level", d.Pos())
 		}
 		def := &Definition{Name: id.Name, Doc: docOf(field), File: name, Line: field.Pos().Line(), Value: field.Value, field: field}
 		if s, ok := field.Value.(*ast.StructLit); ok {

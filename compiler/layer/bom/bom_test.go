@@ -17,7 +17,7 @@ import (
 
 func example(t *testing.T) compiler.Layer {
 	t.Helper()
-	p, err := compiler.Open(filepath.Join("..", "..", "..", "examples", "video-analytics"))
+	p, err := compiler.Options{}.Open(filepath.Join("..", "..", "..", "examples", "video-analytics"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -219,7 +219,7 @@ func everyMachine(dir string) (_ []compiler.Layer, err error) {
 }
 
 func compile(dir string) ([]compiler.Layer, error) {
-	p, err := compiler.Open(dir)
+	p, err := compiler.Options{}.Open(dir)
 	if err != nil {
 		return nil, err
 	}
