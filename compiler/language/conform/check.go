@@ -3,6 +3,7 @@ package conform
 import (
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +19,8 @@ type Checker struct {
 	schema *Schema
 	report *diag.Report
 	passed map[key]bool
-	regexp map[*shape]matcher // made when first used: most are not
-	def    string             // the definition that is being checked
+	regexp map[*shape]*regexp.Regexp // compiled when first used: most are not
+	def    string                    // the definition that is being checked
 }
 
 type key struct {
@@ -30,7 +31,7 @@ type key struct {
 
 // NewChecker returns a checker that adds what it finds to a report.
 func NewChecker(s *Schema, r *diag.Report) *Checker {
-	return &Checker{schema: s, report: r, passed: map[key]bool{}, regexp: map[*shape]matcher{}}
+	return &Checker{schema: s, report: r, passed: map[key]bool{}, regexp: map[*shape]*regexp.Regexp{}}
 }
 
 // Check checks a value against a definition such as "#Config". With partial, required
@@ -168,13 +169,13 @@ func (c *Checker) text(n *load.Node, sh *shape, path string) []diag.Diagnostic {
 	return nil
 }
 
-func (c *Checker) pattern(sh *shape) matcher {
-	m := c.regexp[sh]
-	if m == nil {
-		m = matching(sh.text)
-		c.regexp[sh] = m
+func (c *Checker) pattern(sh *shape) *regexp.Regexp {
+	re := c.regexp[sh]
+	if re == nil {
+		re = regexp.MustCompile(sh.text)
+		c.regexp[sh] = re
 	}
-	return m
+	return re
 }
 
 func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []diag.Diagnostic {
