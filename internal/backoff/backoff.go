@@ -19,3 +19,18 @@ func (d *Delay) Next() time.Duration {
 	*d = Delay(min(max(2*time.Duration(*d), First), longest))
 	return time.Duration(*d)
 }
+
+// Wait doubles the delay and waits for it. It returns true at once if stop is closed.
+func (d *Delay) Wait(stop <-chan struct{}) (stopped bool) { return WaitClosed(stop, d.Next()) }
+
+// WaitClosed waits for at most d until c is closed, and reports whether it was.
+func WaitClosed(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+		return false
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
@@ -244,27 +245,11 @@ func linkRate(dev rootfs.FS, name string) (int64, bool) {
 	return mbit * 125_000, err == nil && mbit > 0
 }
 
-// watch checks the budget every second until the returned function is called.
-func (r *budgetGuard) watch() (stop func()) {
-	if r == nil {
-		return func() {}
-	}
-	tick, done := time.NewTicker(time.Second), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-tick.C:
-				r.measure()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { tick.Stop(); close(done) }
-}
-
-// measure compares the free memory and disk space with the budget.
+// measure compares the free memory and disk space with the budget, if there is one.
 func (r *budgetGuard) measure() {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b, err := r.dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
@@ -348,12 +333,7 @@ func (b *rateLimiter) wait(n int) {
 	if b.left -= float64(n); b.left >= 0 {
 		return
 	}
-	t := time.NewTimer(time.Duration(-b.left / b.rate * float64(time.Second)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-b.ended:
-	}
+	backoff.WaitClosed(b.ended, time.Duration(-b.left/b.rate*float64(time.Second)))
 	b.held.Add(int64(time.Since(now)))
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
@@ -153,12 +154,12 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 	select {
 	case <-finished:
 	case <-soft.Done():
-		if !wait(finished, e.drain) {
+		if !backoff.WaitClosed(finished, e.drain) {
 			kill()
 			if e.abort != nil {
 				e.abort()
 			}
-			stuck = !wait(finished, grace)
+			stuck = !backoff.WaitClosed(finished, grace)
 		}
 	}
 	e.ledger.close()
@@ -215,18 +216,6 @@ func (e *engine) id(k int) string {
 
 func (e *engine) reasonFor(text string) dropReason {
 	return dropReason{text, e.trace.Reason(text)}
-}
-
-// wait waits until c is closed or d has passed.
-func wait(c <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c:
-		return true
-	case <-t.C:
-		return false
-	}
 }
 
 // startStep starts the workers of step k and the goroutine that restores the order of their

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
@@ -169,11 +170,7 @@ func (e *engine) belowReserve() bool { return e.reserve != nil && e.reserve() !=
 // waitForReserve waits for enough free memory. It returns false when soft ends first.
 func (e *engine) waitForReserve(soft context.Context) bool {
 	for e.belowReserve() {
-		t := time.NewTimer(50 * time.Millisecond)
-		select {
-		case <-t.C:
-		case <-soft.Done():
-			t.Stop()
+		if backoff.WaitClosed(soft.Done(), 50*time.Millisecond) {
 			return false
 		}
 	}

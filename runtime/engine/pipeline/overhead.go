@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
@@ -79,10 +80,7 @@ func pollSnapshot(ctx context.Context, path string) {
 			_ = c.Close()
 			wait = time.Second
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		backoff.WaitClosed(ctx.Done(), wait)
 	}
 }
 

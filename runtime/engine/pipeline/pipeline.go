@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/runtime/device/memory"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/core"
@@ -180,9 +181,6 @@ func (p *Pipeline) applyBudget(o Options) error {
 	return nil
 }
 
-// Info describes what the pipeline will run on.
-func (p *Pipeline) Info() RuntimeInfo { return p.info }
-
 // Run moves frames until the source ends, the limit is reached, or ctx ends. A pipeline runs
 // once. The summary is nil only if the clock cannot be read; the error wraps [ErrFrames],
 // [ErrTruncated], [ErrFormat] or [ErrSink].
@@ -191,8 +189,10 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.look.before = p.look.counters.Read()
 	p.begun = func() { p.serveLive(ctx) }
 	p.memory.Begin("run")
-	defer p.watchMemory()()
-	defer p.within.watch()()
+	defer everySecond(func() {
+		p.memory.Look()
+		p.within.measure()
+	})()
 	s, stuck, err := p.run(ctx)
 	p.stuck = stuck
 	counts, lerr := p.look.stop()
@@ -210,20 +210,15 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	return s, err
 }
 
-// watchMemory samples the process's memory every second until the returned function is called.
-func (p *Pipeline) watchMemory() (stop func()) {
-	tick, done := time.NewTicker(time.Second), make(chan struct{})
+// everySecond calls f every second until the returned function is called.
+func everySecond(f func()) (stop func()) {
+	done := make(chan struct{})
 	go func() {
-		for {
-			select {
-			case <-tick.C:
-				p.memory.Look()
-			case <-done:
-				return
-			}
+		for !backoff.WaitClosed(done, time.Second) {
+			f()
 		}
 	}()
-	return func() { tick.Stop(); close(done) }
+	return func() { close(done) }
 }
 
 // Close releases what New opened, except memory that a stage which did not return may still

@@ -64,7 +64,7 @@ func watched(t *testing.T, path string) (*Pipeline, chan *live.Snapshot) {
 	n := 0
 	e := newEngine(&counted{n: 10}, sinkFunc(func(*result.Record) error {
 		if n++; n == 6 && path != "" {
-			s, err := live.Read(path)
+			s, err := pipelines.Read(path, live.Decode)
 			if err != nil {
 				t.Error(err)
 				s = &live.Snapshot{}

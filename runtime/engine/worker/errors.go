@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
@@ -21,12 +22,8 @@ var (
 // work should be done elsewhere. Other errors concern the work itself: an invalid argument,
 // or lack of memory (core.ErrOOM), which a smaller piece of work may avoid.
 func Elsewhere(err error) bool {
-	for _, e := range []error{ErrUnavailable, ErrTimeout, ErrDied, ErrGarbage, ErrSticky} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	ofWorker := []error{ErrUnavailable, ErrTimeout, ErrDied, ErrGarbage, ErrSticky}
+	return slices.ContainsFunc(ofWorker, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Cause is the reason why a worker was lost.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
@@ -414,7 +415,7 @@ func (s *supervisor) afterLoss(in *incarnation, cause Cause, why string) bool {
 	}
 	if c.isClosing() {
 		if in != nil {
-			waitClosed(in.reaped, reapLimit)
+			backoff.WaitClosed(in.reaped, reapLimit)
 		}
 		return false
 	}
@@ -441,20 +442,13 @@ func (s *supervisor) afterLoss(in *incarnation, cause Cause, why string) bool {
 		return false
 	}
 	c.set(func(st *Status) { st.State = StateResting })
-	t := time.NewTimer(time.Until(now.Add(delay)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-c.closing:
-		return false
-	}
+	return !backoff.WaitClosed(c.closing, time.Until(now.Add(delay)))
 }
 
 // waitReaped waits until a killed worker was reaped and reports one that is stuck. It
 // returns false if the client is closed first.
 func (s *supervisor) waitReaped(in *incarnation, cause Cause) bool {
-	if waitClosed(in.reaped, reapLimit) {
+	if backoff.WaitClosed(in.reaped, reapLimit) {
 		return true
 	}
 	c, pid := s.c, in.proc.pid()
@@ -476,18 +470,6 @@ func (c *Client) isClosing() bool {
 	case <-c.closing:
 		return true
 	default:
-		return false
-	}
-}
-
-// waitClosed waits for at most d until c is closed, and reports whether it was.
-func waitClosed(c <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c:
-		return true
-	case <-t.C:
 		return false
 	}
 }

@@ -171,8 +171,8 @@ func socketPair() (theirs, ours *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "input"), os.NewFile(uintptr(fds[1]), "input"), nil
 }
 
-// give sends a buffer to the program, unless it has it already.
-func (p *process) give(b *Buffer) error {
+// sendBuffer passes a buffer to the program, unless the program has it already.
+func (p *process) sendBuffer(b *Buffer) error {
 	if b.Number < 1 || b.Number > maxBuffers || p.given[b.Number] == b.ID {
 		return nil
 	}
@@ -216,10 +216,10 @@ func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error)
 	}
 }
 
-// does sends a frame to the program and returns the number of bytes that it made.
-func (p *process) does(i *Item, r run, metric Metric, scratch []byte) (int, error) {
+// processFrame sends a frame to the program and returns the size of its output in bytes.
+func (p *process) processFrame(i *Item, r run, metric Metric, scratch []byte) (int, error) {
 	if r.buffer > 0 {
-		if err := p.give(i.Buffer); err != nil {
+		if err := p.sendBuffer(i.Buffer); err != nil {
 			return 0, err
 		}
 	}
@@ -294,7 +294,7 @@ func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	end := time.Now().Add(c.o.Timeout)
 	_ = p.from.SetReadDeadline(end)
 	_ = p.to.SetWriteDeadline(end)
-	n, err := p.does(&i, r, c.o.Metric, c.in[:0])
+	n, err := p.processFrame(&i, r, c.o.Metric, c.in[:0])
 	var said *answer
 	switch {
 	case errors.As(err, &said):
@@ -349,15 +349,12 @@ func (c *Child) next(why error) {
 	coming, wait := make(chan started, 1), c.pause.Next()
 	c.coming = coming
 	go func() {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			p, err := c.start()
-			coming <- started{p, err}
-		case <-c.stop:
+		if backoff.WaitClosed(c.stop, wait) {
 			coming <- started{}
+			return
 		}
+		p, err := c.start()
+		coming <- started{p, err}
 	}()
 }
 

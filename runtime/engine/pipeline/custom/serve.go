@@ -63,7 +63,7 @@ func Serve(path string) error {
 		case err != nil:
 			return err
 		case m.typ == typeBuffer:
-			err = in.take(&s.held, m.payload)
+			err = in.mapBuffer(&s.held, m.payload)
 		case m.typ == typeRun:
 			frame = m.frame
 			err = s.run(m, &failed)
@@ -184,8 +184,8 @@ type mapped struct {
 	err error // why mapping failed
 }
 
-// take maps the buffer that BUFFER carries.
-func (d *descriptors) take(held *[maxBuffers + 1]mapped, payload []byte) error {
+// mapBuffer maps the buffer that BUFFER carries.
+func (d *descriptors) mapBuffer(held *[maxBuffers + 1]mapped, payload []byte) error {
 	if len(payload) < 16 || len(d.got) == 0 {
 		return fmt.Errorf("%w: BUFFER has %d bytes and %d descriptors", ErrFailed, len(payload), len(d.got))
 	}

@@ -136,7 +136,7 @@ func (r *regions) follow(data []float32, first int) {
 // rectangle returns the rectangle of least area around the centres of the pixels in rows upper
 // to lower. One of its sides lies on a side of their convex hull.
 func (r *regions) rectangle(upper, lower int) (g region, sides point, ok bool) {
-	r.surround(upper, lower)
+	r.buildHull(upper, lower)
 	least := math.Inf(1)
 	for i, a := range r.hull {
 		b := r.hull[(i+1)%len(r.hull)]
@@ -163,8 +163,8 @@ func (r *regions) rectangle(upper, lower int) (g region, sides point, ok bool) {
 	return g, sides, ok
 }
 
-// surround builds the convex hull of the rows' ends (Andrew's monotone chain).
-func (r *regions) surround(upper, lower int) {
+// buildHull builds the convex hull of the rows' ends (Andrew's monotone chain).
+func (r *regions) buildHull(upper, lower int) {
 	h := r.hull[:0]
 	turn := func(p point, from int) {
 		for len(h) >= from+2 {

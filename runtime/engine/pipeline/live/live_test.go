@@ -132,7 +132,7 @@ func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
 	if len(errs) != 1 || !errors.Is(errs[0], pipelines.ErrAnswer) || !strings.Contains(errs[0].Error(), "nonsense") {
 		t.Errorf("%v", errs)
 	}
-	if _, err := live.Read(dead); !errors.Is(err, pipelines.ErrNotRunning) {
+	if _, err := pipelines.Read(dead, live.Decode); !errors.Is(err, pipelines.ErrNotRunning) {
 		t.Errorf("%v", err)
 	}
 	if list, errs := live.All(filepath.Join(dir, "none")); list != nil || errs != nil {

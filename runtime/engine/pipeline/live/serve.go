@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/internal/socket"
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 )
@@ -78,18 +79,11 @@ func (s *Server) Close() error {
 	err := s.l.Close()
 	done := make(chan struct{})
 	go func() { s.serving.Wait(); close(done) }()
-	late := time.NewTimer(pipelines.Timeout)
-	defer late.Stop()
-	select {
-	case <-done:
-		return err
-	case <-late.C:
+	if !backoff.WaitClosed(done, pipelines.Timeout) {
 		return errors.Join(err, ErrAnswering)
 	}
+	return err
 }
-
-// Read requests a snapshot from the pipeline at a socket.
-func Read(path string) (*Snapshot, error) { return pipelines.Read(path, Decode) }
 
 // All requests a snapshot from every pipeline below a directory, see [pipelines.ReadAll].
 func All(dir string) ([]*Snapshot, []error) { return pipelines.ReadAll(dir, Decode) }

@@ -143,11 +143,9 @@ type Reader struct {
 	next uint64
 }
 
-// Open opens a ring for reading, from the next record on. The error wraps [ErrFormat] if the
-// file is not a ring.
-func Open(path string) (*Reader, error) { return OpenLimited(path, maxSlotSize, maxRing) }
-
-func OpenLimited(path string, slot uint64, total int64) (_ *Reader, err error) {
+// Open opens a ring for reading, from the next record on. The error wraps [frame.ErrFormat] if the
+// file is not a ring, or one with slots of more than slot bytes, or with more than total bytes.
+func Open(path string, slot uint64, total int64) (_ *Reader, err error) {
 	defer guard(debug.SetPanicOnFault(true), &err)
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // do not wait on a pipe
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -47,8 +48,8 @@ func (s *NDJSON) open() error {
 		return err
 	}
 	st, err := f.Stat()
-	if err == nil && st.Mode().IsRegular() && cut(s.path, st.Size()) {
-		if _, err = f.WriteString("\n"); err == nil || passing(err) { // the first result reports the error
+	if err == nil && st.Mode().IsRegular() && endsInsideLine(s.path, st.Size()) {
+		if _, err = f.WriteString("\n"); err == nil || isTemporary(err) { // the first result reports the error
 			st, err = f.Stat()
 		}
 	}
@@ -59,9 +60,9 @@ func (s *NDJSON) open() error {
 	return nil
 }
 
-// cut reports whether a file of results ends inside a line, as after a power failure. Anything
+// endsInsideLine reports whether a file of results ends inside a line, as after a power failure. Anything
 // appended would become part of that line.
-func cut(path string, size int64) bool {
+func endsInsideLine(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -91,7 +92,7 @@ func (s *NDJSON) Write(r *result.Record) error {
 		s.rest.worked()
 		return nil
 	}
-	if s.file == nil || !passing(err) {
+	if s.file == nil || !isTemporary(err) {
 		return err
 	}
 	if n > 0 {
@@ -132,12 +133,8 @@ func (s *NDJSON) Close() error {
 	return s.file.Close()
 }
 
-// passing reports whether a write error may be temporary.
-func passing(err error) bool {
-	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EAGAIN, syscall.ENOMEM} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+// isTemporary reports whether a write error may be temporary.
+func isTemporary(err error) bool {
+	temporary := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EAGAIN, syscall.ENOMEM}
+	return slices.ContainsFunc(temporary, func(e error) bool { return errors.Is(err, e) })
 }

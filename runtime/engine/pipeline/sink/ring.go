@@ -46,7 +46,7 @@ func (s *ringSink) Write(r *result.Record) error {
 	}
 	err := error(nil)
 	if s.rest.err != nil {
-		err = s.again()
+		err = s.recreate()
 	}
 	if err == nil {
 		err = s.ring.Put(s.buf)
@@ -58,8 +58,8 @@ func (s *ringSink) Write(r *result.Record) error {
 	return nil
 }
 
-// again recreates a ring that was truncated.
-func (s *ringSink) again() error {
+// recreate replaces a ring that was truncated.
+func (s *ringSink) recreate() error {
 	next, err := ring.Create(s.path, s.slots, s.size)
 	if err != nil {
 		return err

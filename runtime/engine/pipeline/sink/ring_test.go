@@ -14,7 +14,13 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/ring"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
+
+// readRing opens a ring of results for reading.
+func readRing(path string) (*ring.Reader, error) {
+	return ring.Open(path, registry.MaxRingSlotSize, registry.MaxRing)
+}
 
 func TestRingGivesTheLatestAndCountsWhatIsLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ring")
@@ -23,7 +29,7 @@ func TestRingGivesTheLatestAndCountsWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r, err := ring.Open(path)
+	r, err := readRing(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +64,7 @@ func TestRingGivesTheLatestAndCountsWhatIsLost(t *testing.T) {
 	if err := os.WriteFile(other, make([]byte, 4096), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ring.Open(other); !errors.Is(err, frame.ErrFormat) {
+	if _, err := readRing(other); !errors.Is(err, frame.ErrFormat) {
 		t.Errorf("%v", err)
 	}
 }
@@ -71,7 +77,7 @@ func TestRingReaderSeesWholeRecordsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r, err := ring.Open(path)
+	r, err := readRing(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +127,7 @@ func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r, err := ring.Open(name)
+	r, err := readRing(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +145,7 @@ func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
 	if err := s.Write(rec); !errors.Is(err, ErrDegraded) || !strings.Contains(err.Error(), "the file was truncated") {
 		t.Errorf("%v", err)
 	}
-	if _, err := ring.Open(name); !errors.Is(err, frame.ErrFormat) {
+	if _, err := readRing(name); !errors.Is(err, frame.ErrFormat) {
 		t.Errorf("the rest of it: %v", err)
 	}
 	// It is made anew, and whoever opens it again goes on.
@@ -151,7 +157,7 @@ func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again, err := ring.Open(name)
+	again, err := readRing(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +168,7 @@ func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
 	if got, lost, ok := again.Next(nil); !ok || lost != 0 || !strings.Contains(string(got), `"pipeline":"p"`) {
 		t.Errorf("%s %d %v", got, lost, ok)
 	}
-	if _, err := ring.Open(namedPipe(t)); !errors.Is(err, frame.ErrFormat) {
+	if _, err := readRing(namedPipe(t)); !errors.Is(err, frame.ErrFormat) {
 		t.Errorf("a pipe: %v", err)
 	}
 }

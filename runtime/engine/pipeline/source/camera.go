@@ -412,11 +412,7 @@ func (c *cameraSource) reopen() error {
 	began := c.clock.Now()
 	said := ""
 	for {
-		t := time.NewTimer(c.after.pause.Next())
-		select {
-		case <-t.C:
-		case <-c.stop:
-			t.Stop()
+		if c.after.pause.Wait(c.stop) {
 			return context.Canceled
 		}
 		c.reclaim()

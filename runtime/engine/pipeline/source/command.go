@@ -88,7 +88,7 @@ func (s *commandSource) start() (*child, Source, error) {
 			err = errors.Join(err, inner.Close())
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = ch.saying(fmt.Errorf("%w: %s wrote nothing in %v", frame.ErrFormat, s.name(), wait))
+			err = ch.withOutput(fmt.Errorf("%w: %s wrote nothing in %v", frame.ErrFormat, s.name(), wait))
 		}
 		return nil, nil, err
 	}
@@ -137,7 +137,7 @@ func (s *commandSource) deadline(d time.Duration) {
 func (s *commandSource) Capture(f *frame.Frame) (int, error) {
 	for {
 		if s.inner == nil {
-			if err := s.again(); err != nil {
+			if err := s.restart(); err != nil {
 				return 0, err
 			}
 		}
@@ -178,7 +178,7 @@ func (s *commandSource) ended(err error, wait time.Duration) error {
 	case well:
 		err = errors.New("the program exited")
 	case errors.Is(err, context.Canceled):
-		err = s.child.saying(fmt.Errorf("no frame for %v", wait))
+		err = s.child.withOutput(fmt.Errorf("no frame for %v", wait))
 	}
 	cerr := s.inner.Close()
 	s.inner = nil
@@ -192,14 +192,12 @@ func (s *commandSource) ended(err error, wait time.Duration) error {
 	return nil
 }
 
-func (s *commandSource) again() error {
+// restart retries until the program delivers frames again. It returns [context.Canceled] if
+// the source is interrupted.
+func (s *commandSource) restart() error {
 	said := ""
 	for {
-		t := time.NewTimer(s.after.pause.Next())
-		select {
-		case <-t.C:
-		case <-s.stop:
-			t.Stop()
+		if s.after.pause.Wait(s.stop) {
 			return context.Canceled
 		}
 		child, inner, err := s.start()

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/internal/tailbuf"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -66,15 +67,15 @@ func (c *command) SetReadDeadline(t time.Time) error { return c.r.SetReadDeadlin
 func (c *command) wait() error {
 	c.once.Do(func() {
 		if err := c.cmd.Wait(); err != nil {
-			c.err = c.saying(fmt.Errorf("%s: %w", c.cmd.Path, err))
+			c.err = c.withOutput(fmt.Errorf("%s: %w", c.cmd.Path, err))
 		}
 	})
 	return c.err
 }
 
-// saying appends the child's last output to err. Programs print the address that they cannot
+// withOutput appends the child's last output to err. Programs print the address that they cannot
 // read, so its user and password are removed.
-func (c *command) saying(err error) error {
+func (c *command) withOutput(err error) error {
 	said := c.said.String()
 	for _, a := range c.cmd.Args {
 		_, address, _ := strings.Cut(a, "://")
@@ -95,9 +96,7 @@ func (c *command) Close() error {
 	ended := make(chan struct{})
 	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM)
 	go func() { _ = c.wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(stopTime):
+	if !backoff.WaitClosed(ended, stopTime) {
 		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}

@@ -48,7 +48,7 @@ func openRingSource(path string, f frame.Format, after revival) (Source, error) 
 }
 
 func (s *ringSource) open() error {
-	r, err := ring.OpenLimited(s.path, maxFrameSlot, maxFrameRing)
+	r, err := ring.Open(s.path, maxFrameSlot, maxFrameRing)
 	if err != nil {
 		return err
 	}

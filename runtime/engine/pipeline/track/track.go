@@ -105,7 +105,7 @@ func (t *Tracker) Update(at int64, boxes []Box, ids []uint64) {
 			continue
 		}
 		r := trace{class: b.Class, box: edges(b), seen: at, hits: 1}
-		t.named(&r)
+		t.assignID(&r)
 		ids[n] = r.id
 		t.tracks = append(t.tracks, r)
 	}
@@ -137,21 +137,18 @@ func (t *Tracker) match(at int64, boxes []Box, ids []uint64) {
 		}
 		r.hit, t.taken[p.box] = true, true
 		r.move(at, edges(boxes[p.box]))
-		t.named(r)
+		t.assignID(r)
 		ids[p.box] = r.id
 	}
 }
 
-// named assigns an id to a track that was seen often enough.
-func (t *Tracker) named(r *trace) {
+// assignID gives an id to a track that was seen often enough.
+func (t *Tracker) assignID(r *trace) {
 	if r.id == 0 && r.hits >= t.c.Hits {
 		r.id = t.next
 		t.next++
 	}
 }
-
-// Len returns the number of tracks, including those without an id.
-func (t *Tracker) Len() int { return len(t.tracks) }
 
 // at predicts the box at a time.
 func (r *trace) at(at int64) [4]float32 {

@@ -1,0 +1,4 @@
+package pipeline
+
+// Info describes what the pipeline will run on.
+func (p *Pipeline) Info() RuntimeInfo { return p.info }
