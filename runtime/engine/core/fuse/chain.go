@@ -6,7 +6,8 @@
 // In the first expression x is the element of the tensor, in the others the result of the
 // previous expression. in is always the element. y is the element of a second tensor at the
 // same index, p and q are numbers of the element's channel; a chain uses at most two of y,
-// p and q. Expressions consist of these names, numbers, + - * /, parentheses and
+// p and q. Expressions have the syntax of Go. They consist of these names, numbers, + - * /,
+// parentheses and
 //
 //	abs sqrt exp log sigmoid tanh relu gelu silu round
 //	min(a, b) max(a, b) clamp(a, low, high) leaky(a, slope)
@@ -21,7 +22,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Type is the element type of a tensor, numbered as in the ABI.
@@ -97,15 +97,6 @@ var functions = map[string]function{ // not written to
 	"i8": {opI8, 1}, "u8": {opU8, 1}, "min": {opMin, 2}, "max": {opMax, 2}, "leaky": {opLeaky, 2}, "clamp": {opMax, 3},
 }
 
-func functionNames() string {
-	var names []string
-	for name := range functions {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}
-
 // step is one operation on numbers or on the results of earlier steps. For a load, x.step
 // is the index of the operand.
 type step struct {
@@ -139,17 +130,10 @@ func Parse(in, out Type, exprs ...string) (*Chain, error) {
 	if len(exprs) == 0 {
 		return nil, &Error{Line: 1, Col: 1, Msg: "the chain has no expressions"}
 	}
-	first := &parser{c: c}
-	x, err := c.addLoad(first, 0, 0)
-	if err != nil {
-		return nil, err
-	}
+	x, _ := c.addStep(step{op: opLoad, x: value{step: 0}, y: value{step: -1}}) // the source
 	for i, text := range exprs {
-		p := &parser{c: c, expr: i, text: text, x: x}
-		if len(text) > maxText {
-			return nil, p.fail(0, "the expression has %d bytes; at most %d are allowed", len(text), maxText)
-		}
-		if x, err = p.parse(); err != nil {
+		var err error
+		if x, err = (&expression{c: c, index: i, text: text, x: x}).translate(); err != nil {
 			return nil, err
 		}
 	}
@@ -179,25 +163,17 @@ func (c *Chain) Operands() []Operand {
 	return all
 }
 
-// addOperand returns the slot of operand i of operandNames, adding it if necessary.
-func (c *Chain) addOperand(p *parser, at, i int) (int, error) {
+// addOperand returns the slot of operand i of operandNames, adding it if necessary. ok is false
+// if both slots are in use.
+func (c *Chain) addOperand(i int) (slot int, ok bool) {
 	if slot := slices.Index(c.operands, i); slot >= 0 {
-		return slot, nil
+		return slot, true
 	}
 	if len(c.operands) == maxOperands {
-		return 0, p.fail(at, "a chain can use only two of y, p and q")
+		return 0, false
 	}
 	c.operands = append(c.operands, i)
-	return len(c.operands) - 1, nil
-}
-
-// addLoad adds a step that loads an operand; 0 is the source.
-func (c *Chain) addLoad(p *parser, at, operand int) (value, error) {
-	v, ok := c.addStep(step{op: opLoad, x: value{step: operand}, y: value{step: -1}})
-	if !ok {
-		return v, p.fail(at, "the chain has more than %d steps", maxSteps)
-	}
-	return v, nil
+	return len(c.operands) - 1, true
 }
 
 // addStep adds a step, or returns the identical one that exists. ok is false if the chain

@@ -1,8 +1,15 @@
 package fuse
 
 import (
+	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,15 +27,14 @@ func (e *Error) Error() string {
 
 const (
 	maxText  = 4096 // bytes of one expression
-	maxDepth = 64   // nesting of parentheses and signs
+	maxDepth = 64   // nesting of parentheses, signs and calls
 )
 
-// parser reads one expression and appends its steps.
-type parser struct {
+// expression appends the steps of one expression to its chain.
+type expression struct {
 	c     *Chain
-	expr  int
+	index int
 	text  string
-	at    int
 	depth int
 	x     value // value of x
 }
@@ -39,241 +45,141 @@ type value struct {
 	step   int // index, or -1: number
 }
 
-func (p *parser) fail(at int, format string, args ...any) error {
-	line := 1 + strings.Count(p.text[:at], "\n")
-	return &Error{Expr: p.expr, Line: line, Col: at - strings.LastIndexByte(p.text[:at], '\n'), Msg: fmt.Sprintf(format, args...)}
+// fail returns an error at a position, which is 1 + the offset in bytes.
+func (e *expression) fail(at token.Pos, format string, args ...any) error {
+	before := e.text[:min(int(at)-1, len(e.text))]
+	return &Error{Expr: e.index, Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndexByte(before, '\n'), Msg: fmt.Sprintf(format, args...)}
 }
 
-func (p *parser) skipBlanks() {
-	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
-		p.at++
+// translate parses the text and returns its value. Its syntax is that of Go, except that a line
+// break does not end an expression.
+func (e *expression) translate() (value, error) {
+	if len(e.text) > maxText {
+		return value{}, e.fail(1, "the expression has %d bytes; at most %d are allowed", len(e.text), maxText)
 	}
+	tree, err := parser.ParseExpr(strings.ReplaceAll(e.text, "\n", " "))
+	if all := (scanner.ErrorList{}); errors.As(err, &all) {
+		return value{}, e.fail(token.Pos(1+all[0].Pos.Offset), "%s", all[0].Msg)
+	}
+	return e.node(tree)
 }
 
-// next consumes b if it comes next and reports whether it did.
-func (p *parser) next(b byte) bool {
-	p.skipBlanks()
-	if p.at < len(p.text) && p.text[p.at] == b {
-		p.at++
-		return true
-	}
-	return false
-}
-
-// parse parses the whole expression.
-func (p *parser) parse() (value, error) {
-	v, err := p.sum()
-	if err != nil {
-		return v, err
-	}
-	if p.skipBlanks(); p.at < len(p.text) {
-		return v, p.fail(p.at, "unexpected %s; expected an operator or the end", p.found())
-	}
-	return v, nil
-}
-
-// found describes the character at the current position.
-func (p *parser) found() string {
-	if p.at >= len(p.text) {
-		return "end"
-	}
-	for _, r := range p.text[p.at:] {
-		return strconv.Quote(string(r))
-	}
-	return "end"
-}
-
-func (p *parser) sum() (value, error) {
-	left, err := p.product()
-	for err == nil {
-		at := p.at
-		switch {
-		case p.next('+'):
-			left, err = p.binary(at, opAdd, left, p.product)
-		case p.next('-'):
-			left, err = p.binary(at, opSub, left, p.product)
-		default:
-			return left, nil
+func (e *expression) node(n ast.Expr) (value, error) {
+	switch n := n.(type) {
+	case *ast.BasicLit:
+		f, err := strconv.ParseFloat(n.Value, 32)
+		if err != nil || math.IsInf(f, 0) {
+			return value{}, e.fail(n.Pos(), "%q is not a float32 number", n.Value)
 		}
-	}
-	return left, err
-}
-
-func (p *parser) product() (value, error) {
-	left, err := p.sign()
-	for err == nil {
-		at := p.at
-		switch {
-		case p.next('*'):
-			left, err = p.binary(at, opMul, left, p.sign)
-		case p.next('/'):
-			left, err = p.binary(at, opDiv, left, p.sign)
-		default:
-			return left, nil
+		return value{number: float32(f), step: -1}, nil
+	case *ast.Ident:
+		return e.name(n)
+	case *ast.BinaryExpr:
+		o, ok := map[token.Token]op{token.ADD: opAdd, token.SUB: opSub, token.MUL: opMul, token.QUO: opDiv}[n.Op]
+		if !ok {
+			return value{}, e.fail(n.OpPos, "unsupported operator %s; use one of + - * /", n.Op)
 		}
-	}
-	return left, err
-}
-
-// binary parses the right operand with read and emits the operation.
-func (p *parser) binary(at int, o op, left value, read func() (value, error)) (value, error) {
-	right, err := read()
-	if err != nil {
-		return left, err
-	}
-	return p.emit(at, o, left, right)
-}
-
-// enterLevel counts a level of nesting.
-func (p *parser) enterLevel(at int) error {
-	if p.depth++; p.depth > maxDepth {
-		return p.fail(at, "parentheses and signs are nested more than %d levels deep", maxDepth)
-	}
-	return nil
-}
-
-func (p *parser) sign() (value, error) {
-	p.skipBlanks()
-	at := p.at
-	if !p.next('-') {
-		return p.atom()
-	}
-	if err := p.enterLevel(at); err != nil {
-		return value{}, err
-	}
-	defer func() { p.depth-- }()
-	v, err := p.sign()
-	if err != nil {
-		return v, err
-	}
-	return p.emit(at, opNeg, v, value{step: -1})
-}
-
-func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
-func isDigit(b byte) bool  { return b >= '0' && b <= '9' }
-
-func (p *parser) atom() (value, error) {
-	p.skipBlanks()
-	at := p.at
-	switch {
-	case p.next('('):
-		if err := p.enterLevel(at); err != nil {
-			return value{}, err
+		left, err := e.node(n.X)
+		if err != nil {
+			return left, err
 		}
-		defer func() { p.depth-- }()
-		v, err := p.sum()
-		if err == nil && !p.next(')') {
-			err = p.fail(p.at, "unexpected %s; expected the parenthesis that closes column %d", p.found(), at+1)
+		right, err := e.node(n.Y)
+		if err != nil {
+			return right, err
 		}
-		return v, err
-	case at < len(p.text) && (isDigit(p.text[at]) || p.text[at] == '.'):
-		return p.number()
-	case at < len(p.text) && isLetter(p.text[at]):
-		for p.at < len(p.text) && (isLetter(p.text[p.at]) || isDigit(p.text[p.at])) {
-			p.at++
+		return e.emit(n.OpPos, o, left, right)
+	}
+	if e.depth++; e.depth > maxDepth {
+		return value{}, e.fail(n.Pos(), "parentheses, signs and calls are nested more than %d levels deep", maxDepth)
+	}
+	defer func() { e.depth-- }()
+	switch n := n.(type) {
+	case *ast.ParenExpr:
+		return e.node(n.X)
+	case *ast.UnaryExpr:
+		v, err := e.node(n.X)
+		if err == nil && n.Op != token.SUB {
+			err = e.fail(n.OpPos, "unsupported sign %s; use -", n.Op)
 		}
-		return p.name(at, p.text[at:p.at])
-	}
-	return value{}, p.fail(at, "unexpected %s; expected a number, a name or a parenthesis", p.found())
-}
-
-func (p *parser) number() (value, error) {
-	at := p.at
-	for p.at < len(p.text) && (isDigit(p.text[p.at]) || p.text[p.at] == '.') {
-		p.at++
-	}
-	if p.at < len(p.text) && p.text[p.at]|0x20 == 'e' {
-		p.at++
-		if p.at < len(p.text) && (p.text[p.at] == '+' || p.text[p.at] == '-') {
-			p.at++
-		}
-		for p.at < len(p.text) && isDigit(p.text[p.at]) {
-			p.at++
-		}
-	}
-	f, err := strconv.ParseFloat(p.text[at:p.at], 32)
-	if err != nil || math.IsInf(f, 0) {
-		return value{}, p.fail(at, "%q is not a float32 number", p.text[at:p.at])
-	}
-	return value{number: float32(f), step: -1}, nil
-}
-
-func (p *parser) name(at int, name string) (value, error) {
-	if f, ok := functions[name]; ok {
-		return p.call(at, name, f)
-	}
-	if p.skipBlanks(); p.at < len(p.text) && p.text[p.at] == '(' {
-		return value{}, p.fail(at, "unknown function %q; known are %s", name, functionNames())
-	}
-	switch name {
-	case "x":
-		return p.x, nil
-	case "in":
-		return p.c.addLoad(p, at, 0)
-	}
-	for i, o := range operandNames {
-		if name == o.name {
-			slot, err := p.c.addOperand(p, at, i)
-			if err != nil {
-				return value{}, err
-			}
-			return p.c.addLoad(p, at, 1+slot)
-		}
-	}
-	return value{}, p.fail(at, "unknown name %q; known are x, in, y, p and q", name)
-}
-
-func (p *parser) call(at int, name string, f function) (value, error) {
-	if !p.next('(') {
-		return value{}, p.fail(p.at, "unexpected %s; expected the arguments of %s", p.found(), name)
-	}
-	if err := p.enterLevel(at); err != nil {
-		return value{}, err
-	}
-	defer func() { p.depth-- }()
-	var args []value
-	for {
-		v, err := p.sum()
 		if err != nil {
 			return v, err
 		}
-		args = append(args, v)
-		if p.next(')') {
-			break
-		}
-		if !p.next(',') {
-			return v, p.fail(p.at, "unexpected %s; expected a comma or the end of the arguments of %s", p.found(), name)
-		}
+		return e.emit(n.OpPos, opNeg, v, value{step: -1})
+	case *ast.CallExpr:
+		return e.call(n)
 	}
-	if len(args) != f.args {
-		return value{}, p.fail(at, "%s needs %d arguments, got %d", name, f.args, len(args))
-	}
-	if name == "clamp" { // max, then min; NaN stays NaN
-		low, err := p.emit(at, opMax, args[0], args[1])
-		if err != nil {
-			return low, err
-		}
-		return p.emit(at, opMin, low, args[2])
-	}
-	for len(args) < 2 {
-		args = append(args, value{step: -1})
-	}
-	return p.emit(at, f.op, args[0], args[1])
+	return value{}, e.fail(n.Pos(), "unsupported syntax; use numbers, names, functions, parentheses and + - * /")
 }
 
-// emit adds a step and returns its result. It evaluates operations on numbers.
-func (p *parser) emit(at int, o op, x, y value) (value, error) {
+func (e *expression) name(n *ast.Ident) (value, error) {
+	switch n.Name {
+	case "x":
+		return e.x, nil
+	case "in":
+		return e.load(n, 0)
+	}
+	for i, o := range operandNames {
+		if n.Name == o.name {
+			slot, ok := e.c.addOperand(i)
+			if !ok {
+				return value{}, e.fail(n.Pos(), "a chain can use only two of y, p and q")
+			}
+			return e.load(n, 1+slot)
+		}
+	}
+	if _, ok := functions[n.Name]; ok {
+		return value{}, e.fail(n.End(), "expected the arguments of %s", n.Name)
+	}
+	return value{}, e.fail(n.Pos(), "unknown name %q; known are x, in, y, p and q", n.Name)
+}
+
+func (e *expression) load(n *ast.Ident, operand int) (value, error) {
+	return e.add(n.Pos(), step{op: opLoad, x: value{step: operand}, y: value{step: -1}})
+}
+
+func (e *expression) call(n *ast.CallExpr) (value, error) {
+	name, ok := n.Fun.(*ast.Ident)
+	if !ok || n.Ellipsis.IsValid() {
+		return value{}, e.fail(n.Pos(), "unsupported call; use a function's name and its arguments")
+	}
+	f, ok := functions[name.Name]
+	if !ok {
+		return value{}, e.fail(n.Pos(), "unknown function %q; known are %s", name.Name, strings.Join(slices.Sorted(maps.Keys(functions)), ", "))
+	}
+	if len(n.Args) != f.args {
+		return value{}, e.fail(n.Pos(), "%s needs %d arguments, got %d", name.Name, f.args, len(n.Args))
+	}
+	args := [3]value{1: {step: -1}}
+	for i, a := range n.Args {
+		var err error
+		if args[i], err = e.node(a); err != nil {
+			return value{}, err
+		}
+	}
+	v, err := e.emit(n.Pos(), f.op, args[0], args[1])
+	if err == nil && name.Name == "clamp" { // max, then min; NaN stays NaN
+		v, err = e.emit(n.Pos(), opMin, v, args[2])
+	}
+	return v, err
+}
+
+// emit adds an operation and returns its result. It evaluates operations on numbers.
+func (e *expression) emit(at token.Pos, o op, x, y value) (value, error) {
 	if x.step < 0 && (y.step < 0 || !o.binary()) {
 		if v, ok := evaluate(o, x.number, y.number); ok {
 			return value{number: v, step: -1}, nil
 		}
 		if o.binary() {
-			return value{}, p.fail(at, "a function of two constants; write its value instead")
+			return value{}, e.fail(at, "a function of two constants; write its value instead")
 		}
 	}
-	v, ok := p.c.addStep(step{op: o, x: x, y: y})
+	return e.add(at, step{op: o, x: x, y: y})
+}
+
+func (e *expression) add(at token.Pos, s step) (value, error) {
+	v, ok := e.c.addStep(s)
 	if !ok {
-		return v, p.fail(at, "the chain has more than %d steps", maxSteps)
+		return v, e.fail(at, "the chain has more than %d steps", maxSteps)
 	}
 	return v, nil
 }
