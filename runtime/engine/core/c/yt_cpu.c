@@ -217,37 +217,9 @@ static yt_status cpu_kernel_config(yt_device *d, const char *kernel, const yt_ke
 
 /* ---- memory ------------------------------------------------------------- */
 
-static void account(yt_device *d, uint32_t mode, uint64_t bytes, int add)
-{
-	yt_mem_stats *m = &d->stats;
-
-	if (!add) {
-		m->bytes[mode] -= bytes;
-		m->total -= bytes;
-		return;
-	}
-	m->bytes[mode] += bytes;
-	m->allocs[mode]++;
-	m->total += bytes;
-	m->peak[mode] = m->bytes[mode] > m->peak[mode] ? m->bytes[mode] : m->peak[mode];
-	m->total_peak = m->total > m->total_peak ? m->total : m->total_peak;
-}
-
 static uint32_t mode_for(uint32_t mode)
 {
 	return mode == YT_MEM_AUTO ? YT_MEM_MAPPED : mode;
-}
-
-static yt_status check_alloc(const char *what, uint64_t bytes, uint64_t *align, yt_error *err)
-{
-	if (bytes == 0 || (*align & (*align - 1)) != 0 || *align > YT_ALIGN_MAX)
-		return yt_fail(err, YT_E_INVALID, "%s: %llu bytes aligned to %llu; need at least 1 byte and a power of two up to %u", what,
-			       (unsigned long long)bytes, (unsigned long long)*align, YT_ALIGN_MAX);
-	if (*align < YT_ALIGN_MIN)
-		*align = YT_ALIGN_MIN;
-	if (bytes > SIZE_MAX / 2)
-		return yt_fail(err, YT_E_OOM, "%s: %llu bytes exceed the address space", what, (unsigned long long)bytes);
-	return YT_OK;
 }
 
 /* Lock held. Fails if the device is lost or a fault was injected. */
@@ -297,7 +269,7 @@ static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: device, out and out.size are required");
 	if (mode > YT_MEM_MANAGED)
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown or cannot be allocated", mode);
-	rc = check_alloc("buf_alloc", bytes, &align, err);
+	rc = yt_check_alloc("buf_alloc", bytes, &align, err);
 	if (rc != YT_OK)
 		return rc;
 	e = posix_memalign(&s.base, (size_t)align, (size_t)bytes);
@@ -314,7 +286,7 @@ static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint
 	if (rc == YT_OK)
 		rc = publish(d, "buf_alloc", &s, out, err);
 	if (rc == YT_OK)
-		account(d, s.mode, bytes, 1);
+		yt_count_alloc(&d->stats, s.mode, bytes);
 	pthread_mutex_unlock(&d->lock);
 	if (rc != YT_OK)
 		free(s.base);
@@ -340,7 +312,7 @@ static yt_status cpu_buf_register(yt_device *d, void *host, uint64_t bytes, yt_b
 	if (rc == YT_OK)
 		rc = publish(d, "buf_register", &s, out, err);
 	if (rc == YT_OK)
-		account(d, s.mode, bytes, 1);
+		yt_count_alloc(&d->stats, s.mode, bytes);
 	pthread_mutex_unlock(&d->lock);
 	return rc != YT_OK ? rc : yt_ok(err);
 }
@@ -392,7 +364,7 @@ static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt
 			yt_pool_return(&s->pool->blocks, s->block, order != NULL ? &order->done : NULL,
 				       order != NULL ? order->submitted : 0);
 		} else {
-			account(d, s->mode, s->bytes, 0);
+			yt_count_free(&d->stats, s->mode, s->bytes);
 			memory = s->base;
 		}
 		yt_table_remove(&d->table, s);
@@ -418,7 +390,7 @@ static int slab_take(void *ctx, uint64_t bytes, uint64_t *base, void **handle)
 	if (bytes > SIZE_MAX / 2 || posix_memalign(handle, 4096, (size_t)bytes) != 0)
 		return -1;
 	*base = (uint64_t)(uintptr_t)*handle;
-	account(p->dev, p->mode, bytes, 1);
+	yt_count_alloc(&p->dev->stats, p->mode, bytes);
 	return 0;
 }
 
@@ -427,7 +399,7 @@ static void slab_give(void *ctx, uint64_t base, uint64_t bytes, void *handle)
 	yt_pool *p = ctx;
 
 	(void)base;
-	account(p->dev, p->mode, bytes, 0);
+	yt_count_free(&p->dev->stats, p->mode, bytes);
 	free(handle);
 }
 
@@ -471,7 +443,7 @@ static yt_status cpu_pool_alloc(yt_pool *p, uint64_t bytes, uint64_t align, yt_b
 
 	if (p == NULL || out == NULL || out->size < sizeof *out)
 		return yt_fail(err, YT_E_INVALID, "pool_alloc: pool, out and out.size are required");
-	rc = check_alloc("pool_alloc", bytes, &align, err);
+	rc = yt_check_alloc("pool_alloc", bytes, &align, err);
 	if (rc != YT_OK)
 		return rc;
 	d = p->dev;

@@ -48,6 +48,9 @@ void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes);
 int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
 int yt_cpu_roi(const yt_roi *r, const yt_boxes *boxes, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
 
+/* lane[j] becomes the sum or the maximum of lane[j] and x[j]; they do not overlap. */
+void yt_cpu_add_row(float *lane, const float *x, uint32_t n);
+void yt_cpu_max_row(float *lane, const float *x, uint32_t n);
 float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n);
 
 int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scratch *scratch);

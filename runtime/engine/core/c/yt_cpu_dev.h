@@ -13,6 +13,7 @@
 #include "yt_cpu.h"
 #include "yt_faults.h"
 #include "yt_guard.h"
+#include "yt_memory.h"
 #include "yt_names.h"
 #include "yt_pool.h"
 #include "yt_table.h"

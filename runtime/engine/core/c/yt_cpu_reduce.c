@@ -28,7 +28,7 @@ static float fold(uint32_t op, float *lane)
 }
 
 YT_CLONES
-static void add_row_sum(float *restrict lane, const float *restrict x, uint32_t n)
+void yt_cpu_add_row(float *restrict lane, const float *restrict x, uint32_t n)
 {
 	uint32_t j;
 
@@ -46,7 +46,7 @@ static void add_row_min(float *restrict lane, const float *restrict x, uint32_t 
 }
 
 YT_CLONES
-static void add_row_max(float *restrict lane, const float *restrict x, uint32_t n)
+void yt_cpu_max_row(float *restrict lane, const float *restrict x, uint32_t n)
 {
 	uint32_t j;
 
@@ -72,11 +72,11 @@ static float chunk(uint32_t op, float *lane, const float *x, uint64_t n)
 		uint32_t m = n - at < YT_REDUCE_LANES ? (uint32_t)(n - at) : YT_REDUCE_LANES;
 
 		if (op == YT_REDUCE_SUM)
-			add_row_sum(lane, x + at, m);
+			yt_cpu_add_row(lane, x + at, m);
 		else if (op == YT_REDUCE_MIN)
 			add_row_min(lane, x + at, m);
 		else
-			add_row_max(lane, x + at, m);
+			yt_cpu_max_row(lane, x + at, m);
 	}
 	return fold(op, lane);
 }

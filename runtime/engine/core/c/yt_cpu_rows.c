@@ -18,24 +18,6 @@ static void exp_row(const float *x, float top, float *e, uint32_t n)
 }
 
 YT_CLONES
-static void add_row(float *restrict lane, const float *restrict x, uint32_t n)
-{
-	uint32_t j;
-
-	for (j = 0; j < n; j++)
-		lane[j] += x[j];
-}
-
-YT_CLONES
-static void max_row(float *restrict lane, const float *restrict x, uint32_t n)
-{
-	uint32_t j;
-
-	for (j = 0; j < n; j++)
-		lane[j] = yt_reduce_max(lane[j], x[j]);
-}
-
-YT_CLONES
 static void divide_row(float *x, float by, uint32_t n)
 {
 	uint32_t j;
@@ -88,17 +70,17 @@ static void softmax_row(const yt_rows *r, const void *src, void *dst, uint64_t f
 	for (j = 0; j < YT_ROW_LANES; j++)
 		lane[j] = yt_reduce_identity(YT_REDUCE_MAX);
 	for (at = 0; at < r->cols; at += YT_ROW_LANES)
-		max_row(lane, floats(r, src, first + at, x, piece(r, at)), piece(r, at));
-	top = fold(max_row, lane);
+		yt_cpu_max_row(lane, floats(r, src, first + at, x, piece(r, at)), piece(r, at));
+	top = fold(yt_cpu_max_row, lane);
 	for (j = 0; j < YT_ROW_LANES; j++)
 		lane[j] = 0.0f;
 	for (at = 0; at < r->cols; at += YT_ROW_LANES) {
 		float *e = r->out == YT_F32 ? (float *)dst + first + at : x; /* kept for the last pass */
 
 		exp_row(floats(r, src, first + at, x, piece(r, at)), top, e, piece(r, at));
-		add_row(lane, e, piece(r, at));
+		yt_cpu_add_row(lane, e, piece(r, at));
 	}
-	sum = fold(add_row, lane);
+	sum = fold(yt_cpu_add_row, lane);
 	if (r->out == YT_F32) {
 		divide_row((float *)dst + first, sum, r->cols);
 		return;

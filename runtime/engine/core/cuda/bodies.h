@@ -52,15 +52,9 @@ struct yt_planes {
 	const uint8_t *p0, *p1, *p2;
 };
 
-// Four neighbouring tensor pixels of row y, from column x, in all three planes.
-// `wide`: the tensor's rows start on 16 bytes and hold a multiple of four.
-YT_FN void yt_preprocess_body(const yt_pre_plan &k, const yt_planes &in, float *out, uint32_t x, uint32_t y,
-			      bool wide)
+// Computes the three channels of the n <= 4 tensor pixels of row y from column x.
+YT_FN void yt_four_pixels(const yt_pre_plan &k, const yt_planes &in, uint32_t x, uint32_t y, uint32_t n, yt_f4 *c)
 {
-	uint64_t plane = (uint64_t)k.out_w * k.out_h, at = (uint64_t)y * k.out_w + x;
-	uint32_t n = k.out_w - x < 4 ? k.out_w - x : 4;
-	yt_f4 c[3];
-
 	YT_UNROLL // c lives in registers only if j is a constant
 	for (uint32_t j = 0; j < 4; j++) {
 		uint32_t ix = x + j - k.in_x, iy = y - k.in_y; // wraps outside the frame
@@ -78,6 +72,18 @@ YT_FN void yt_preprocess_body(const yt_pre_plan &k, const yt_planes &in, float *
 		c[1].v[j] = p.g * k.scale[1] + k.bias[1];
 		c[2].v[j] = (swap ? p.r : p.b) * k.scale[2] + k.bias[2];
 	}
+}
+
+// Four neighbouring tensor pixels of row y, from column x, in all three planes.
+// `wide`: the tensor's rows start on 16 bytes and hold a multiple of four.
+YT_FN void yt_preprocess_body(const yt_pre_plan &k, const yt_planes &in, float *out, uint32_t x, uint32_t y,
+			      bool wide)
+{
+	uint64_t plane = (uint64_t)k.out_w * k.out_h, at = (uint64_t)y * k.out_w + x;
+	uint32_t n = k.out_w - x < 4 ? k.out_w - x : 4;
+	yt_f4 c[3];
+
+	yt_four_pixels(k, in, x, y, n, c);
 	if (wide) {
 		*(yt_f4 *)(out + at) = c[0];
 		*(yt_f4 *)(out + plane + at) = c[1];

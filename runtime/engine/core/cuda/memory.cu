@@ -3,34 +3,6 @@
 // memory.cu - buffers, pools, advice and copies between devices.
 #include "device.h"
 
-static void account(yt_device *d, uint32_t mode, uint64_t bytes, bool add)
-{
-	yt_mem_stats *m = &d->stats;
-
-	if (!add) {
-		m->bytes[mode] -= bytes;
-		m->total -= bytes;
-		return;
-	}
-	m->bytes[mode] += bytes;
-	m->allocs[mode]++;
-	m->total += bytes;
-	m->peak[mode] = m->bytes[mode] > m->peak[mode] ? m->bytes[mode] : m->peak[mode];
-	m->total_peak = m->total > m->total_peak ? m->total : m->total_peak;
-}
-
-static yt_status check_alloc(const char *what, uint64_t bytes, uint64_t *align, yt_error *err)
-{
-	if (bytes == 0 || (*align & (*align - 1)) != 0 || *align > YT_ALIGN_MAX)
-		return yt_fail(err, YT_E_INVALID, "%s: %llu bytes aligned to %llu; need at least 1 byte and a power of two up to %u", what,
-			       (unsigned long long)bytes, (unsigned long long)*align, YT_ALIGN_MAX);
-	if (bytes > SIZE_MAX / 2)
-		return yt_fail(err, YT_E_OOM, "%s: %llu bytes exceed the address space", what, (unsigned long long)bytes);
-	if (*align < YT_ALIGN_MIN)
-		*align = YT_ALIGN_MIN;
-	return YT_OK;
-}
-
 // The actual mode of memory. The allocation flags do not determine CPU access.
 static yt_status choose(yt_device *d, uint32_t mode, uint32_t *out, yt_error *err)
 {
@@ -102,7 +74,7 @@ yt_status cuda_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint64_t a
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: device, out and out.size are required");
 	if (mode > YT_MEM_MANAGED)
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown or cannot be allocated", mode);
-	yt_status rc = check_alloc("buf_alloc", bytes, &align, err);
+	yt_status rc = yt_check_alloc("buf_alloc", bytes, &align, err);
 	if (rc != YT_OK)
 		return rc;
 	locked hold(d);
@@ -129,7 +101,7 @@ yt_status cuda_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint64_t a
 		give(mode, s.base);
 		return rc;
 	}
-	account(d, mode, bytes, true);
+	yt_count_alloc(&d->stats, mode, bytes);
 	return yt_ok(err);
 }
 
@@ -172,7 +144,7 @@ yt_status cuda_buf_register(yt_device *d, void *host, uint64_t bytes, yt_buffer 
 		cudaHostUnregister(host);
 		return rc;
 	}
-	account(d, s.mode, bytes, true);
+	yt_count_alloc(&d->stats, s.mode, bytes);
 	return yt_ok(err);
 }
 
@@ -219,7 +191,7 @@ static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt
 		yt_table_remove(&d->table, b);
 		return yt_ok(err);
 	}
-	account(d, mode, b->bytes, false);
+	yt_count_free(&d->stats, mode, b->bytes);
 	yt_table_remove(&d->table, b);
 	if (d->dead.code == YT_OK)
 		e = mode == YT_MEM_REGISTERED ? cudaHostUnregister(base) : give(mode, base);
@@ -244,7 +216,7 @@ static int slab_take(void *ctx, uint64_t bytes, uint64_t *base, void **handle)
 	if (bytes > SIZE_MAX / 2 || take(p->mode, bytes, handle) != cudaSuccess)
 		return -1;
 	*base = (uint64_t)(uintptr_t)*handle;
-	account(p->dev, p->mode, bytes, true);
+	yt_count_alloc(&p->dev->stats, p->mode, bytes);
 	return 0;
 }
 
@@ -253,7 +225,7 @@ static void slab_give(void *ctx, uint64_t base, uint64_t bytes, void *handle)
 	yt_pool *p = (yt_pool *)ctx;
 
 	(void)base;
-	account(p->dev, p->mode, bytes, false);
+	yt_count_free(&p->dev->stats, p->mode, bytes);
 	// Nothing of the slab is in use. An error of cudaFree is an earlier fault, which the next
 	// call reports.
 	if (p->dev->dead.code == YT_OK)
@@ -309,7 +281,7 @@ yt_status cuda_pool_alloc(yt_pool *p, uint64_t bytes, uint64_t align, yt_buffer 
 
 	if (p == NULL || out == NULL || out->size < sizeof *out)
 		return yt_fail(err, YT_E_INVALID, "pool_alloc: pool, out and out.size are required");
-	yt_status rc = check_alloc("pool_alloc", bytes, &align, err);
+	yt_status rc = yt_check_alloc("pool_alloc", bytes, &align, err);
 	if (rc != YT_OK)
 		return rc;
 	yt_device *d = p->dev;

@@ -89,23 +89,7 @@ YT_FN void yt_tensor_body(const yt_pre_plan &k, const yt_planes &in, void *out, 
 	uint32_t n = k.out_w - x < 4 ? k.out_w - x : 4;
 	yt_f4 c[3];
 
-	YT_UNROLL
-	for (uint32_t j = 0; j < 4; j++) {
-		uint32_t ix = x + j - k.in_x, iy = y - k.in_y; // wraps outside the frame
-
-		if (j >= n || ix >= k.x.out || iy >= k.y.out) {
-			c[0].v[j] = k.border[0];
-			c[1].v[j] = k.border[1];
-			c[2].v[j] = k.border[2];
-			continue;
-		}
-		yt_rgb p = yt_pre_pixel(&k, in.p0, in.p1, in.p2, ix, iy);
-		bool swap = k.plane_of_r != 0;
-
-		c[0].v[j] = (swap ? p.b : p.r) * k.scale[0] + k.bias[0];
-		c[1].v[j] = p.g * k.scale[1] + k.bias[1];
-		c[2].v[j] = (swap ? p.r : p.b) * k.scale[2] + k.bias[2];
-	}
+	yt_four_pixels(k, in, x, y, n, c);
 	YT_UNROLL
 	for (uint32_t ch = 0; ch < 3; ch++) {
 		if (ch >= k.channels)
