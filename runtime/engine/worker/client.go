@@ -47,11 +47,8 @@ func (a Access) Text() string {
 	return "unknown"
 }
 
-// Ids of buffers in lists.
-const (
-	idShared  = 1
-	idScratch = 2
-)
+// idShared is the id of the shared memory in lists.
+const idShared = 1
 
 // Model is an ONNX model that the worker loads, for one lane. Input to Providers are those
 // of ort.Options.
@@ -82,7 +79,6 @@ type Options struct {
 	Bytes   int          // capacity of Alloc; pages that are not allocated are not used
 	Share   *Client      // client whose memory is used instead of Bytes; it must be closed last
 	Lanes   int          // concurrent calls, 1 to MaxLanes
-	Scratch []int        // sizes in bytes of device memory for intermediate results
 	Library string       // ONNX Runtime library of the models; see ort.Find
 	Models  []Model
 	Access  Access // "": the best that the device supports
@@ -211,7 +207,6 @@ type Client struct {
 	used   int // of shared, before Start
 	draft  *core.Draft
 	region *core.Buffer
-	inner  []*core.Buffer
 	launch func(c *Client) (*incarnation, error)
 
 	now     atomic.Pointer[incarnation] // nil: no worker is available
@@ -265,9 +260,6 @@ func New(o Options) (*Client, error) {
 	}
 	c.set(func(s *Status) { s.State, s.Why = StateStarting, "not started yet" })
 	c.region = c.draft.Buffer(idShared, o.Bytes, shared.data)
-	for n, size := range o.Scratch {
-		c.inner = append(c.inner, c.draft.Buffer(idScratch+uint64(n), size, nil))
-	}
 	return c, nil
 }
 
@@ -310,9 +302,6 @@ func (c *Client) Draft() *core.Draft { return c.draft }
 
 // Region returns n bytes of the shared memory at off, for lists.
 func (c *Client) Region(off, n int) core.Region { return c.region.At(off, n) }
-
-// Scratch returns n bytes at off of an element of Options.Scratch, for lists.
-func (c *Client) Scratch(part, off, n int) core.Region { return c.inner[part].At(off, n) }
 
 // Warm makes every worker run a list before it becomes ready. It must be called before
 // Start. The list must write only unused memory, because other memory may be in use when a

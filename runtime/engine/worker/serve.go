@@ -46,7 +46,6 @@ type config struct {
 	Device  core.Options
 	Bytes   int
 	Lanes   int
-	Scratch []int
 	Library string
 	Models  []Model
 	Access  Access
@@ -71,7 +70,6 @@ type server struct {
 	dev     *core.Device
 	shared  *core.Buffer // registered shared memory; nil with AccessCopied
 	shadow  *core.Buffer // the device's copy of it; nil with AccessDirect
-	scratch []*core.Buffer
 	access  Access
 	rt      *ort.Runtime
 	models  []*ort.Session
@@ -173,13 +171,6 @@ func (s *server) start() (hi startReport, err error) {
 	s.dev.Phase("load")
 	if err := s.register(); err != nil {
 		return hi, err
-	}
-	for _, n := range s.config.Scratch {
-		b, err := s.dev.Alloc(n, core.MemDevice)
-		if err != nil {
-			return hi, err
-		}
-		s.scratch = append(s.scratch, b)
 	}
 	if len(s.config.Models) > 0 {
 		path, err := ort.Find(s.config.Library)
@@ -460,15 +451,11 @@ func (v *laneServer) run(encoded []byte) error {
 	return nil
 }
 
-// resolve returns the region for a region of a list: id 1 is the shared memory, higher ids
-// are scratch memory.
+// resolve returns the region for a region of a list, whose only buffer is the shared memory.
 func (v *laneServer) resolve(id uint64, u core.Use) (core.Region, error) {
 	s := v.s
 	if id != idShared {
-		if id-idScratch >= uint64(len(s.scratch)) { // a smaller id wraps around
-			return core.Region{}, fmt.Errorf("unknown buffer %d: %w", id, core.ErrInvalid)
-		}
-		return s.scratch[id-idScratch].At(u.Off, u.Len), nil
+		return core.Region{}, fmt.Errorf("unknown buffer %d: %w", id, core.ErrInvalid)
 	}
 	if s.access == AccessDirect {
 		return s.shared.At(u.Off, u.Len), nil

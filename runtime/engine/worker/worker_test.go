@@ -120,7 +120,7 @@ func TestAListGivesTheSameResultAsInProcess(t *testing.T) {
 			frame := core.FrameBytes(core.NV12, w, h)
 			at := func(n int) int { return (n + 255) / 256 * 256 }
 			tensorAt, sumAt, boxesAt := at(frame), at(frame)+at(3*4*ow*oh), at(frame)+at(3*4*ow*oh)+256
-			c := start(t, Options{Bytes: 1 << 20, Access: access, Scratch: []int{3 * 4 * ow * oh}})
+			c := start(t, Options{Bytes: 1 << 20, Access: access})
 			if got := c.Status().Access; got != access {
 				t.Fatalf("access is %q", got)
 			}
@@ -140,8 +140,7 @@ func TestAListGivesTheSameResultAsInProcess(t *testing.T) {
 			}
 			before := bytes.Clone(c.Memory())
 			list := c.Draft().List().
-				Preprocess(c.Scratch(0, 0, 3*4*ow*oh), planes, &p).
-				Copy(c.Region(tensorAt, 3*4*ow*oh), c.Scratch(0, 0, 3*4*ow*oh)).
+				Preprocess(c.Region(tensorAt, 3*4*ow*oh), planes, &p).
 				Reduce(c.Region(sumAt, 4), c.Region(tensorAt, 3*4*ow*oh), core.Sum).
 				NMS(c.Region(boxesAt+1024, core.BoxesBytes(8)), c.Region(boxesAt, core.BoxesBytes(3)), core.NMSArgs{InMax: 3, Max: 8, Batch: 1, IoU: 0.5})
 			if err := c.Run(0, list, limit); err != nil {
@@ -191,11 +190,10 @@ func begunFrom(t *testing.T, dev *core.Device, data []byte) *core.Buffer {
 }
 
 func TestAnInvalidListDoesNotEndTheWorker(t *testing.T) {
-	c := start(t, Options{Scratch: []int{64}})
+	c := start(t, Options{})
 	dr := c.Draft()
 	for name, l := range map[string]*core.List{
 		"beyond the memory":     dr.List().Memset(c.Region(1<<16-8, 16), 1),
-		"beyond the scratch":    dr.List().Memset(c.Scratch(0, 0, 65), 1),
 		"a buffer there is not": dr.List().Memset(dr.Buffer(99, 8, nil).All(), 1),
 		"overlapping":           dr.List().Copy(c.Region(0, 8), c.Region(4, 8)),
 	} {
@@ -378,7 +376,7 @@ func TestAFailedStartReportsItsReason(t *testing.T) {
 		want string
 	}{
 		{"device", Options{Device: core.Options{Faults: "init:fail"}}, "no backend"},
-		{"memory", Options{Device: core.Options{Faults: "alloc:oom@bytes>1M"}, Scratch: []int{2 << 20}}, "out of memory"},
+		{"memory", Options{Device: core.Options{Faults: "alloc:oom@bytes>1M"}, Bytes: 2 << 20, Access: AccessStaged}, "out of memory"},
 		{"library", Options{Library: "/none", Models: []Model{{Path: "m.onnx"}}}, "no usable ONNX Runtime library"},
 		{"program", Options{Command: []string{"/none/of/that/name"}}, "no such file"},
 	} {
@@ -745,7 +743,7 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 
 // The report that a worker makes at start counts its memory by phase.
 func TestAWorkerReportsItsMemory(t *testing.T) {
-	m := start(t, Options{Scratch: []int{4096}}).Status().Memory
+	m := start(t, Options{Access: AccessStaged}).Status().Memory
 	if m == nil {
 		t.Fatal("no memory in the status")
 	}
@@ -753,7 +751,7 @@ func TestAWorkerReportsItsMemory(t *testing.T) {
 	for _, p := range m.Phases {
 		names = append(names, p.Name)
 	}
-	if fmt.Sprint(names) != "[start load run]" || m.Phases[1].Peak != 1<<16+4096 {
+	if fmt.Sprint(names) != "[start load run]" || m.Phases[1].Peak != 2<<16 {
 		t.Errorf("%+v", m.Phases)
 	}
 }
