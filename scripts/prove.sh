@@ -113,7 +113,7 @@ casestudy() {
 soak() {
 	title "soak: a million frames with faults"
 	export YOCTUNE_SOAK_FRAMES=${YOCTUNE_SOAK_FRAMES:-1000000}
-	go test ./runtime/engine/pipeline -run TestNoFrameIsUnaccountedFor -count 1 -v -timeout 60m >build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
+	go test ./runtime/engine/pipeline -run TestEveryFrameIsCounted -count 1 -v -timeout 60m >build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
 	grep -E 'frames:|^ok' build/soak.log | sed 's/^ *//' | tee "$results/$day-soak.txt"
 }
 

@@ -11,9 +11,9 @@ import (
 )
 
 // A policy is of every thread, those that come later too; a process of its own has it.
-func TestEveryThreadIsScheduledAsThePlanSays(t *testing.T) {
+func TestEveryThreadIsScheduledAsPlanned(t *testing.T) {
 	if os.Getenv("SCHEDULE_THREADS") == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestEveryThreadIsScheduledAsThePlanSays$")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestEveryThreadIsScheduledAsPlanned$")
 		cmd.Env = append(os.Environ(), "SCHEDULE_THREADS=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

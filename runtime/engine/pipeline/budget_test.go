@@ -51,7 +51,7 @@ func small(b plan.PipelineBudget) plan.Pipeline {
 	}
 }
 
-func TestABudgetThatTheDeviceCannotKeepIsRefusedWithTheFigures(t *testing.T) {
+func TestAnUnattainableBudgetIsRefusedWithFigures(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "results.1"), make([]byte, 1<<20), 0o644); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestABudgetThatTheDeviceCannotKeepIsRefusedWithTheFigures(t *testing.T) {
 
 // Frames of a live source are left out before any work while the memory that is to be
 // free is not; another source waits.
-func TestWhileTheReserveIsGoneNothingIsBegun(t *testing.T) {
+func TestNoFrameStartsWhileTheReserveIsUsed(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			worked := 0
@@ -141,7 +141,7 @@ func TestWhileTheReserveIsGoneNothingIsBegun(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsToKeepRoomTakesNoResults(t *testing.T) {
+func TestResultsDoNotUseReservedDiskSpace(t *testing.T) {
 	free := int64(100 << 20)
 	r := &budgetGuard{budget: plan.PipelineBudget{FreeDisk: 50 << 20}, dev: &machine{}, dir: "/var/log", room: func(string) (int64, error) { return free, nil }}
 	r.memory.Store("")
@@ -165,7 +165,7 @@ func TestADiskThatIsToKeepRoomTakesNoResults(t *testing.T) {
 	}
 }
 
-func TestResultsAndFramesKeepToTheirRates(t *testing.T) {
+func TestReadsAndWritesAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &budgetGuard{budget: plan.PipelineBudget{NetOut: 1000, DiskRead: 1000}}
 		r.memory.Store("")

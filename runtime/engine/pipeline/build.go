@@ -332,13 +332,7 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 	return w, err
 }
 
-// onAbort adds f to what makes work in progress return.
-func (b *stageBuilder) onAbort(f func()) {
-	abort := b.p.abort
-	b.p.abort = func() { f(); callIfSet(abort) }
-}
-
-// onCancel adds f to what makes the work of an instance return.
+// onCancel adds f to the functions that interrupt the work of an instance.
 func (b *stageBuilder) onCancel(f func(instance int)) {
 	cancel := b.st.cancel
 	b.st.cancel = func(instance int) {

@@ -65,7 +65,7 @@ func TestLiveSourceRunsAtItsRate(t *testing.T) {
 	}
 }
 
-func TestPlansThatCannotRun(t *testing.T) {
+func TestInvalidPlansAreRefused(t *testing.T) {
 	pre := func(f func(*plan.Preprocess)) func(*plan.Pipeline) {
 		return func(p *plan.Pipeline) { f(p.Stages[0].Preprocess) }
 	}
@@ -127,7 +127,7 @@ func TestPlansThatCannotRun(t *testing.T) {
 	}
 }
 
-func TestLaunchesThatAKernelDoesNotTakeAreRefused(t *testing.T) {
+func TestInvalidLaunchConfigurationsAreRefused(t *testing.T) {
 	pl := tensorDump()
 	pl.Kernels = []plan.KernelLaunch{{Kernel: "preprocess", Block: 128}}
 	p, err := pipeline.New(pipeline.Options{Name: "dump", Plan: pl, Sink: &lines{}})
@@ -141,7 +141,7 @@ func TestLaunchesThatAKernelDoesNotTakeAreRefused(t *testing.T) {
 	}
 }
 
-func TestModelsThatAreNotThoseOfThePlan(t *testing.T) {
+func TestModelsMustMatchThePlan(t *testing.T) {
 	lib, dir := models.Library(t), models.Dir(t)
 	whole, err := os.ReadFile(filepath.Join(dir, models.Recogniser))
 	if err != nil {
@@ -197,7 +197,7 @@ func TestModelsThatAreNotThoseOfThePlan(t *testing.T) {
 }
 
 // The clip as Y4M, planar, through the same model.
-func TestY4MOfTheSameClipReadsTheSame(t *testing.T) {
+func TestY4MOfTheSameClipGivesTheSameResults(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(media, "serials.nv12"))
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func whys(s *Summary) string {
 
 // The memory that the driver wrote is the memory that is preprocessed, where rows
 // have no room between them; otherwise there is one copy.
-func TestACamerasFramesAreCopiedOnlyWhereTheyMustBe(t *testing.T) {
+func TestCameraFramesAreCopiedOnlyIfNecessary(t *testing.T) {
 	for _, c := range []struct {
 		name, format string
 		camera       *v4l2test.Camera
@@ -157,7 +157,7 @@ func TestPaddedRowsArePacked(t *testing.T) {
 
 // Unplugged in the middle of the run, absent for two attempts, and back: the run
 // goes on, and says how long there was nothing.
-func TestACameraThatIsUnpluggedIsOpenedAgainByItsSocket(t *testing.T) {
+func TestAnUnpluggedCameraIsReopenedByItsPort(t *testing.T) {
 	cam := greyCamera()
 	cam.Absent = 2
 	cam.Script = func(_, n int) v4l2test.Fault {
@@ -186,7 +186,7 @@ func TestACameraThatIsUnpluggedIsOpenedAgainByItsSocket(t *testing.T) {
 }
 
 // A camera that hangs gives no error: the time without a frame tells.
-func TestACameraThatStopsIsNoticedInTime(t *testing.T) {
+func TestAStalledCameraIsReopened(t *testing.T) {
 	cam := greyCamera()
 	cam.Script = func(stream, n int) v4l2test.Fault {
 		if n == 5 && stream == 0 {
@@ -204,7 +204,7 @@ func TestACameraThatStopsIsNoticedInTime(t *testing.T) {
 }
 
 // An HDMI input whose source was off for a while goes on when it is back.
-func TestALostSignalIsWaitedFor(t *testing.T) {
+func TestACameraWaitsForALostSignal(t *testing.T) {
 	cam := greyCamera()
 	cam.HDMI = &v4l2test.HDMI{Lost: 2}
 	cam.Script = changesAt(10)
@@ -230,7 +230,7 @@ func changesAt(frame int) func(_, n int) v4l2test.Fault {
 
 // A signal of another size is not what the tensors were made for: what came before is
 // kept, and the reason says what has to be done.
-func TestASignalOfAnotherSizeEndsTheRunWithTheReason(t *testing.T) {
+func TestASignalOfAnotherSizeEndsTheRun(t *testing.T) {
 	cam := greyCamera()
 	cam.HDMI = &v4l2test.HDMI{Then: []v4l2test.Format{{Pixels: "GREY", Width: 128, Height: 64, Size: 128 * 64}}}
 	cam.Script = changesAt(10)
@@ -243,7 +243,7 @@ func TestASignalOfAnotherSizeEndsTheRunWithTheReason(t *testing.T) {
 	}
 }
 
-func TestACameraIsNotOpenedAgainWhenThePlanSaysSo(t *testing.T) {
+func TestACameraIsNotReopenedIfThePlanForbidsIt(t *testing.T) {
 	cam := greyCamera()
 	cam.Script = func(_, n int) v4l2test.Fault {
 		if n == 5 {
@@ -260,7 +260,7 @@ func TestACameraIsNotOpenedAgainWhenThePlanSaysSo(t *testing.T) {
 }
 
 // What is damaged costs itself, what the driver lost is accounted for.
-func TestDamagedAndLostFramesAreAccountedFor(t *testing.T) {
+func TestDamagedAndLostFramesAreCounted(t *testing.T) {
 	cam := greyCamera()
 	cam.Script = func(_, n int) v4l2test.Fault {
 		return map[int]v4l2test.Fault{3: v4l2test.Flagged, 5: v4l2test.Short, 7: v4l2test.EIO, 9: v4l2test.Skip, 12: v4l2test.Skip}[n]
@@ -275,7 +275,7 @@ func TestDamagedAndLostFramesAreAccountedFor(t *testing.T) {
 }
 
 // A stamp that cannot be is not believed: latency stays what a user would see.
-func TestStampsOfAClockThatWasSetAreNotUsed(t *testing.T) {
+func TestImplausibleTimestampsAreIgnored(t *testing.T) {
 	for fault, says := range map[v4l2test.Fault]string{
 		v4l2test.Future:  "in the future: timestamps are ignored, and latency counts from the arrival of frames",
 		v4l2test.NoClock: "does not stamp frames with the monotonic clock: timestamps are ignored, and latency counts from the arrival of frames",
@@ -302,7 +302,7 @@ func TestStampsOfAClockThatWasSetAreNotUsed(t *testing.T) {
 	}
 }
 
-func TestWhatACameraGivesInsteadIsSaid(t *testing.T) {
+func TestAdjustedCameraFormatsAreReported(t *testing.T) {
 	cam := &v4l2test.Camera{Num: 15, Formats: []v4l2test.Format{{Pixels: "GREY", Width: 32, Height: 16, Size: 512}}}
 	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 3)
 	if err != nil {

@@ -132,7 +132,7 @@ func runCustom(t *testing.T, pl plan.Pipeline, frames uint64) (*Summary, []strin
 
 // The example, as a plug-in in a process of its own and in this one, and as a program
 // in Python: the same results and the same numbers.
-func TestTheExampleStageSaysTheSameInEachForm(t *testing.T) {
+func TestTheExampleStageGivesTheSameResultsInEachForm(t *testing.T) {
 	so := compile(t, "../../../examples/custom-stage/brightness.c", "")
 	python, err := exec.LookPath("python3")
 	needs(t, err)
@@ -178,7 +178,7 @@ func TestTheExampleStageSaysTheSameInEachForm(t *testing.T) {
 
 // A crash costs its frame, and those that come before the program is back; what the
 // stage reports costs one frame and no restart, and so does what is no JSON.
-func TestWhatACustomStageDoesWrongCostsItsFrames(t *testing.T) {
+func TestFaultsOfACustomStageFailOnlyItsFrames(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
 	pl := customPlan(plan.Custom{Plugin: so, Options: "fail5,junk10,crash20,"})
 	pl.Source.Live, pl.Queue.Policy = true, "block"
@@ -206,7 +206,7 @@ func TestWhatACustomStageDoesWrongCostsItsFrames(t *testing.T) {
 	}
 }
 
-func TestAHangingStageIsEndedAtItsDeadline(t *testing.T) {
+func TestAHangingStageIsKilledAtItsDeadline(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
 	pl := customPlan(plan.Custom{Plugin: so, Options: "hang3,"})
 	pl.Stages[0].Deadline = int64(1500 * time.Millisecond)
@@ -239,7 +239,7 @@ func TestACustomStageMakesATensor(t *testing.T) {
 }
 
 // Results go through a stage of one's own as well, which may be followed by another.
-func TestACustomStageTakesResults(t *testing.T) {
+func TestACustomStageReadsResults(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
 	for _, inside := range []bool{false, true} {
 		pl := customPlan(plan.Custom{Plugin: so, Inside: inside})
@@ -267,7 +267,7 @@ func TestACustomStageTakesResults(t *testing.T) {
 // A camera's frame is not copied for a stage in a process of its own: the descriptor of
 // the driver's memory is passed on, also after the camera was away and has other memory.
 // A program that does not say that it takes those is given a copy.
-func TestACamerasMemoryIsPassedToAStage(t *testing.T) {
+func TestACameraBufferIsPassedToAStage(t *testing.T) {
 	so := compile(t, "../../../examples/custom-stage/brightness.c", "")
 	python, err := exec.LookPath("python3")
 	needs(t, err)
@@ -322,7 +322,7 @@ func TestACamerasMemoryIsPassedToAStage(t *testing.T) {
 	}
 }
 
-func TestCustomStagesThatCannotBe(t *testing.T) {
+func TestInvalidCustomStagesAreRefused(t *testing.T) {
 	old := compile(t, "old.c", strings.Replace(misbehaving, "sizeof st, YOCTUNE_STAGE_ABI", "sizeof st, 7", 1))
 	newer := compile(t, "new.c", strings.Replace(misbehaving, "abi == YOCTUNE_STAGE_ABI ? &st : NULL", "abi == 9 ? &st : NULL", 1))
 	good := compile(t, "bad.c", misbehaving)

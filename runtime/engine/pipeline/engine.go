@@ -42,17 +42,17 @@ type engine struct {
 	live         bool          // the source is paced by its rate
 	limit        uint64        // frames to read, 0: all
 	drain        time.Duration // time for frames in flight after a stop
-	abort        func()        // interrupts work in progress, nil if nothing can
+	abort        func()        // interrupts work in progress; may be nil
 	target       int64         // wanted latency from capture to sink in ns, 0: none
 	levels       []degrade.Level
 	ladder       *degrade.Controller  // nil: always level 0
-	use          *degrade.Utilisation // nil: batches take what is in the queue
+	use          *degrade.Utilisation // nil: a batch takes all waiting frames
 	hot          func() string        // reason why the device must do less, "" for none; nil: not checked
 	reserve      func() string        // reason why reserved memory is short, "" for none; nil: not checked
 	trace        *trace.Recorder      // nil: none
 	breach       func(now int64)      // called when a window misses the target
 	tell         func(Event)          // called for each event; may be nil
-	begun        func()               // called when everything is ready, before the first frame; may be nil
+	ready        func()               // called once before the first frame; may be nil
 
 	clock    frame.Clock
 	hard     context.Context
@@ -63,7 +63,7 @@ type engine struct {
 	shutdown dropReason
 	workers  []*instance
 	takers   []frameTaker // by step, then the sink, see continuesDirectly; nil: frames always go through queues
-	pull     bool         // the reader of a frame may process it further
+	pull     bool         // no frame may be lost, so that the reader of a frame may process it further
 	reading  *cost        // of reading a frame from the source
 	cost     []*cost      // by step, then the sink
 	inflight atomic.Int64
@@ -125,9 +125,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 		return nil, false, err
 	}
 	e.prepare()
-	if e.begun != nil {
-		e.begun()
-	}
+	callIfSet(e.ready)
 
 	// There are two stops. The soft one ends the source; frames in flight drain as each
 	// goroutine closes the queue behind it. The hard one ends everything.
@@ -156,9 +154,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 	case <-soft.Done():
 		if !backoff.WaitClosed(finished, e.drain) {
 			kill()
-			if e.abort != nil {
-				e.abort()
-			}
+			callIfSet(e.abort)
 			stuck = !backoff.WaitClosed(finished, grace)
 		}
 	}
@@ -249,8 +245,8 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 	}
 }
 
-// watch drops frames that grow too old in a queue, and settles frames that a stage holds past
-// its deadline, even if its workers hang.
+// watch drops frames that are too old from the queues, and settles frames that a stage holds
+// past its deadline, even if its workers hang.
 func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func()) {
 	period := e.watchPeriod()
 	if period == 0 {
@@ -276,7 +272,7 @@ func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func
 	}
 }
 
-// watchPeriod is how often watch looks: an eighth of the shortest limit, 0 without one.
+// watchPeriod returns the period of watch: an eighth of the shortest limit, 0 without one.
 func (e *engine) watchPeriod() time.Duration {
 	shortest := time.Duration(e.maxAge)
 	for k := range e.steps {
@@ -315,17 +311,16 @@ func (e *engine) dropOld(now int64, old []int) {
 	}
 }
 
-// windowControl acts on each window of a run.
+// windowControl controls level and batch size at the end of each window of a run.
 type windowControl struct {
-	e      *engine
-	start  int64 // ns
-	looked int64 // when the batch sizes were adjusted, ns
-	levels *trace.Counter
-	depth  []*trace.Counter // by queue
+	e        *engine
+	start    int64 // ns
+	adjusted int64 // time of the last adjustment of the batch size, ns
+	levels   *trace.Counter
+	depth    []*trace.Counter // by queue
 }
 
-// control evaluates each window of the run: it moves along the ladder, and keeps the trace of a
-// window that missed the target.
+// control evaluates each window of the run until it ends.
 func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 	if e.ladder == nil && e.use == nil && (e.breach == nil || e.target == 0) {
 		return
@@ -337,20 +332,21 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 		c.depth[k] = e.trace.Counter("queue " + e.id(k))
 	}
 	c.start = e.clock.Now()
-	c.looked = c.start
+	c.adjusted = c.start
 	c.levels.Set(c.start, 0)
 	for e.nextTick(tick, finished, hard) {
 		c.endWindow(e.clock.Now())
 	}
 }
 
-// endWindow acts on the window that ends at now.
+// endWindow saves the trace of a window that missed the target, and adjusts batch size and
+// level.
 func (c *windowControl) endWindow(now int64) {
 	e := c.e
 	for k, q := range e.queues {
 		c.depth[k].Set(now, int64(q.len()))
 	}
-	in := e.recent.take()
+	in := e.recent.reset()
 	if e.hot != nil {
 		in.Hot = e.hot()
 	}
@@ -360,9 +356,9 @@ func (c *windowControl) endWindow(now int64) {
 	if e.breach != nil && e.target > 0 && in.Done > 0 && int64(in.P95) > e.target {
 		e.breach(now)
 	}
-	if e.use != nil && now-c.looked >= int64(degrade.Interval) {
-		e.adjustBatches(now, time.Duration(now-c.looked))
-		c.looked = now
+	if e.use != nil && now-c.adjusted >= int64(degrade.Interval) {
+		e.adjustBatches(now, time.Duration(now-c.adjusted))
+		c.adjusted = now
 	}
 	if e.ladder != nil {
 		c.moveLevel(now, in)

@@ -175,7 +175,7 @@ func TestLiveSourceDropsTheOldestAndStaysFresh(t *testing.T) {
 	})
 }
 
-func TestDropNewestKeepsWhatWaits(t *testing.T) {
+func TestDropNewestKeepsWaitingFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
 		e := newEngine(&counted{n: 6, rate: frame.Rate{Num: 1000, Den: 1}}, sink, 1, dropNewest, step{id: "slow", run: takes(time.Second)})
@@ -191,7 +191,7 @@ func TestDropNewestKeepsWhatWaits(t *testing.T) {
 	})
 }
 
-func TestFailedFramesAreCountedAndTheRestGoOn(t *testing.T) {
+func TestFailedFramesAreCountedAndOthersContinue(t *testing.T) {
 	cause := errors.New("bad luck")
 	e := newEngine(&counted{n: 50}, &kept{}, 2, block, step{id: "odd", run: func(_ context.Context, f *frame.Frame) error {
 		if f.ID%2 == 1 {
@@ -221,7 +221,7 @@ func TestFramesBeforeATruncatedOneAreKept(t *testing.T) {
 	}
 }
 
-func TestSinkThatFailsStopsThePipeline(t *testing.T) {
+func TestAFailedSinkStopsThePipeline(t *testing.T) {
 	full := errors.New("no space left on device")
 	broken := &kept{err: full}
 	e := newEngine(&counted{n: 1 << 30}, broken, 2, block, step{id: "a", run: nothing})
@@ -235,7 +235,7 @@ func TestSinkThatFailsStopsThePipeline(t *testing.T) {
 	}
 }
 
-func TestStopDrainsWhatIsInFlight(t *testing.T) {
+func TestStopDrainsFramesInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -255,7 +255,7 @@ func TestStopDrainsWhatIsInFlight(t *testing.T) {
 	})
 }
 
-func TestStopEndsWorkThatTakesTooLong(t *testing.T) {
+func TestStopAbortsWorkThatTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -334,7 +334,7 @@ func TestAFrameIsNeverInTwoPlaces(t *testing.T) {
 	}
 }
 
-func TestRecordsAreValidJSONWhateverTheyHold(t *testing.T) {
+func TestRecordsAreAlwaysValidJSON(t *testing.T) {
 	var out bytes.Buffer
 	lines := sink.NewNDJSON(&out)
 	nan := float32(0)

@@ -20,11 +20,11 @@ type feeder struct {
 	camera  source.SelfPaced // the source, if it sets its own pace; else nil
 	pace    *pacer
 	track   *trace.Track
-	leftOut dropReason // the level has a lower rate
+	skipped dropReason // the level has a lower rate
 	short   dropReason // too little memory is free
 	n       uint64     // number of the frame
 	begun   bool       // a frame was read
-	kept    int64      // capture of the last frame that was not left out, ns
+	kept    int64      // capture of the last frame that was not skipped, ns
 }
 
 // runSource fills free frames until the source ends, soft ends, or reading fails.
@@ -33,7 +33,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 	defer context.AfterFunc(soft, e.source.Interrupt)()
 	r := feeder{
 		e: e, pace: newPacer(e.source.Format().Rate.Period(), e.clock), track: e.trace.Track(idSource, 0, ""),
-		leftOut: e.reasonFor(reasonLevel), short: e.reasonFor(reasonReserve), kept: -1 << 62,
+		skipped: e.reasonFor(reasonLevel), short: e.reasonFor(reasonReserve), kept: -1 << 62,
 	}
 	r.camera, _ = e.source.(source.SelfPaced)
 	for ; e.limit == 0 || r.n < e.limit; r.n++ {
@@ -45,7 +45,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 	e.ended(reasonLimit)
 }
 
-// feed reads one frame and hands it over. It returns why the source ended, "" if it did not.
+// feed reads one frame and hands it over. It returns why the source ended, or "" if it did not.
 func (r *feeder) feed(soft, hard context.Context) (ended string) {
 	e := r.e
 	i, due := r.waitForFrame(soft)
@@ -80,7 +80,7 @@ func (r *feeder) feed(soft, hard context.Context) (ended string) {
 	r.track.Span(r.n, began, now, 0, false)
 	switch {
 	case r.aboveRate(f):
-		e.drop(i, r.leftOut)
+		e.drop(i, r.skipped)
 	case e.live && e.belowReserve() && int(f.Level) >= len(e.levels)-1:
 		e.drop(i, r.short)
 	default:
@@ -130,14 +130,14 @@ func (r *feeder) read(f *frame.Frame) (began int64, err error) {
 			gone = min(gone, e.limit-r.n-1)
 		}
 		e.ledger.lost(gone)
-		e.recent.lose(int(gone))
+		e.recent.addLost(int(gone))
 		r.n += gone
 	}
 	return f.Arrived, err // the wait for a frame is not part of reading it
 }
 
-// recordError records a failed read, and returns why the source ended: "" if only one
-// frame was lost.
+// recordError records a failed read. It returns why the source ended, or "" if only one frame
+// was lost.
 func (r *feeder) recordError(err error, stopped bool) (ended string) {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -154,8 +154,8 @@ func (r *feeder) recordError(err error, stopped bool) (ended string) {
 	return reasonError
 }
 
-// aboveRate reports whether f is to be left out, because its level has a lower rate than
-// the source.
+// aboveRate reports whether f must be skipped, because its level has a lower rate than the
+// source.
 func (r *feeder) aboveRate(f *frame.Frame) bool {
 	if len(r.e.levels) == 0 {
 		return false

@@ -20,7 +20,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
-func TestInstancesWorkSideBySideAndKeepTheOrder(t *testing.T) {
+func TestParallelInstancesKeepTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -72,7 +72,7 @@ func (b *batched) run(ctx context.Context, _ int, f []*frame.Frame) error {
 
 func flat(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
 
-func TestOnlyDeclaredBatchSizesAreRun(t *testing.T) {
+func TestOnlyDeclaredBatchSizesRun(t *testing.T) {
 	for _, buckets := range [][]int{{1, 2, 4}, {1, 3, 7}, {1, 5}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &batched{cost: flat(5 * time.Millisecond)}
@@ -161,13 +161,13 @@ func TestBatchesShrinkWhenMemoryRunsOut(t *testing.T) {
 }
 
 // A frame grows old behind a run that does not end, and is dropped on time.
-func TestOldFramesGoWhileTheStageIsBusy(t *testing.T) {
+func TestOldFramesAreDroppedWhileTheStageIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(&counted{n: 10, rate: frame.Rate{Num: 100, Den: 1}}, &kept{}, 16, block,
 			step{id: "slow", run: takes(10 * time.Second)})
 		e.live, e.maxAge = true, int64(200*time.Millisecond)
 		start, gone := time.Now(), make(chan time.Duration)
-		e.begun = func() {
+		e.ready = func() {
 			go func() {
 				for tooOld := uint64(0); tooOld < 9; {
 					time.Sleep(5 * time.Millisecond)
@@ -192,7 +192,7 @@ func TestOldFramesGoWhileTheStageIsBusy(t *testing.T) {
 	})
 }
 
-func TestARunPastItsDeadlineCostsItsFramesOnly(t *testing.T) {
+func TestAMissedDeadlineDropsOnlyItsFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
 		var stop [2]chan struct{}
@@ -245,7 +245,7 @@ func TestAStageThatIgnoresItsDeadlineEndsTheRun(t *testing.T) {
 }
 
 // With one frame in flight the fast stage does no work that the slow one drops.
-func TestCreditsDropBeforeWork(t *testing.T) {
+func TestCreditsDropFramesBeforeWork(t *testing.T) {
 	for _, credits := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			began := 0
@@ -271,7 +271,7 @@ func TestCreditsDropBeforeWork(t *testing.T) {
 
 // 30 fps into a model of 43 ms, for two minutes of virtual time: 1.3 times too
 // much. The ladder halves the rate.
-func TestLadderBendsUnderOverload(t *testing.T) {
+func TestLadderStepsDownUnderOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(&counted{n: 3600, rate: frame.Rate{Num: 30, Den: 1}}, &kept{}, 1, dropOldest, step{id: "m", run: takes(43 * time.Millisecond)})
 		e.live, e.target = true, int64(100*time.Millisecond)
@@ -296,7 +296,7 @@ func TestLadderBendsUnderOverload(t *testing.T) {
 }
 
 // A sink that has trouble costs the frames it cannot take, and says so once.
-func TestASinkInTroubleDegradesAndRecovers(t *testing.T) {
+func TestATemporarySinkErrorDropsResultsUntilItRecovers(t *testing.T) {
 	n := 0
 	sink := sinkFunc(func(*result.Record) error {
 		if n++; n > 10 && n <= 20 {
@@ -365,7 +365,7 @@ func TestTraceOfARunHasEveryFrame(t *testing.T) {
 }
 
 // The ladder of memory: a smaller batch, then the CPU, then the frame is dropped.
-func TestMemoryThatRunsOutOnTheGPU(t *testing.T) {
+func TestGPUMemoryExhaustionShrinksBatches(t *testing.T) {
 	for _, tc := range []struct {
 		name             string
 		drop             bool

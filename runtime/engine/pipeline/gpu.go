@@ -28,8 +28,7 @@ const gpuLimit = 2 * time.Second
 // EventWorker is the kind of events about the GPU worker process.
 const EventWorker = "worker"
 
-// Reasons for dropping a frame that the GPU did not process and the plan allows nothing else
-// to.
+// Reasons for dropping a frame that the GPU did not process, if the plan forbids the CPU.
 var (
 	errNoDevice = errors.New("the GPU is unavailable")
 	errLate     = errors.New("the GPU did not answer in time")
@@ -102,17 +101,16 @@ func (b *builder) openGPU() error {
 		b.p.closers = append(b.p.closers, client.Close)
 	}
 	b.p.gpu, b.gpu = g, g
-	abort := b.p.abort
-	b.p.abort = func() {
+	b.p.onAbort(func() {
 		for _, c := range g.clients {
 			c.Stop()
 		}
-		callIfSet(abort)
-	}
+	})
 	return nil
 }
 
-// noteWorkerEvent reports an event of a GPU's worker and moves work to the GPUs that can do it.
+// noteWorkerEvent describes an event of a GPU's worker, and adds or removes the GPU from the
+// balance.
 func (g *gpu) noteWorkerEvent(n int, e worker.Event) string {
 	for _, s := range g.shares {
 		switch e.Kind {
@@ -148,7 +146,7 @@ func (g *gpu) newBalance(instances int) (*gpuBalance, error) {
 	return s, nil
 }
 
-// errNoGPU is what share gives where no GPU is left to ask.
+// errNoGPU is returned by runOnGPU if no GPU has a worker.
 var errNoGPU = fmt.Errorf("%w: of any GPU", worker.ErrUnavailable)
 
 // runOnGPU runs n frames of an instance on one of the GPUs. GPUs without a worker are skipped;
@@ -267,7 +265,7 @@ func (b *builder) startGPU() error {
 			}
 			continue
 		}
-		b.modelsOnGPU(c.Status().Models)
+		b.describeGPUModels(c.Status().Models)
 	}
 	err := errors.Join(missing...)
 	if len(missing) == len(g.clients) {
@@ -282,9 +280,9 @@ func (b *builder) startGPU() error {
 	return nil
 }
 
-// modelsOnGPU describes what runs the models of GPU stages. Each instance of a stage has one in
-// the worker, in the order of the stages.
-func (b *builder) modelsOnGPU(states []worker.ModelState) {
+// describeGPUModels records the providers of the models in the worker, which has one model per
+// instance of a stage.
+func (b *builder) describeGPUModels(states []worker.ModelState) {
 	for i := range b.p.info.Models {
 		m := &b.p.info.Models[i]
 		for n, w := range b.gpu.models {

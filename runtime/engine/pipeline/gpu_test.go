@@ -86,7 +86,7 @@ func onGPU(pl plan.Pipeline, deadline time.Duration, fallback string, stages ...
 	return pl
 }
 
-func TestTheWorkerReadsWhatThisProcessReads(t *testing.T) {
+func TestGPUResultsEqualThoseOfTheCPU(t *testing.T) {
 	dir, library := models.Dir(t), models.Library(t)
 	o := pipeline.Options{Plan: labelReader(), Dir: "testdata", Models: dir, Library: library, Frames: 4}
 	want := &lines{}
@@ -178,7 +178,7 @@ func TestNoFrameIsLostWithTheGPU(t *testing.T) {
 	}
 }
 
-func TestFramesThatOnlyTheGPUMayDoAreDroppedWithoutIt(t *testing.T) {
+func TestFramesWithoutFallbackAreDroppedWithoutTheGPU(t *testing.T) {
 	const frames = 40
 	got := &dumps{}
 	sum := run(t, pipeline.Options{
@@ -190,7 +190,7 @@ func TestFramesThatOnlyTheGPUMayDoAreDroppedWithoutIt(t *testing.T) {
 	}
 }
 
-func TestAGPUThatCannotBeOpened(t *testing.T) {
+func TestAMissingGPUIsReported(t *testing.T) {
 	var notes []string
 	o := pipeline.Options{
 		Plan: onGPU(tensorDump(), 0, "", "pre"), Frames: 5, Sink: &dumps{}, GPU: core.Options{Library: "/none/libyoctune_cuda.so"},
@@ -210,7 +210,7 @@ func TestAGPUThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-func TestIsolationNoneWorksInThisProcess(t *testing.T) {
+func TestIsolationNoneRunsInThisProcess(t *testing.T) {
 	want, got := &dumps{}, &dumps{}
 	run(t, pipeline.Options{Plan: tensorDump(), Frames: 5, Sink: want})
 	pl := onGPU(tensorDump(), 0, "", "pre")

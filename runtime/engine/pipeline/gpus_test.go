@@ -65,7 +65,7 @@ func runShared(t *testing.T, o Options, during func(p *Pipeline)) *Summary {
 }
 
 // Both GPUs work, the quicker one does more, and the frames are those that one makes.
-func TestGPUsShareByHowQuickTheyAre(t *testing.T) {
+func TestGPUsShareWorkBySpeed(t *testing.T) {
 	o, want := shared(t, 400)
 	o.Plan.GPUs, o.Plan.Stages[0].Device, o.Plan.Stages[0].Deadline = nil, "", 0
 	p, err := New(o)
@@ -95,7 +95,7 @@ func TestGPUsShareByHowQuickTheyAre(t *testing.T) {
 
 // One GPU is lost for good: the other one does all, and the CPU none but the frames that
 // were in its hands, one of each instance.
-func TestOneOfTheGPUsIsNotMissed(t *testing.T) {
+func TestAPipelineRunsWithoutOneOfItsGPUs(t *testing.T) {
 	o, got := shared(t, 300)
 	o.Backoff.First, o.Backoff.Max = time.Hour, time.Hour
 	killed, last := 0, 0
@@ -121,7 +121,7 @@ func TestOneOfTheGPUsIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestAChoiceOfGPUsThatCannotBe(t *testing.T) {
+func TestInvalidGPUListsAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*plan.Pipeline){
 		"twice":    func(p *plan.Pipeline) { p.GPUs = []int{1, 1} },
 		"negative": func(p *plan.Pipeline) { p.GPUs = []int{-1} },

@@ -59,7 +59,7 @@ func (e *engine) handOver(hard context.Context, k, i, from int) {
 	if err != nil {
 		e.drop(i, e.shutdown)
 	} else if gone != none {
-		e.recent.lost()
+		e.recent.addLost(1)
 		e.drop(gone, e.reasons[k].full)
 	}
 }

@@ -25,7 +25,7 @@ func (s *timed) ReadFrame(b []byte) error {
 
 // Reading ahead gains nothing where reading takes no time: frames then are as young as
 // they can be, and no goroutine is woken for them.
-func TestAFrameThatIsReadQuicklyIsReadWhenThereIsTimeForIt(t *testing.T) {
+func TestQuickFramesAreReadOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
 		e := newEngine(&counted{n: 200}, sink, 4, block,
@@ -45,7 +45,7 @@ func TestAFrameThatIsReadQuicklyIsReadWhenThereIsTimeForIt(t *testing.T) {
 	})
 }
 
-func TestAFrameThatTakesLongToReadIsReadAhead(t *testing.T) {
+func TestSlowFramesAreReadAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &timed{counted{n: 100}, 10 * time.Millisecond}
 		e := newEngine(src, &kept{slow: func() { time.Sleep(10 * time.Millisecond) }}, 2, block,
@@ -64,7 +64,7 @@ func TestAFrameThatTakesLongToReadIsReadAhead(t *testing.T) {
 
 // Costs change: a stage that was quick becomes the one that takes all the time, and
 // quick again.
-func TestWhoWorksFollowsWhatTakesTime(t *testing.T) {
+func TestHandOverFollowsMeasuredCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(from, to uint64) func(context.Context, *frame.Frame) error {
 			return func(ctx context.Context, f *frame.Frame) error {
@@ -89,7 +89,7 @@ func TestWhoWorksFollowsWhatTakesTime(t *testing.T) {
 }
 
 // Whoever looks at a camera sees what is there now, though the sink hangs for a second.
-func TestALiveStageDoesNotWaitForASinkThatWasQuick(t *testing.T) {
+func TestALiveStageDoesNotWaitForASinkThatBecameSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		sink := sinkFunc(func(*result.Record) error {
@@ -116,7 +116,7 @@ func TestALiveStageDoesNotWaitForASinkThatWasQuick(t *testing.T) {
 }
 
 // A stage that is done by the source's goroutine is stopped as one of its own is.
-func TestStopEndsWorkThatTheSourceDoes(t *testing.T) {
+func TestStopAbortsWorkInTheSourcesGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -139,7 +139,7 @@ func TestStopEndsWorkThatTheSourceDoes(t *testing.T) {
 }
 
 // Frames that fail, at whatever stage and whoever works on it, are settled once.
-func TestFailuresAreSettledWhoeverWorks(t *testing.T) {
+func TestFailuresAreSettledInAnyGoroutine(t *testing.T) {
 	bad := errors.New("bad")
 	e := newEngine(&counted{n: 3000, fail: io.EOF}, &kept{}, 2, block,
 		step{id: "a", run: func(_ context.Context, f *frame.Frame) error {

@@ -30,7 +30,7 @@ func pipe(t *testing.T) string {
 }
 
 // A pipe that nobody writes to, a program that says nothing: a stop ends the wait.
-func TestASourceThatDoesNotBeginEndsWithTheStop(t *testing.T) {
+func TestAStopEndsTheWaitForASource(t *testing.T) {
 	_, err := jpeg.Open("")
 	needs(t, err)
 	silent := pipe(t)
@@ -75,7 +75,7 @@ func isStopped(t *testing.T, pl plan.Pipeline) {
 }
 
 // So does one that does not begin again.
-func TestAStopEndsTheWaitForAProgramThatIsStartedAgain(t *testing.T) {
+func TestAStopEndsTheWaitForARestart(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "was here")
 	// A frame the first time, nothing the second.
 	script := "test -e '" + state + "' && exec sleep 1000; : >'" + state + "'; printf 'YUV4MPEG2 W4 H2\\nFRAME\\nabcdefghijkl'"
@@ -120,7 +120,7 @@ func TestAnEmptyFileAndAnImpossibleRateAreRefused(t *testing.T) {
 }
 
 // What a ring says of the frames that were lost is not believed without bound.
-func TestALossThatCannotBeCostsNoTime(t *testing.T) {
+func TestImplausibleLossCountsAreCapped(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ring")
 	w, err := ring.Create(name, 4, 32*16)
 	if err != nil {

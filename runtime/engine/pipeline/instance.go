@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +16,8 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// step is one stage between source and sink. Work is done on frames in place and
-// returns early, with any error, when ctx ends.
+// step is one stage between source and sink. It works on frames in place, and returns early
+// with any error when ctx ends.
 type step struct {
 	id    string
 	run   func(ctx context.Context, f *frame.Frame) error
@@ -133,8 +135,8 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	return take, 0
 }
 
-// available is how many of the oldest waiting frames could make one batch: they are of
-// one level, and at most limit, the credits and the places in order.
+// available returns how many of the oldest waiting frames can form one batch. They must be of
+// one level, and limit, the credits and the free places of the order bound their number.
 func (in *instance) available(q *queue, limit int) int {
 	e := in.e
 	n := min(q.n, limit)
@@ -157,13 +159,11 @@ func (in *instance) available(q *queue, limit int) int {
 
 // bucketFor returns the largest batch size of at most n frames.
 func bucketFor(buckets []int, n int) int {
-	best := 1
-	for _, b := range buckets {
-		if b <= n {
-			best = b
-		}
+	at, _ := slices.BinarySearch(buckets, n+1)
+	if at == 0 {
+		return 1
 	}
-	return best
+	return buckets[at-1]
 }
 
 // work processes frames until its queue is closed and empty.
@@ -209,7 +209,7 @@ func (in *instance) runFrames(got int) {
 		case in.hard.Err() != nil:
 			e.drop(i, e.shutdown)
 		case e.maxAge > 0 && began-f.Capture > e.maxAge:
-			e.recent.lost()
+			e.recent.addLost(1)
 			e.drop(i, e.reasons[in.k].old)
 		default:
 			// Tickets follow frames in order. Those of the lost frames come last.
@@ -303,7 +303,7 @@ func (in *instance) settleFailed(i int, err error) {
 		e.release(i)
 		return
 	}
-	e.recent.lost()
+	e.recent.addLost(1)
 	e.drop(i, why)
 }
 
@@ -356,7 +356,7 @@ func (in *instance) checkDeadline(now int64) error {
 		in.overdue = true
 		for n, f := range in.held {
 			late := in.e.reasons[in.k].late
-			in.e.recent.lost()
+			in.e.recent.addLost(1)
 			in.e.recordFate(f, trace.Dropped, late.n)
 			in.e.ledger.dropped(late.text)
 			if in.order != nil {
@@ -394,35 +394,32 @@ func newCost(buckets []int) *cost {
 func (c *cost) add(size int, ns int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n, s := range c.sizes {
-		if s != size {
-			continue
-		}
-		ns = max(ns, 1)
-		d := float64(ns) - c.mean[n]
-		if c.mean[n] == 0 {
-			c.mean[n] = float64(ns)
-			return
-		}
-		c.mean[n] += d / 8
-		c.dev[n] += (max(d, -d) - c.dev[n]) / 8
+	n := slices.Index(c.sizes, size)
+	if n < 0 {
 		return
 	}
+	took := float64(max(ns, 1))
+	if c.mean[n] == 0 {
+		c.mean[n] = took
+		return
+	}
+	d := took - c.mean[n]
+	c.mean[n] += d / 8
+	c.dev[n] += (math.Abs(d) - c.dev[n]) / 8
 }
 
 // predict returns 0 for a batch size that has not run.
 func (c *cost) predict(size int) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n, s := range c.sizes {
-		if s == size {
-			return int64(c.mean[n] + 2*c.dev[n])
-		}
+	if n := slices.Index(c.sizes, size); n >= 0 {
+		return int64(c.mean[n] + 2*c.dev[n])
 	}
 	return 0
 }
 
-// perFrame returns the mean time per frame over all batches, 0 before the first.
+// perFrame returns the least mean time per frame of all batch sizes in ns, 0 before the first
+// run.
 func (c *cost) perFrame() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

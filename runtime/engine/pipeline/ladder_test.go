@@ -33,7 +33,7 @@ func runLabels(t *testing.T, edit func(*plan.Pipeline)) (*lines, *pipeline.Summa
 
 // The recogniser's first axis is free: batches and instances read what single
 // frames read, in the same order.
-func TestBatchesAndInstancesReadTheSame(t *testing.T) {
+func TestBatchesAndInstancesGiveTheSameResults(t *testing.T) {
 	single, _ := runLabels(t, func(*plan.Pipeline) {})
 	for name, edit := range map[string]func(*plan.Pipeline){
 		"batches":   func(p *plan.Pipeline) { p.Stages[1].Model.Batch = &plan.ModelBatch{Buckets: []int{1, 2, 4}} },
@@ -49,7 +49,7 @@ func TestBatchesAndInstancesReadTheSame(t *testing.T) {
 	}
 }
 
-func TestLaddersThatCannotBeClimbed(t *testing.T) {
+func TestInvalidLaddersAreRefused(t *testing.T) {
 	step := func(s plan.DegradeStep) func(*plan.Pipeline) {
 		return func(p *plan.Pipeline) { p.Degrade.Ladder = []plan.DegradeStep{s} }
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // Locking is for the whole process, so a process of its own does it.
-func TestMemoryIsLockedAndOnLargePagesWhenAsked(t *testing.T) {
+func TestMemoryOptionsLockAndUseLargePages(t *testing.T) {
 	if os.Getenv("HOLD_MEMORY") == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestMemoryIsLockedAndOnLargePagesWhenAsked$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestMemoryOptionsLockAndUseLargePages$", "-test.v")
 		cmd.Env = append(os.Environ(), "HOLD_MEMORY=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "locked: ") {

@@ -73,15 +73,14 @@ const warmRuns = 3
 // source and sink are open.
 type Pipeline struct {
 	engine
-	slo    *plan.PipelineSLO
-	info   RuntimeInfo
-	stuck  bool
-	look   liveView
-	gpu    *gpu // nil without a worker process
-	memory memory.Phases
-	within *budgetGuard // nil without a budget
-	// what to release, in order
-	closers []func() error
+	slo     *plan.PipelineSLO
+	info    RuntimeInfo
+	stuck   bool
+	look    liveView
+	gpu     *gpu // nil without a worker process
+	memory  memory.Phases
+	within  *budgetGuard   // nil without a budget
+	closers []func() error // to be called in reverse order
 }
 
 // New prepares a pipeline. Errors wrap [ErrPlan] for an invalid plan, [ErrFormat],
@@ -175,8 +174,7 @@ func (p *Pipeline) applyBudget(o Options) error {
 	}
 	if s, ok := p.within.limitSink(p.sink, o.Plan.Sink).(*boundedSink); ok {
 		p.sink = s
-		abort := p.abort
-		p.abort = func() { s.b.release(); callIfSet(abort) }
+		p.onAbort(s.b.release)
 	}
 	return nil
 }
@@ -187,7 +185,7 @@ func (p *Pipeline) applyBudget(o Options) error {
 func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.look.counters = perf.Open()
 	p.look.before = p.look.counters.Read()
-	p.begun = func() { p.serveLive(ctx) }
+	p.ready = func() { p.serveLive(ctx) }
 	p.memory.Begin("run")
 	defer everySecond(func() {
 		p.memory.Look()
@@ -285,6 +283,12 @@ func judgeSLO(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 		j.Met = j.Met && j.MinFPS.Met
 	}
 	return j
+}
+
+// onAbort adds f to the functions that interrupt work in progress.
+func (p *Pipeline) onAbort(f func()) {
+	abort := p.abort
+	p.abort = func() { f(); callIfSet(abort) }
 }
 
 // resolvePath resolves a path of the plan against the plan's directory.

@@ -55,7 +55,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// at returns the n-th oldest frame; put and take move frames. The lock must be held.
+// at returns the n-th oldest frame. The lock must be held, also for put and removeOldest.
 func (q *queue) at(n int) int { return q.ring[(q.head+n)%len(q.ring)] }
 
 func (q *queue) put(i int) {
@@ -63,7 +63,7 @@ func (q *queue) put(i int) {
 	q.n++
 }
 
-func (q *queue) take() int {
+func (q *queue) removeOldest() int {
 	i := q.ring[q.head]
 	q.head = (q.head + 1) % len(q.ring)
 	q.n--
@@ -83,7 +83,7 @@ func (q *queue) push(ctx context.Context, i int) (dropped int, err error) {
 			q.mu.Unlock()
 			return i, nil
 		case full && q.policy == dropOldest:
-			dropped = q.take()
+			dropped = q.removeOldest()
 			full = false
 		}
 		if !full {
@@ -168,7 +168,7 @@ func (q *queue) pop(t chooser, dst []int, timer *time.Timer, urgent <-chan struc
 		}
 		take, wait := t.choose(q)
 		for n := range take {
-			dst[n] = q.take()
+			dst[n] = q.removeOldest()
 		}
 		more := q.n > 0 || q.closed
 		if take > 0 {
@@ -205,7 +205,7 @@ func (q *queue) expire(dst []int, old func(i int) bool) int {
 	q.mu.Lock()
 	n := 0
 	for n < len(dst) && q.n > 0 && old(q.ring[q.head]) {
-		dst[n] = q.take()
+		dst[n] = q.removeOldest()
 		n++
 	}
 	q.mu.Unlock()

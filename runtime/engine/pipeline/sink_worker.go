@@ -92,7 +92,7 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 			e.event(Event{Kind: EventSink, Stage: idSink, Why: "results are written again"})
 		}
 		e.totals.add(end - f.Capture)
-		e.recent.done(end - f.Capture)
+		e.recent.latency.add(end - f.Capture)
 		e.mu.Lock()
 		e.last = end
 		e.mu.Unlock()

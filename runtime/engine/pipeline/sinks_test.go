@@ -17,7 +17,7 @@ import (
 )
 
 // /dev/full is a full disk.
-func TestFullDiskIsADegradedStateNotAnEnd(t *testing.T) {
+func TestAFullDiskDegradesThePipeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := sink.OpenNDJSON("/dev/full", plan.Rotate{})
 		if err != nil {
@@ -57,7 +57,7 @@ func TestSlowSinkDropsByItsOwnPolicy(t *testing.T) {
 
 // Whoever reads standard output and stops costs a live pipeline frames, by the queue's
 // policy, and no memory; a stop is not held up by him.
-func TestAStalledReaderHoldsNothingUp(t *testing.T) {
+func TestAStalledReaderDoesNotBlockThePipeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		e := newEngine(&counted{n: 1 << 30, rate: frame.Rate{Num: 100, Den: 1}}, sink.NewNDJSON(w), 1, dropOldest, step{id: "a", run: nothing})

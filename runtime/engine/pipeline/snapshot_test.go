@@ -17,7 +17,7 @@ import (
 
 // A pipeline is looked at in the middle of a run, and its numbers are those that
 // its summary has in the end.
-func TestARunningPipelineIsSeen(t *testing.T) {
+func TestARunningPipelineServesSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	p, seen := watched(t, pipelines.Path(dir, "door"))
 	faces, err := p.Metrics().Counter("a", "faces")
@@ -79,7 +79,7 @@ func watched(t *testing.T, path string) (*Pipeline, chan *live.Snapshot) {
 	return p, seen
 }
 
-func TestAPipelineThatCannotBeSeenRunsAllTheSame(t *testing.T) {
+func TestAPipelineRunsWithoutItsSocket(t *testing.T) {
 	file := t.TempDir() + "/file"
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)

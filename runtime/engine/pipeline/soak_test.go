@@ -103,7 +103,7 @@ func (p *probe) ReadFrame(b []byte) error {
 
 // Every frame of a long run with faults of every kind has one fate, each slot
 // comes back, and neither memory nor goroutines grow.
-func TestNoFrameIsUnaccountedFor(t *testing.T) {
+func TestEveryFrameIsCounted(t *testing.T) {
 	frames := 100_000
 	if s := os.Getenv(envSoak); s != "" {
 		n, err := strconv.Atoi(s)

@@ -59,7 +59,7 @@ func runDump(t *testing.T, pl plan.Pipeline, frames uint64) (*Summary, *records,
 
 // A frame is decoded no larger than the largest tensor of any level wants it, and only
 // where sizes and crops come out even.
-func TestWhatNoTensorWantsIsNotDecoded(t *testing.T) {
+func TestFramesAreDecodedAtTheSizeThatTensorsNeed(t *testing.T) {
 	to := func(w, h int, fit string, crop *plan.Crop) plan.Pipeline {
 		return plan.Pipeline{Stages: []plan.PipelineStage{{ID: "pre", Kind: "preprocess", Preprocess: &plan.Preprocess{Width: w, Height: h, Fit: fit, Crop: crop}}}}
 	}
@@ -128,7 +128,7 @@ func TestMotionJPEGIsDecodedAheadInOrder(t *testing.T) {
 
 // A damaged frame fails; those after it are read. A file that ends inside one ends
 // the run, and what came before is kept.
-func TestDamagedVideoCostsItsFrames(t *testing.T) {
+func TestDamagedVideoLosesOnlyDamagedFrames(t *testing.T) {
 	_, err := jpeg.Open("")
 	needs(t, err)
 	clip, err := os.ReadFile("../jpeg/testdata/labels444.mjpeg")
@@ -167,7 +167,7 @@ func TestDamagedVideoCostsItsFrames(t *testing.T) {
 }
 
 // A program that ends is started again, with its reason kept; one that hangs too.
-func TestALiveProgramIsStartedAgain(t *testing.T) {
+func TestALiveProgramIsRestarted(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	frame := strings.Repeat("a", 64*32)
 	for name, c := range map[string]struct {
@@ -191,7 +191,7 @@ func TestALiveProgramIsStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAProgramIsNotStartedAgainWhenThePlanSaysSo(t *testing.T) {
+func TestAProgramIsNotRestartedIfThePlanForbidsIt(t *testing.T) {
 	frame := strings.Repeat("a", 64*32)
 	src := plan.PipelineSource{Kind: "command", Format: "grey", Width: 64, Height: 32, FPSNum: 30, Live: true}
 	for _, c := range []struct {
@@ -299,7 +299,7 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 	}
 }
 
-func TestSourcesThatCannotBe(t *testing.T) {
+func TestInvalidSourcesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		s    plan.PipelineSource

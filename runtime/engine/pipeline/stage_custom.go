@@ -25,8 +25,8 @@ type customBuilder struct {
 	in, out custom.Port
 }
 
-// buildCustom has a stage's work done by what the user wrote: by a program, by a plug-in in
-// this process.
+// buildCustom builds a stage that runs the user's program, or the user's plug-in in this
+// process.
 func buildCustom(sb stageBuilder) (work, error) {
 	b, c := &customBuilder{stageBuilder: sb}, sb.s.Custom
 	if err := b.setPorts(); err != nil {
@@ -41,13 +41,13 @@ func buildCustom(sb stageBuilder) (work, error) {
 	lanes := make([]customLane, b.st.workers())
 	for n := range lanes {
 		var err error
-		if lanes[n], err = b.lane(n); err != nil {
+		if lanes[n], err = b.openLane(n); err != nil {
 			return nil, err
 		}
 	}
 	b.st.backend, b.st.aside = map[bool]string{true: "plugin", false: "process"}[c.Inside], true
 	b.onCancel(func(n int) { lanes[n].kill() })
-	b.onAbort(func() {
+	b.p.onAbort(func() {
 		for _, l := range lanes {
 			l.kill()
 		}
@@ -88,7 +88,7 @@ func buildCustom(sb stageBuilder) (work, error) {
 	}, nil
 }
 
-// setPorts sets what the stage takes and gives.
+// setPorts describes input and output of the stage.
 func (b *customBuilder) setPorts() error {
 	switch f := b.p.source.Format(); b.carries {
 	case registry.Frames:
@@ -114,8 +114,8 @@ type customLane interface {
 	kill()
 }
 
-// lane opens what does the work of instance n.
-func (b *customBuilder) lane(n int) (customLane, error) {
+// openLane starts the program, or loads the plug-in, of instance n.
+func (b *customBuilder) openLane(n int) (customLane, error) {
 	c := b.s.Custom
 	if c.Inside {
 		p, err := custom.LoadPlugin(resolvePath(b.o.Dir, c.Plugin), b.in, b.out, c.Options, b.setMetric)
@@ -144,8 +144,8 @@ func (b *customBuilder) lane(n int) (customLane, error) {
 	return (*childLane)(child), nil
 }
 
-// setMetric sets a metric of the stage, or adds to it if it is a counter. It ignores
-// invalid names: they are not worth a frame.
+// setMetric sets a metric of the stage, or adds to it if it is a counter. It ignores invalid
+// names, because a metric must not fail a frame.
 func (b *customBuilder) setMetric(name string, value float64, counter bool) {
 	if counter {
 		if m, err := b.p.Metrics().Counter(b.s.ID, name); err == nil {
@@ -156,7 +156,7 @@ func (b *customBuilder) setMetric(name string, value float64, counter bool) {
 	}
 }
 
-// command is the command line of the stage's program, or of the program that keeps its
+// command returns the command line of the stage's program, or of the program that hosts its
 // plug-in.
 func (b *customBuilder) command() ([]string, error) {
 	c := b.s.Custom

@@ -47,7 +47,7 @@ type modelBuilder struct {
 	shapes  [][]int64     // of the outputs of the stage's own model
 }
 
-// buildModel loads the models of a stage, runs each once for each batch size and instance
+// buildModel loads the models of a stage, runs each once per batch size and instance to learn
 // its output shapes, and binds each frame's tensors to it.
 func buildModel(sb stageBuilder) (work, error) {
 	b := &modelBuilder{stageBuilder: sb, vote: decode.Mean, in: sb.p.frames[0].Tensors[sb.now][sb.k-1].Shape}
@@ -110,7 +110,7 @@ func (b *modelBuilder) load() error {
 	return nil
 }
 
-// workOnCPU is the stage's work in this process.
+// workOnCPU returns the stage's work in this process.
 func (b *modelBuilder) workOnCPU() (work, error) {
 	single := make([][]bound, b.st.workers()) // by instance and frame
 	wide := make([]map[int]bound, b.st.workers())
@@ -150,7 +150,7 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 
 // bindFrames ties the models of an instance to the tensors of each frame.
 func (b *modelBuilder) bindFrames(instance int) ([]bound, error) {
-	votes, err := b.ballot(b.shapes[0])
+	votes, err := b.allocateVotes(b.shapes[0])
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func probeAll(models []member, in frame.Tensor) ([][]int64, error) {
 	return shapes, nil
 }
 
-// allocateOutputs gives every frame the tensors that the stage makes.
+// allocateOutputs allocates the stage's output tensors of every frame.
 func (b *modelBuilder) allocateOutputs() error {
 	for _, s := range b.shapes {
 		if err := b.account(len(b.p.frames), 4*volume(s)); err != nil {
@@ -252,8 +252,8 @@ func (b *modelBuilder) allocateOutputs() error {
 	return nil
 }
 
-// ballot allocates the outputs of the other models.
-func (b *modelBuilder) ballot(shape []int64) ([]frame.Tensor, error) {
+// allocateVotes allocates the outputs of the other models.
+func (b *modelBuilder) allocateVotes(shape []int64) ([]frame.Tensor, error) {
 	var votes []frame.Tensor
 	for range b.models[1:] {
 		t, err := b.newTensor(shape)
@@ -316,7 +316,7 @@ func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
 		r.outs = append(r.outs, t)
 		room += volume(got)
 	}
-	votes, err := b.ballot(shapes[0])
+	votes, err := b.allocateVotes(shapes[0])
 	if err != nil {
 		return r, err
 	}
@@ -373,7 +373,7 @@ func (b *modelBuilder) open(path string, o ort.Options) ([]*ort.Session, error) 
 	})
 	b.p.info.Provider = b.p.info.Models[0].Provider
 	b.st.backend = "onnxruntime " + all[0].Provider()
-	b.onAbort(func() {
+	b.p.onAbort(func() {
 		for _, session := range all {
 			session.Terminate()
 		}
@@ -398,7 +398,7 @@ type workerRun struct {
 	data  [][]float32 // outputs of the voting models
 }
 
-// workOnGPU is the stage's work in the worker.
+// workOnGPU returns the stage's work in the worker.
 func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 	numbers := make([][]int, b.st.workers())
 	runs := make([]map[int]*workerRun, b.st.workers())

@@ -13,7 +13,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// buildPreprocess builds a stage that makes a tensor of a frame in one pass.
+// buildPreprocess builds a stage that converts a frame to a tensor in one pass.
 func buildPreprocess(b stageBuilder) (work, error) {
 	f := b.p.source.Format()
 	args, err := preprocessArgs(b.s.Preprocess, f)
@@ -83,7 +83,7 @@ var (
 	colors = map[string]core.Color{"": core.RGB, "rgb": core.RGB, "bgr": core.BGR}
 )
 
-// preprocessArgs are the arguments of the core's operation for frames of format f.
+// preprocessArgs returns the arguments of the core's operation for frames of format f.
 func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error) {
 	width, height := f.Whole()
 	a := core.Preprocess{
@@ -125,7 +125,7 @@ func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error)
 	return a, nil
 }
 
-// cropArea is the part of a frame to read; nil crops nothing.
+// cropArea returns the part of a frame to read; the zero value is the whole frame.
 func cropArea(c *plan.Crop, width, height int) (core.Rect, error) {
 	if c == nil {
 		return core.Rect{}, nil
@@ -159,8 +159,8 @@ func channels(field string, text []string, unset float32) ([3]float32, error) {
 // preprocessOnGPU builds the work of a preprocess stage in the worker.
 func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by *gpuBalance) (work, error) {
 	g, k, level, limit, lane := b.gpu, b.k, b.now, b.st.limit, b.gpu.lanes[b.k]
-	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })
-	if level == 0 && !said {
+	configured := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })
+	if level == 0 && !configured {
 		for _, c := range g.clients {
 			c.Tune(args)
 		}

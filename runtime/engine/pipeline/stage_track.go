@@ -10,8 +10,8 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// buildTrack builds a stage that numbers boxes from frame to frame. There is one
-// one tracker, because boxes are in source pixels on each.
+// buildTrack builds a stage that gives boxes the same id from frame to frame. All levels share
+// one tracker, because boxes are in source pixels on each level.
 func buildTrack(b stageBuilder) (work, error) {
 	if t := b.trackers[b.s.ID]; t != nil {
 		return t, nil

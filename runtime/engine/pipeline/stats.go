@@ -173,7 +173,7 @@ func (l *ledger) close() {
 	l.closed = true
 }
 
-// window collects figures since the last take.
+// window collects the figures of one window of a run.
 type window struct {
 	latency durations
 
@@ -181,18 +181,15 @@ type window struct {
 	gone int
 }
 
-func (w *window) done(ns int64) { w.latency.add(ns) }
-
-func (w *window) lost() { w.lose(1) }
-
-func (w *window) lose(n int) {
+// addLost counts frames that were dropped because of overload.
+func (w *window) addLost(n int) {
 	w.mu.Lock()
 	w.gone += n
 	w.mu.Unlock()
 }
 
-// take returns the current window and starts the next.
-func (w *window) take() degrade.Input {
+// reset returns the current window and starts the next.
+func (w *window) reset() degrade.Input {
 	w.latency.mu.Lock()
 	in := degrade.Input{Done: int(w.latency.total), P95: time.Duration(w.latency.at(95))}
 	clear(w.latency.counts[:])

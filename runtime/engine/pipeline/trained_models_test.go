@@ -186,7 +186,7 @@ func pre(id string, w, h int, fit string) plan.PipelineStage {
 
 // A trained YOLOv8n finds each part of a page where it was drawn, on a frame that is
 // letterboxed; when the page is pushed aside, the tracker knows its parts again.
-func TestATrainedDetectorFindsWhatWasDrawnAndTheTrackerKnowsItAgain(t *testing.T) {
+func TestATrainedDetectorFindsShapesAndTheTrackerFollowsThem(t *testing.T) {
 	page := newPage(t)
 	labels := filepath.Join(t.TempDir(), "labels.txt")
 	if err := os.WriteFile(labels, []byte(strings.Join(models.LayoutLabels[:], "\n")+"\n"), 0o644); err != nil {
@@ -242,7 +242,7 @@ func TestATrainedDetectorFindsWhatWasDrawnAndTheTrackerKnowsItAgain(t *testing.T
 }
 
 // The compiler adds up what the runtime allocates.
-func TestTheBudgetOfThePlanIsWhatTheRuntimeTakes(t *testing.T) {
+func TestTheCompilersBudgetMatchesTheRuntime(t *testing.T) {
 	for _, device := range []string{"", "gpu"} {
 		budgetHolds(t, device, nil)
 		budgetHolds(t, device, &plan.Ensemble{Models: []plan.StageModel{{Stage: "again", Path: models.Orientation}}})
@@ -357,7 +357,7 @@ func linesOf(t *testing.T, page *page, source plan.PipelineSource, scale int) pi
 
 // A trained classifier says which way up each picture is, alone and with a second
 // model that has a vote.
-func TestATrainedClassifierSaysWhichWayUpAPageIs(t *testing.T) {
+func TestATrainedClassifierDetectsPageOrientation(t *testing.T) {
 	page := newPage(t)
 	square := image.NewGray(image.Rect(0, 0, 1000, 1000))
 	draw.Draw(square, square.Rect, page.Gray, image.Pt(130, 260), draw.Src)

@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 )
 
-func TestBatchesFollowTheUtilisationAndRestWhileDegraded(t *testing.T) {
+func TestBatchesFollowUtilisationExceptWhileDegraded(t *testing.T) {
 	idle := func(context.Context, int, []*frame.Frame) error { return nil }
 	e := newEngine(&counted{n: 1}, &kept{}, 8, block, step{id: "m", batch: idle, buckets: []int{1, 2, 4, 8}, instances: 2})
 	e.prepare()

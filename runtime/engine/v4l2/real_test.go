@@ -45,7 +45,7 @@ func record(t *testing.T, name string) (v4l2.System, func()) {
 // The driver draws eight bars, each darker than the one to its left: a picture whose
 // planes or rows were mixed up would not have them. Stamps are of this process's
 // clock.
-func TestRealDriverGivesItsPicture(t *testing.T) {
+func TestRealDriverDeliversItsPattern(t *testing.T) {
 	for kind, path := range realCameras(t) {
 		for _, want := range []v4l2.FourCC{v4l2.NV12, v4l2.NV12M, v4l2.I420, v4l2.I420M, v4l2.YUYV, v4l2.UYVY, v4l2.Grey} {
 			t.Run(kind+"-"+want.String(), func(t *testing.T) {

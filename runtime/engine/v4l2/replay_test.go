@@ -15,7 +15,7 @@ import (
 
 // What a real driver answered, single- and multi-planar: asked the same, it gives
 // the same frames, stamps and end.
-func TestRecordedDriversGiveTheirFrames(t *testing.T) {
+func TestRecordedDriversDeliverTheirFrames(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.ioctls")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)

@@ -72,7 +72,7 @@ type process struct {
 	end  error
 
 	buffers bool                   // the program accepts BUFFER
-	given   [maxBuffers + 1]uint64 // by number, the ID of what it has
+	sent    [maxBuffers + 1]uint64 // ID of the buffer that the program has, by number
 }
 
 // Start runs the program and waits until it is ready. The error wraps [ErrStart].
@@ -173,7 +173,7 @@ func socketPair() (theirs, ours *os.File, err error) {
 
 // sendBuffer passes a buffer to the program, unless the program has it already.
 func (p *process) sendBuffer(b *Buffer) error {
-	if b.Number < 1 || b.Number > maxBuffers || p.given[b.Number] == b.ID {
+	if b.Number < 1 || b.Number > maxBuffers || p.sent[b.Number] == b.ID {
 		return nil
 	}
 	payload := native.AppendUint32(make([]byte, 0, 16), uint32(b.Number))
@@ -191,7 +191,7 @@ func (p *process) sendBuffer(b *Buffer) error {
 	if err = errors.Join(err, serr); err == nil && sent < len(m) {
 		_, err = p.to.Write(m[sent:])
 	}
-	p.given[b.Number] = b.ID
+	p.sent[b.Number] = b.ID
 	return err
 }
 

@@ -10,7 +10,6 @@
 // frames need not be copied there: a program that accepts BUFFER gets descriptors of the
 // driver's own memory. The program must exit at the end of its input. Numbers are in the
 // machine's byte order. A message is a 24-byte header followed by the payload:
-// and the payload:
 //
 //	offset  bytes
 //	0       4      "YTS1"
@@ -21,19 +20,19 @@
 //
 // Types:
 //
-//	1 OPEN    to the program: version (4 bytes, 1), 0 (4); what the stage takes (96);
-//	          what it gives (96); places of both in the memory and its size (8, 8, 8);
-//	          options as the plan has them, UTF-8
-//	2 READY   from it, when it can work: nothing, or 1 (4) when it takes BUFFER
-//	3 RUN     to it: capture time of the frame in ns, CLOCK_MONOTONIC (8); bytes of
-//	          what it takes (8); number of the buffer that has it, 0: it is in the
+//	1 OPEN    to the program: version (4 bytes, 1); 0 (4); description of the input (96);
+//	          description of the output (96); offsets of input and output in the shared
+//	          memory, and its size (8, 8, 8); the plan's options, UTF-8
+//	2 READY   from the program, after its start: empty, or 1 (4) if it accepts BUFFER
+//	3 RUN     to the program: capture time of the frame in ns, CLOCK_MONOTONIC (8); bytes
+//	          of the input (8); number of the buffer that holds the input, 0: the shared
 //	          memory (4); 0 (4)
-//	4 DONE    from it, with the frame's number: bytes of what it made (8)
-//	5 METRIC  from it, at any time before DONE: 1 counter or 0 gauge (4), 0 (4),
-//	          value (8, float64), name
-//	6 BUFFER  to it, with a descriptor beside the message (SCM_RIGHTS: standard input is
-//	          a socket), a DMA buffer to be mapped for reading: its number, 1 to 32 (4);
-//	          0 (4); bytes of a frame in it (8). Another one with the number replaces it
+//	4 DONE    from the program, with the frame's number: bytes of the output (8)
+//	5 METRIC  from the program, before DONE: 1 counter or 0 gauge (4); 0 (4);
+//	          value (8, float64); name
+//	6 BUFFER  to the program, with the descriptor of a DMA buffer (SCM_RIGHTS: standard
+//	          input is a socket), to be mapped for reading: its number, 1 to 32 (4); 0 (4);
+//	          bytes of a frame (8). A later buffer of the same number replaces it
 //
 // An input or output is described by a yoctune_port: kind, format, width, height, rank, 0 (4
 // bytes each), eight dimensions (8 each), bytes (8).
@@ -52,7 +51,7 @@ var (
 	ErrPlugin = errors.New("not a plug-in for this program")
 )
 
-// abi is the version of both, the plug-in's functions and the protocol.
+// abi is the version of the plug-in's functions and of the protocol.
 const abi = 1
 
 // Kinds of inputs and outputs.
@@ -86,7 +85,7 @@ type Buffer struct {
 	Bytes  int // size of the frame, which starts at offset 0
 }
 
-// maxBuffers is how many buffers a program may have to know at once.
+// maxBuffers is the maximum number of buffers of a program.
 const maxBuffers = 32
 
 // fits returns an error if in does not match the port.

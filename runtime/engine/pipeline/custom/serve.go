@@ -36,7 +36,7 @@ func Serve(path string) error {
 	if err != nil {
 		return err
 	}
-	space, made, err := o.mapMemory()
+	input, output, err := o.mapMemory()
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func Serve(path string) error {
 	if err := c.send(typeReady, 0, 0, native.AppendUint32(nil, takesBuffers)); err != nil {
 		return err
 	}
-	s := host{wire: &c, in: in, p: p, space: space, out: made}
+	s := host{wire: &c, in: in, p: p, input: input, out: output}
 	for {
 		m, err := c.receive()
 		switch {
@@ -76,8 +76,8 @@ func Serve(path string) error {
 	}
 }
 
-// takeStdout returns standard output for messages, and lets it be standard error for the rest
-// of the process: what a plug-in prints must not come between messages.
+// takeStdout returns standard output for messages, and redirects the process's standard output
+// to standard error, so that output of a plug-in cannot mix with messages.
 func takeStdout() (*os.File, error) {
 	out := os.Stdout
 	os.Stdout = os.Stderr
@@ -91,8 +91,7 @@ func takeStdout() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "messages"), nil
 }
 
-// mapMemory maps the shared memory, and returns its parts for what a frame brings and for
-// what the plug-in makes.
+// mapMemory maps the shared memory, and returns its parts for input and output.
 func (o *open) mapMemory() (in, out []byte, err error) {
 	const shared = 3
 	mem, err := unix.Mmap(shared, 0, o.size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -110,22 +109,22 @@ type host struct {
 	*wire
 	in    *descriptors
 	p     *Plugin
-	space []byte // shared memory for what a frame brings
-	out   []byte // shared memory for what the plug-in makes
+	input []byte // part of the shared memory
+	out   []byte // part of the shared memory
 	held  [maxBuffers + 1]mapped
 	buf   []byte
 }
 
-// run does the frame of RUN, and sends DONE unless a metric could not be sent.
+// run processes the frame of RUN, and sends DONE unless a metric could not be sent.
 func (h *host) run(m message, failed *error) error {
 	r, err := readRun(m.payload)
 	if err != nil {
 		return err
 	}
-	if r.bytes < 0 || r.bytes > len(h.space) || r.buffer > maxBuffers {
+	if r.bytes < 0 || r.bytes > len(h.input) || r.buffer > maxBuffers {
 		return fmt.Errorf("%w: RUN of %d bytes in buffer %d", ErrFailed, r.bytes, r.buffer)
 	}
-	item := Item{Frame: m.frame, Capture: r.capture, In: h.space[:r.bytes]}
+	item := Item{Frame: m.frame, Capture: r.capture, In: h.input[:r.bytes]}
 	n := 0
 	if r.buffer > 0 {
 		n, err = h.held[r.buffer].run(h.p, item, h.out)

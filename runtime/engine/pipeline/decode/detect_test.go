@@ -193,7 +193,7 @@ func (b bench) detector(p plan.Post, in frame.Tensor, at Picture) *detector {
 	return d
 }
 
-func TestTheBoxesOfEveryHeadAreThoseOfONNXRuntime(t *testing.T) {
+func TestBoxesOfEveryHeadEqualONNXRuntimes(t *testing.T) {
 	r, b := newReferee(t), newBench(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	at := whole(640, 640)
@@ -315,7 +315,7 @@ func TestBoxesAndPointsAreInSourcePixels(t *testing.T) {
 	}
 }
 
-func TestABoxOutsideThePictureIsNone(t *testing.T) {
+func TestBoxesOutsideThePictureAreDropped(t *testing.T) {
 	b := newBench(t)
 	at := pictureOf(core.Preprocess{Format: core.NV12, Width: 1280, Height: 720, OutW: 640, OutH: 640, Fit: core.Letterbox})
 	in := b.few([]float32{
@@ -330,7 +330,7 @@ func TestABoxOutsideThePictureIsNone(t *testing.T) {
 	}
 }
 
-func TestAHeadThatChoosesItselfIsTakenAsItIs(t *testing.T) {
+func TestEndToEndHeadsAreNotFilteredAgain(t *testing.T) {
 	b := newBench(t)
 	in := b.tensor([]float32{
 		10, 20, 30, 40, 0.5, 2,
@@ -346,7 +346,7 @@ func TestAHeadThatChoosesItselfIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-func TestMasksAreThoseOfONNXRuntime(t *testing.T) {
+func TestMasksEqualONNXRuntimes(t *testing.T) {
 	r, b := newReferee(t), newBench(t)
 	rng := rand.New(rand.NewPCG(2, 2))
 	const n, side, w, h = 8, 40, 320, 240
@@ -414,7 +414,7 @@ func TestMasksAreThoseOfONNXRuntime(t *testing.T) {
 	}
 }
 
-func TestBestClassesAreThoseOfONNXRuntime(t *testing.T) {
+func TestBestClassesEqualONNXRuntimes(t *testing.T) {
 	r := newReferee(t)
 	rng := rand.New(rand.NewPCG(3, 3))
 	const n, k = 1000, 7
@@ -442,7 +442,7 @@ func TestBestClassesAreThoseOfONNXRuntime(t *testing.T) {
 	}
 }
 
-func TestVotesAreThoseOfONNXRuntime(t *testing.T) {
+func TestVotesEqualONNXRuntimes(t *testing.T) {
 	r := newReferee(t)
 	rng := rand.New(rand.NewPCG(4, 4))
 	const n = 40
@@ -479,7 +479,7 @@ func TestVotesAreThoseOfONNXRuntime(t *testing.T) {
 	}
 }
 
-func TestTextThatIsTurnedIsARegionThatIsTurned(t *testing.T) {
+func TestRotatedTextGivesARotatedRegion(t *testing.T) {
 	const w, h = 200, 160
 	at := whole(w, h)
 	r, err := newRegions([]int64{1, 1, h, w}, at, 0, true, 0)
@@ -525,7 +525,7 @@ func TestTextThatIsTurnedIsARegionThatIsTurned(t *testing.T) {
 	}
 }
 
-func TestDetectorsRefuseWhatTheyDoNotRead(t *testing.T) {
+func TestDetectorsRefuseUnsupportedOutputs(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct {
 		post        plan.Post
@@ -554,7 +554,7 @@ func TestDetectorsRefuseWhatTheyDoNotRead(t *testing.T) {
 }
 
 // What a model gives may be anything; a result is always one that JSON has.
-func TestGarbageIsDecodedWithoutHarm(t *testing.T) {
+func TestDecodersSurviveGarbage(t *testing.T) {
 	b := newBench(t)
 	rng := rand.New(rand.NewPCG(5, 5))
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
@@ -602,7 +602,7 @@ func TestGarbageIsDecodedWithoutHarm(t *testing.T) {
 	}
 }
 
-func TestDecodersAllocateNothingFrameByFrame(t *testing.T) {
+func TestDecodersAllocateNothingPerFrame(t *testing.T) {
 	b := newBench(t)
 	rng := rand.New(rand.NewPCG(6, 6))
 	rows, width := output(rng, 300, 3, 8, false)

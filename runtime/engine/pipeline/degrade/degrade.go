@@ -1,20 +1,19 @@
 // Package degrade decides when a live pipeline reduces its work to stay in time, and when it
 // resumes.
 //
-// [Controller] is the ladder: level 0 is everything that was declared, each level below costs
-// less. [Utilisation] is the outer loop, which tunes the batch size and pauses while the ladder
-// is in use, because two control loops on one plant oscillate.
+// [Controller] is the ladder: level 0 does all declared work, each level below costs less.
+// [Utilisation] is the outer loop, which tunes the batch size and pauses while the ladder is in
+// use, because two control loops on one plant oscillate.
 //
-// Both are state machines without a clock or a device of their own: the caller passes the time
-// and the measurements of the last window.
+// Both are state machines without a clock or device: the caller passes the time and the
+// measurements of the last window.
 //
-//	violated for two windows               ▼ to the next level that is predicted
-//	                                         to fit, at once
-//	calm for the dwell, and a level above
-//	is predicted to fit                    ▲ to the highest that is
-//	down again within the dwell of an up     the dwell doubles, to a limit
-//	two moves within a minute                none up, which leaves one down
-//	calm for ten minutes                     the dwell is as configured again
+//	two violated windows                   ▼ down to the next level that is predicted to fit
+//	no violation for the dwell time        ▲ up to the highest level that is predicted to fit
+//	a step down within the dwell time of     the dwell time doubles, up to a limit
+//	a step up
+//	two moves within a minute                only steps down are allowed
+//	no violation for ten minutes             the dwell time is reset
 package degrade
 
 import (
@@ -31,7 +30,7 @@ const (
 	maxDwell = 48 * time.Second
 	calmTime = 10 * time.Minute
 	headroom = 0.8  // of the objective and of the frame period, for a step up
-	lossy    = 0.05 // part of the frames lost to overload that is a violation
+	lossy    = 0.05 // fraction of frames lost to overload that counts as a violation
 )
 
 // Level is the cost of one level, as measured during warm-up.
@@ -91,7 +90,7 @@ func New(c Config) *Controller {
 	return &Controller{c: c, dwell: c.UpDwell, ratio: 1}
 }
 
-// Dwell returns how long no window may be violated before the next step up.
+// Dwell returns how long no window may be violated before a step up.
 func (d *Controller) Dwell() time.Duration { return d.dwell }
 
 // Step evaluates one window that ended at now.
@@ -106,7 +105,7 @@ func (d *Controller) Step(now time.Duration, in Input) Decision {
 	since := now - d.moved
 	if why == "" {
 		d.violated = 0
-		if level, cost := d.above(now, in); level < d.level {
+		if level, cost := d.levelAbove(now, in); level < d.level {
 			return d.move(now, level, cost)
 		}
 	} else {
@@ -116,7 +115,7 @@ func (d *Controller) Step(now time.Duration, in Input) Decision {
 			if d.up && since < d.dwell {
 				d.dwell = min(2*d.dwell, d.c.MaxDwell)
 			}
-			return d.move(now, d.below(), why)
+			return d.move(now, d.levelBelow(), why)
 		}
 	}
 	if now-d.calm >= calmTime && since >= calmTime {
@@ -125,9 +124,9 @@ func (d *Controller) Step(now time.Duration, in Input) Decision {
 	return Decision{Level: d.level}
 }
 
-// above is the best level up that is predicted to fit, with its cost; the present level if it
-// has not been calm for long enough or none fits.
-func (d *Controller) above(now time.Duration, in Input) (int, string) {
+// levelAbove returns the highest level that is predicted to fit, with its cost. It returns the
+// current level if none fits or the last violation is too recent.
+func (d *Controller) levelAbove(now time.Duration, in Input) (int, string) {
 	if now-d.moved >= d.dwell && now-d.calm >= min(d.dwell, d.c.UpDwell) && in.Done > 0 && !d.restless(now) {
 		for level := range d.level {
 			if fits, cost := d.fits(level); fits {
@@ -152,8 +151,8 @@ func (d *Controller) restless(now time.Duration) bool {
 	return d.moves >= 2 && now-d.before < time.Minute
 }
 
-// below returns the next lower level that is predicted to fit, or the last one.
-func (d *Controller) below() int {
+// levelBelow returns the next lower level that is predicted to fit, or the last one.
+func (d *Controller) levelBelow() int {
 	for level := d.level + 1; level < len(d.c.Levels); level++ {
 		if fits, _ := d.fits(level); fits {
 			return level
@@ -162,7 +161,7 @@ func (d *Controller) below() int {
 	return len(d.c.Levels) - 1
 }
 
-// violation returns what was wrong with a window, "" for nothing.
+// violation returns which limit a window violated, or "".
 func (d *Controller) violation(in Input) string {
 	all := in.Done + in.Lost
 	switch {

@@ -129,7 +129,7 @@ func burst(at time.Duration) float64 {
 	return 0.8
 }
 
-func TestOverloadIsBentNotBroken(t *testing.T) {
+func TestOverloadStepsDownUntilItFits(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		load    func(time.Duration) float64
@@ -156,7 +156,7 @@ func TestOverloadIsBentNotBroken(t *testing.T) {
 }
 
 // Load that comes and goes: each failed step up doubles the wait.
-func TestLoadThatReturnsCostsEverFewerSwitches(t *testing.T) {
+func TestRecurringLoadCausesFewerAndFewerMoves(t *testing.T) {
 	square := func(at time.Duration) float64 {
 		if at%(8*time.Second) < 4*time.Second {
 			return 1.6
@@ -170,7 +170,7 @@ func TestLoadThatReturnsCostsEverFewerSwitches(t *testing.T) {
 	t.Logf("%d switches in five minutes of load that changes every four seconds", o.switches)
 }
 
-func TestStepsDownFastAndUpOnlyWhenItFits(t *testing.T) {
+func TestLadderStepsDownFastAndUpOnlyIfItFits(t *testing.T) {
 	c := degrade.New(degrade.Config{Levels: ladder(), Source: 33 * ms, SLO: 100 * ms})
 	now := time.Duration(0)
 	step := func(in degrade.Input) degrade.Decision {
@@ -199,7 +199,7 @@ func TestStepsDownFastAndUpOnlyWhenItFits(t *testing.T) {
 	}
 }
 
-func TestAStepUpThatFailsDoublesTheDwell(t *testing.T) {
+func TestAFailedStepUpDoublesTheDwell(t *testing.T) {
 	c := degrade.New(degrade.Config{Levels: ladder(), SLO: 100 * ms, UpDwell: time.Second, MaxDwell: 4 * time.Second})
 	now := time.Duration(0)
 	good := degrade.Input{Done: 4, P95: 20 * ms, Bottleneck: 10 * ms}
@@ -226,7 +226,7 @@ func TestAStepUpThatFailsDoublesTheDwell(t *testing.T) {
 	}
 }
 
-func TestHeatAloneStepsDown(t *testing.T) {
+func TestHeatStepsDownWithoutOverload(t *testing.T) {
 	c := degrade.New(degrade.Config{Levels: ladder(), SLO: 100 * ms})
 	var d degrade.Decision
 	for n := range 4 {
@@ -240,7 +240,7 @@ func TestHeatAloneStepsDown(t *testing.T) {
 }
 
 // The plant: a batch of n takes 10 + n ms for n frames that come every 8 ms.
-func TestUtilisationSettlesAndYields(t *testing.T) {
+func TestUtilisationSettlesAndHoldsWhileDegraded(t *testing.T) {
 	u := degrade.Utilisation{Target: 0.9, Max: 16}
 	busy := func(n int) float64 { return min((10+float64(n))/(8*float64(n)), 1) }
 	n := 16

@@ -81,7 +81,7 @@ func TestTwoSnapshotsGiveRates(t *testing.T) {
 	}
 }
 
-func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
+func TestEveryClientIsAnswered(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"door", "../b é"} {
 		s, err := live.Serve(t.Context(), pipelines.Path(dir, name), func() *live.Snapshot { return snapshot(name) })
@@ -146,7 +146,7 @@ func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
 
 // An answer that hangs in a sensor keeps nobody from ending, and others from asking no
 // longer than they are patient.
-func TestAnAnswerThatHangsHoldsNothingUp(t *testing.T) {
+func TestAHangingSnapshotDoesNotBlockClose(t *testing.T) {
 	dir := t.TempDir()
 	let := make(chan bool)
 	defer close(let)

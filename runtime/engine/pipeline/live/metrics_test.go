@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
-func TestStagesCountForThemselves(t *testing.T) {
+func TestStagesHaveTheirOwnMetrics(t *testing.T) {
 	var r live.Registry
 	faces, err := r.Counter("faces", "seen")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestStagesCountForThemselves(t *testing.T) {
 	}
 }
 
-func TestABadNameAndOneTooManyAreRefused(t *testing.T) {
+func TestInvalidAndTooManyMetricsAreRefused(t *testing.T) {
 	var r live.Registry
 	for _, name := range []string{"", "A", "1x", "a-b", "a b", "ä", strings.Repeat("x", 65), "a\n"} {
 		if _, err := r.Counter("s", name); !errors.Is(err, live.ErrMetric) {

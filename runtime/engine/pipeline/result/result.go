@@ -11,8 +11,7 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// Result is one thing a model saw in a frame. Which fields it has depends on the
-// postprocess kind.
+// Result is one detection, class or text of a frame. Kind determines which fields are set.
 type Result struct {
 	Kind   string    // ctc, argmax, detect, segment, keypoints, regions, raw, custom
 	Text   string    // ctc
@@ -23,7 +22,7 @@ type Result struct {
 	Values []float32 // raw; the tensor itself, valid until the sink returns
 
 	Box    [4]float32 // of boxes and regions: left, upper, right and lower edge in source pixels
-	ID     uint64     // of what is tracked, 0: of nothing (yet)
+	ID     uint64     // of the track; 0: none yet
 	Points []Point    // keypoints in the model's order; regions: the four corners, clockwise
 	Mask   Mask       // segment
 
@@ -33,32 +32,31 @@ type Result struct {
 // KindCustom is the kind of the results of custom stages.
 const KindCustom = "custom"
 
-// Point is one of a result's, in source pixels. Score is what the model says of it.
+// Point is a keypoint or corner in source pixels, with the model's score.
 type Point struct{ X, Y, Score float32 }
 
-// Mask is which pixels of a box belong to what was found. Cells of Step by Step
-// source pixels lie row by row from X, Y; Counts are lengths of runs, the first of
-// them outside.
+// Mask marks the pixels of a box that belong to the object, in cells of Step by Step source
+// pixels, row by row from X, Y. Counts are the lengths of alternating runs of cells, which begin
+// outside the object.
 type Mask struct {
 	X, Y, Width, Height int // of the grid: source pixels, then cells
 	Step                int
 	Counts              []int32
 }
 
-// Latency is where the time of one frame went, in ns. Total is the sum of the
-// stages.
+// Latency divides the latency of one frame, in ns, among the stages. Total is their sum.
 type Latency struct {
 	Total  int64
-	Stages []StageLatency // in order; the last is the sink, whose service is still to come
+	Stages []StageLatency // in order; the last is the sink, whose service is not over
 }
 
-// StageLatency is the part of one stage: waiting for it, and its work.
+// StageLatency is the time that a frame waited for a stage, and the time that the stage took.
 type StageLatency struct {
 	ID             string
 	Queue, Service int64 // ns
 }
 
-// Record is what a sink is given for one frame. It is valid during the call.
+// Record contains the results of one frame. It is valid during the call of the sink.
 type Record struct {
 	Pipeline string
 	Frame    uint64 // counts from 0 at the source; a gap is a frame that was dropped or failed
@@ -105,6 +103,7 @@ func AppendResults(b []byte, all []Result) []byte {
 	return b
 }
 
+// AppendJSON appends the result as a JSON object, or a custom stage's JSON unchanged.
 func (r *Result) AppendJSON(b []byte) []byte {
 	switch r.Kind {
 	case KindCustom:
@@ -208,7 +207,7 @@ func (m *Mask) appendJSON(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// appendFloat writes what JSON has no number for as null.
+// appendFloat writes NaN and infinities, which JSON lacks, as null.
 func appendFloat(b []byte, f float32) []byte {
 	v := float64(f)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -217,9 +216,8 @@ func appendFloat(b []byte, f float32) []byte {
 	return strconv.AppendFloat(b, v, 'g', 6, 32)
 }
 
-// appendString writes a JSON string; bytes that are not UTF-8 become U+FFFD.
-// It exists because encoding/json allocates for each value, and this runs for
-// each frame.
+// appendString writes a JSON string; bytes that are not UTF-8 become U+FFFD. encoding/json would
+// allocate for each value of each frame.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -236,6 +234,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
+// AppendText appends the result in a form for people.
 func (r *Result) AppendText(b []byte) []byte {
 	switch r.Kind {
 	case KindCustom:

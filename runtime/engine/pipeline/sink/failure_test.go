@@ -44,7 +44,7 @@ func underALimit(t *testing.T, bytes uint64) bool {
 
 // A disk that fills up in the middle of a line leaves no part of it, and the next line
 // is whole when there is room again.
-func TestADiskThatFillsUpLeavesWholeLines(t *testing.T) {
+func TestAFullDiskLeavesWholeLines(t *testing.T) {
 	one := len(record(10).AppendJSON(nil)) + 1
 	room := uint64(3*one + one/2)
 	if !underALimit(t, room) {
@@ -89,7 +89,7 @@ func TestADiskThatFillsUpLeavesWholeLines(t *testing.T) {
 
 // A server may be slow, silent, endless or talk something else: each costs a timeout at
 // most, and some hundred bytes.
-func TestHTTPSinkBoundsWhatAServerDoes(t *testing.T) {
+func TestHTTPSinkLimitsTheResponse(t *testing.T) {
 	for name, serve := range map[string]func(net.Conn){
 		"never answers": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },
 		"never reads":   func(net.Conn) {},

@@ -14,7 +14,7 @@ import (
 )
 
 // After the power went off in the middle of a line the next one is whole.
-func TestResultsAfterACutLineAreOnALineOfTheirOwn(t *testing.T) {
+func TestResultsAfterAnIncompleteLineStartANewLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "results")
 	if err := os.WriteFile(name, []byte("{\"whole\":1}\n{\"ha"), 0o600); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func readRing(path string) (*ring.Reader, error) {
 	return ring.Open(path, registry.MaxRingSlotSize, registry.MaxRing)
 }
 
-func TestRingGivesTheLatestAndCountsWhatIsLost(t *testing.T) {
+func TestRingKeepsTheLatestAndCountsLostRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ring")
 	s, err := openRing(path, 4, 256)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestRingGivesTheLatestAndCountsWhatIsLost(t *testing.T) {
 }
 
 // A reader beside a fast writer never sees half a record.
-func TestRingReaderSeesWholeRecordsOnly(t *testing.T) {
+func TestRingReaderNeverReadsPartialRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ring")
 	s, err := openRing(path, 2, 512)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestRingReaderSeesWholeRecordsOnly(t *testing.T) {
 
 // Whoever may write the file of a ring may also make it shorter, which the kernel tells
 // with a signal that ends programs.
-func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
+func TestATruncatedRingCrashesNeitherSide(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ring")
 	s, err := openRing(name, 4, 1024)
 	if err != nil {
@@ -175,7 +175,7 @@ func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
 
 // A ring takes its memory when it is made, so that a full tmpfs is an error and not a
 // SIGBUS, and leaves nothing.
-func TestARingThatDoesNotFitIsRefused(t *testing.T) {
+func TestARingLargerThanTheDiskIsRefused(t *testing.T) {
 	if !underALimit(t, 64<<10) {
 		return
 	}

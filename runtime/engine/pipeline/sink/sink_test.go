@@ -114,7 +114,7 @@ func TestHTTPSinkPostsAndSurvivesABadServer(t *testing.T) {
 	}
 }
 
-func TestCommandSinkGivesLinesAndStartsAgain(t *testing.T) {
+func TestCommandSinkWritesLinesAndRestarts(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	// It takes two lines and ends.
 	s, err := openCommandSink([]string{"/bin/sh", "-c", `read a; read b; printf '%s\n%s\n' "$a" "$b" >>"$0"`, out}, 5*time.Second)
@@ -154,7 +154,7 @@ func TestCommandSinkGivesLinesAndStartsAgain(t *testing.T) {
 
 // A program that reads nothing fills its pipe and then costs a timeout, not the
 // pipeline.
-func TestCommandSinkThatDoesNotReadIsEnded(t *testing.T) {
+func TestCommandSinkKillsAProgramThatDoesNotRead(t *testing.T) {
 	s, err := openCommandSink([]string{"/bin/sleep", "1000"}, 50*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func file(t *testing.T, content []byte) *os.File {
 	return f
 }
 
-func TestRawVideoEndsBetweenFramesOrIsTruncated(t *testing.T) {
+func TestRawVideoMustEndBetweenFrames(t *testing.T) {
 	size := core.FrameBytes(core.NV12, 4, 2)
 	for _, c := range []struct {
 		extra int
@@ -79,7 +79,7 @@ func TestY4MGivesThePlanesOfEachFrame(t *testing.T) {
 	}
 }
 
-func TestY4MThatIsNotWhatItSays(t *testing.T) {
+func TestMalformedY4MIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, content, says string }{
 		{"empty", "", "no YUV4MPEG2 header"},
 		{"another file", "RIFF....AVI LIST\n", `begins with "RIFF....AVI LIST"`},
@@ -173,7 +173,7 @@ func FuzzY4MHeader(f *testing.F) {
 	})
 }
 
-func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
+func TestCommandExitStatusIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		frames       int
@@ -215,7 +215,7 @@ func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
 }
 
 // What the child started ends too: the pipe closes only when nobody holds it.
-func TestCommandEndsWithItsChildren(t *testing.T) {
+func TestCloseEndsTheCommandAndItsChildren(t *testing.T) {
 	cmd, err := startCommand([]string{"sh", "-c", "sleep 1000 & sleep 1000"})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func box(x, y, side float32, class int) track.Box {
 	return track.Box{X0: x, Y0: y, X1: x + side, Y1: y + side, Class: class}
 }
 
-func TestThingsThatCrossKeepTheirNumbers(t *testing.T) {
+func TestCrossingObjectsKeepTheirIDs(t *testing.T) {
 	tr := track.New(track.Config{})
 	rng := rand.New(rand.NewPCG(1, 2))
 	var seen [2]uint64
@@ -54,7 +54,7 @@ func TestThingsThatCrossKeepTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestWhatIsHiddenForAWhileComesBackAsItself(t *testing.T) {
+func TestABrieflyHiddenObjectKeepsItsID(t *testing.T) {
 	for _, c := range []struct {
 		gap  time.Duration
 		same bool
@@ -80,7 +80,7 @@ func TestWhatIsHiddenForAWhileComesBackAsItself(t *testing.T) {
 	}
 }
 
-func TestOneFrameAloneHasNoNumberAndClassesDoNotMix(t *testing.T) {
+func TestIDsNeedSeveralFramesAndOneClass(t *testing.T) {
 	tr := track.New(track.Config{})
 	ids := make([]uint64, 2)
 	tr.Update(0, []track.Box{box(0, 0, 10, 0), box(0, 0, 10, 1)}, ids)
@@ -93,7 +93,7 @@ func TestOneFrameAloneHasNoNumberAndClassesDoNotMix(t *testing.T) {
 	}
 }
 
-func TestItAllocatesNothingAndForgets(t *testing.T) {
+func TestTrackerAllocatesNothingAndForgets(t *testing.T) {
 	tr := track.New(track.Config{Max: 16})
 	boxes, ids := make([]track.Box, 40), make([]uint64, 40)
 	at := int64(0)
@@ -119,7 +119,7 @@ func TestItAllocatesNothingAndForgets(t *testing.T) {
 
 // Whatever comes, numbers are unique within a frame, never taken again, and the
 // same input gives the same numbers.
-func TestNumbersAreUniqueAndRepeatable(t *testing.T) {
+func TestIDsAreUniqueAndReproducible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := rapid.OneOf(rapid.Float32Range(-100, 2000), rapid.Just(float32(math.NaN())), rapid.Just(float32(math.Inf(1))))
 		frames := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) track.Box {
