@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -235,12 +236,9 @@ func (c Counts) Since(before Counts) Counts {
 
 // Close stops counting.
 func (c *Counters) Close() error {
-	var errs []error
-	for _, fds := range c.fds {
-		errs = append(errs, closeAll(fds))
-	}
+	fds := slices.Concat(slices.Collect(maps.Values(c.fds))...)
 	c.fds = nil
-	return errors.Join(errs...)
+	return closeAll(fds)
 }
 
 func closeAll(fds []int) error {

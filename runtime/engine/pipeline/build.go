@@ -346,7 +346,7 @@ func (b *stageBuilder) onCancel(f func(instance int)) {
 // core returns the CPU backend.
 func (b *builder) core() (*core.Device, error) {
 	if b.dev == nil {
-		dev, err := core.Open(core.Options{Backend: core.CPU, Kernels: launches(&b.o.Plan)})
+		dev, err := core.Open(core.Options{Backend: core.CPU, Kernels: kernelConfigs(&b.o.Plan)})
 		if err != nil {
 			return nil, err
 		}

@@ -159,7 +159,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 		}
 	}
 	e.ledger.close()
-	sum, err = e.summary(e.clock.Now()-start), e.err(stuck)
+	sum, err = e.summary(e.clock.Now()-start), e.joinErrors(stuck)
 	kill()
 	aside.Wait()
 	return sum, stuck, err
@@ -176,7 +176,7 @@ func (e *engine) prepare() {
 	_, camera := e.source.(source.SelfPaced)
 	e.pull = !e.live && !camera && e.credits == 0 && e.policy == block && (e.sinkPolicy == "" || e.sinkPolicy == block)
 	for k := range e.queues {
-		id, c, p := e.id(k), e.capacity, e.policy
+		id, c, p := e.stepID(k), e.capacity, e.policy
 		var buckets []int
 		switch {
 		case k < len(e.steps):
@@ -202,8 +202,8 @@ func (e *engine) prepare() {
 	}
 }
 
-// id returns the name of step k, or of the sink after the last step.
-func (e *engine) id(k int) string {
+// stepID returns the name of step k, or of the sink after the last step.
+func (e *engine) stepID(k int) string {
 	if k < len(e.steps) {
 		return e.steps[k].id
 	}
@@ -265,7 +265,7 @@ func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func
 				continue
 			}
 			if err := in.checkDeadline(now); err != nil {
-				e.fail(err)
+				e.addError(err)
 				stop()
 			}
 		}
@@ -329,7 +329,7 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 	defer tick.Stop()
 	c := windowControl{e: e, levels: e.trace.Counter("degrade level"), depth: make([]*trace.Counter, len(e.queues))}
 	for k := range c.depth {
-		c.depth[k] = e.trace.Counter("queue " + e.id(k))
+		c.depth[k] = e.trace.Counter("queue " + e.stepID(k))
 	}
 	c.start = e.clock.Now()
 	c.adjusted = c.start
@@ -436,7 +436,8 @@ func (e *engine) release(i int) {
 	e.free <- i
 }
 
-func (e *engine) ended(reason string) {
+// setEndReason records why the source ended. Earlier errors have precedence.
+func (e *engine) setEndReason(reason string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.errs) > 0 {
@@ -445,7 +446,8 @@ func (e *engine) ended(reason string) {
 	e.reason = reason
 }
 
-func (e *engine) fail(err error) {
+// addError records an error that fails the run.
+func (e *engine) addError(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.errs = append(e.errs, err)
@@ -472,8 +474,9 @@ func (e *engine) event(v Event) {
 	e.events = append(e.events, v)
 }
 
-// err returns the first failure of the run, or nil if every frame was done or dropped.
-func (e *engine) err(stuck bool) error {
+// joinErrors returns the errors of the run, or those of failed frames; nil if every frame was
+// done or dropped.
+func (e *engine) joinErrors(stuck bool) error {
 	e.mu.Lock()
 	errs := e.errs
 	e.mu.Unlock()

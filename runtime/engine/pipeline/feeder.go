@@ -38,11 +38,11 @@ func (e *engine) runSource(soft, hard context.Context) {
 	r.camera, _ = e.source.(source.SelfPaced)
 	for ; e.limit == 0 || r.n < e.limit; r.n++ {
 		if reason := r.feed(soft, hard); reason != "" {
-			e.ended(reason)
+			e.setEndReason(reason)
 			return
 		}
 	}
-	e.ended(reasonLimit)
+	e.setEndReason(reasonLimit)
 }
 
 // feed reads one frame and hands it over. It returns why the source ended, or "" if it did not.
@@ -150,7 +150,7 @@ func (r *feeder) recordError(err error, stopped bool) (ended string) {
 	if errors.Is(err, frame.ErrLost) {
 		return ""
 	}
-	r.e.fail(fmt.Errorf("source, frame %d: %w", r.n, err))
+	r.e.addError(fmt.Errorf("source, frame %d: %w", r.n, err))
 	return reasonError
 }
 

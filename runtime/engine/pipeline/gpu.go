@@ -53,7 +53,7 @@ func onGPU(s *plan.PipelineStage) bool { return registry.OnGPU(s) }
 
 // openGPU prepares the worker processes if a stage runs on the GPU.
 func (b *builder) openGPU() error {
-	b.o.GPU.Kernels = launches(&b.o.Plan)
+	b.o.GPU.Kernels = kernelConfigs(&b.o.Plan)
 	lanes, first := 0, map[int]int{}
 	for k := range b.o.Plan.Stages {
 		s := &b.o.Plan.Stages[k]

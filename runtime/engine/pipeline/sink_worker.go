@@ -34,7 +34,7 @@ func newSinkWorker(e *engine, hard context.Context, stop func()) *sinkWorker {
 	}
 	o.rec.Latency.Stages = make([]result.StageLatency, k+1)
 	for n := range o.rec.Latency.Stages {
-		o.rec.Latency.Stages[n].ID = e.id(n)
+		o.rec.Latency.Stages[n].ID = e.stepID(n)
 	}
 	e.takers[k] = o
 	return o
@@ -54,7 +54,7 @@ func (o *sinkWorker) work() {
 		q.done()
 	}
 	if o.broken == nil && o.trouble != nil && o.hard.Err() == nil {
-		e.fail(fmt.Errorf("%w: the sink did not recover: %w", sink.ErrFailed, o.trouble))
+		e.addError(fmt.Errorf("%w: the sink did not recover: %w", sink.ErrFailed, o.trouble))
 	}
 }
 
@@ -107,7 +107,7 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 		e.drop(i, o.degraded)
 	default:
 		o.broken = fmt.Errorf("%w: %w", sink.ErrFailed, err)
-		e.fail(o.broken)
+		e.addError(o.broken)
 		o.failed(i)
 		o.stop()
 	}

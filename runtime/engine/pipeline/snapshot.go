@@ -75,7 +75,7 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: histogram.Histogram{Buckets: [][2]uint64{}}})
 	for k, q := range e.queues {
 		st := live.Stage{
-			ID: e.id(k), Instances: 1, Queue: &live.Queue{Depth: q.len(), Capacity: len(q.ring)},
+			ID: e.stepID(k), Instances: 1, Queue: &live.Queue{Depth: q.len(), Capacity: len(q.ring)},
 			Wait: e.waits[k].live(), Service: e.services[k].live(),
 		}
 		if k < len(e.steps) {

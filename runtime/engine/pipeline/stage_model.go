@@ -26,7 +26,7 @@ type bound struct {
 // run runs the models and combines their outputs.
 func (r *bound) run(v decode.Vote) error {
 	for _, b := range r.runs {
-		if err := classify(b.Run()); err != nil {
+		if err := markNoMemory(b.Run()); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ type modelBuilder struct {
 // buildModel loads the models of a stage, runs each once per batch size and instance to learn
 // its output shapes, and binds each frame's tensors to it.
 func buildModel(sb stageBuilder) (work, error) {
-	b := &modelBuilder{stageBuilder: sb, vote: decode.Mean, in: sb.p.frames[0].Tensors[sb.now][sb.k-1].Shape}
+	b := &modelBuilder{stageBuilder: sb, in: sb.p.frames[0].Tensors[sb.now][sb.k-1].Shape}
 	if e := b.s.Model.Ensemble; e != nil {
 		var err error
 		if b.vote, err = decode.ParseVote(e.Vote); err != nil {
@@ -326,8 +326,8 @@ func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
 	return r, b.account(1, 4*room)
 }
 
-// classify detects out-of-memory errors.
-func classify(err error) error {
+// markNoMemory wraps out-of-memory errors in errNoMemory.
+func markNoMemory(err error) error {
 	if ort.OutOfMemory(err) {
 		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}

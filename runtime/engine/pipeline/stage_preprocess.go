@@ -68,9 +68,9 @@ func buildPreprocess(b stageBuilder) (work, error) {
 	return b.gpuStage(b.k, b.s, cpu, do, by), nil
 }
 
-// launches returns the plan's launch configurations of core kernels. A device validates them
+// kernelConfigs returns the plan's launch configurations of core kernels. A device validates them
 // when it is opened. The CPU validates them too, so that it refuses what the GPU would refuse.
-func launches(p *plan.Pipeline) []core.KernelConfig {
+func kernelConfigs(p *plan.Pipeline) []core.KernelConfig {
 	var out []core.KernelConfig
 	for _, k := range p.Kernels {
 		out = append(out, core.KernelConfig{Kernel: k.Kernel, Block: k.Block})
@@ -113,10 +113,10 @@ func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error)
 	if a.Crop, err = cropArea(p.Crop, width, height); err != nil {
 		return a, err
 	}
-	if a.Mean, err = channels("mean", p.Mean, 0); err != nil {
+	if a.Mean, err = parseChannels("mean", p.Mean, 0); err != nil {
 		return a, err
 	}
-	if a.Std, err = channels("std", p.Std, 1); err != nil {
+	if a.Std, err = parseChannels("std", p.Std, 1); err != nil {
 		return a, err
 	}
 	if slices.Contains(a.Std[:], 0) {
@@ -137,8 +137,8 @@ func cropArea(c *plan.Crop, width, height int) (core.Rect, error) {
 	return core.Rect{X: c.X, Y: c.Y, Width: c.Width, Height: c.Height}, nil
 }
 
-// channels parses the three values of mean or std, or one value for all three.
-func channels(field string, text []string, unset float32) ([3]float32, error) {
+// parseChannels parses the three values of mean or std, or one value for all three.
+func parseChannels(field string, text []string, unset float32) ([3]float32, error) {
 	v := [3]float32{unset, unset, unset}
 	if len(text) != 0 && len(text) != 1 && len(text) != 3 {
 		return v, fmt.Errorf("%w: %s has %d values; use 3, or 1 for all channels", ErrPlan, field, len(text))

@@ -149,7 +149,7 @@ func (e *engine) summary(duration int64) *Summary {
 	}
 	s.Latency.Stages[idSource] = StageSummary{Service: e.reads.quantiles()}
 	for k := range e.waits {
-		id := e.id(k)
+		id := e.stepID(k)
 		s.Order = append(s.Order, id)
 		s.Latency.Stages[id] = StageSummary{Queue: e.waits[k].quantiles(), Service: e.services[k].quantiles()}
 	}

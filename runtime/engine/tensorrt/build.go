@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/internal/onnx"
 )
 
@@ -88,7 +90,7 @@ func (s Store) Build(ctx context.Context, j Job, report func(Progress)) (built b
 	if err != nil || len(engine) == 0 {
 		return false, fmt.Errorf("%w: %s succeeded but wrote no engine", ErrBuild, j.Builder)
 	}
-	if err := s.writeEngine(work, wrap(m, engine, j.Key), About{Key: j.Key, Built: time.Now().UTC(), Took: time.Since(start).Seconds()}); err != nil {
+	if err := s.writeEngine(work, wrapEngine(m, engine, j.Key), About{Key: j.Key, Built: time.Now().UTC(), Took: time.Since(start).Seconds()}); err != nil {
 		return false, err
 	}
 	if err := os.Remove(out); err != nil {
@@ -145,15 +147,15 @@ func (j Job) Arguments(out string) []string {
 	}
 	if mib := j.Key.Workspace >> 20; mib > 0 {
 		flag := "--memPoolSize=workspace:" // from 8.4 on
-		if !newer(j.Key.TensorRT, "8.4") {
+		if !isNewer(j.Key.TensorRT, "8.4") {
 			flag = "--workspace="
 		}
 		args = append(args, flag+strconv.FormatInt(mib, 10))
 	}
 	var low, best, high []string
-	for _, name := range sortedNames(j.Key.Shapes) {
+	for _, name := range slices.Sorted(maps.Keys(j.Key.Shapes)) {
 		r := j.Key.Shapes[name]
-		low, best, high = append(low, name+":"+dims(r.Min)), append(best, name+":"+dims(r.Opt)), append(high, name+":"+dims(r.Max))
+		low, best, high = append(low, name+":"+formatShape(r.Min)), append(best, name+":"+formatShape(r.Opt)), append(high, name+":"+formatShape(r.Max))
 	}
 	if len(low) > 0 {
 		args = append(args, "--minShapes="+strings.Join(low, ","), "--optShapes="+strings.Join(best, ","), "--maxShapes="+strings.Join(high, ","))
@@ -161,16 +163,7 @@ func (j Job) Arguments(out string) []string {
 	return args
 }
 
-func sortedNames(m map[string]Range) []string {
-	names := make([]string, 0, len(m))
-	for n := range m {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func dims(shape []int64) string {
+func formatShape(shape []int64) string {
 	s := make([]string, len(shape))
 	for i, d := range shape {
 		s[i] = strconv.FormatInt(d, 10)
@@ -205,11 +198,7 @@ func runBuilder(ctx context.Context, j Job, out string, report func(line string)
 	}()
 	stop := context.AfterFunc(ctx, func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		t := time.NewTimer(stopTime)
-		defer t.Stop()
-		select {
-		case <-ended:
-		case <-t.C:
+		if !backoff.WaitClosed(ended, stopTime) {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
 	})
@@ -304,12 +293,8 @@ func (s Store) waitLock(ctx context.Context) (func(), error) {
 		if !errors.Is(err, errBusy) {
 			return unlock, err
 		}
-		t := time.NewTimer(200 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if backoff.WaitClosed(ctx.Done(), 200*time.Millisecond) {
 			return nil, fmt.Errorf("%w: %w", errBusy, ctx.Err())
-		case <-t.C:
 		}
 	}
 }

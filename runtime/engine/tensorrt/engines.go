@@ -219,9 +219,9 @@ func Digest(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// wrap returns a model with one node that contains an engine, and with the inputs and
+// wrapEngine returns a model with one node that contains an engine, and with the inputs and
 // outputs of the original model.
-func wrap(m *onnx.Model, plan []byte, k Key) []byte {
+func wrapEngine(m *onnx.Model, plan []byte, k Key) []byte {
 	n := onnx.Node{Op: "EPContext", Domain: "com.microsoft", Attributes: map[string]any{
 		"main_context": int64(1), "embed_mode": int64(1), "ep_cache_context": string(plan),
 		"ep_sdk_version": k.TensorRT, "source": "TensorrtExecutionProvider",
@@ -267,7 +267,7 @@ func Look(root string, compatible []string) Host {
 		}
 	}
 	if h.GPU == "" {
-		h.GPU = discrete(root)
+		h.GPU = discreteGPU(root)
 	}
 	for _, dir := range []string{"usr/lib", "usr/lib64", "usr/lib/aarch64-linux-gnu", "usr/lib/x86_64-linux-gnu", "usr/local/lib"} {
 		found, err := filepath.Glob(filepath.Join(root, dir, "libnvinfer.so.*"))
@@ -276,7 +276,7 @@ func Look(root string, compatible []string) Host {
 		}
 		for _, f := range found {
 			_, v, _ := strings.Cut(filepath.Base(f), ".so.")
-			if strings.Count(v, ".") >= 2 && (h.TensorRT == "" || newer(v, h.TensorRT)) {
+			if strings.Count(v, ".") >= 2 && (h.TensorRT == "" || isNewer(v, h.TensorRT)) {
 				h.TensorRT = v
 			}
 		}
@@ -290,8 +290,8 @@ func Look(root string, compatible []string) Host {
 	return h
 }
 
-// newer reports whether version a is higher than version b; both are dotted numbers.
-func newer(a, b string) bool {
+// isNewer reports whether version a is higher than version b; both are dotted numbers.
+func isNewer(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	return slices.CompareFunc(x, y, func(p, q string) int {
 		if len(p) != len(q) {
@@ -301,8 +301,8 @@ func newer(a, b string) bool {
 	}) > 0
 }
 
-// discrete returns the model name of a discrete GPU, or "".
-func discrete(root string) string {
+// discreteGPU returns the model name of a discrete GPU, or "".
+func discreteGPU(root string) string {
 	found, err := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
 	if err != nil || len(found) == 0 {
 		return ""

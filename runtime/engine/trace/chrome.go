@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -190,12 +191,7 @@ func (c *chromeWriter) meta(name string, tid int, args map[string]any) {
 
 // flows writes the flow arrows of each frame.
 func (c *chromeWriter) flows(zero int64, steps map[uint64][]flow) {
-	ids := make([]uint64, 0, len(steps))
-	for id := range steps {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(steps)) {
 		stops := steps[id]
 		if len(stops) < 2 {
 			continue

@@ -128,7 +128,7 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 	if d.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, err
 	}
-	if err := d.query(); err != nil {
+	if err := d.queryCapabilities(); err != nil {
 		return nil, err
 	}
 	if err := d.detectSignal(); err != nil {
@@ -143,15 +143,15 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 // Format returns the negotiated format.
 func (d *Device) Format() Format { return d.format }
 
-func (d *Device) query() error {
+func (d *Device) queryCapabilities() error {
 	var c capability
 	if err := call(d.sys, d.fd, reqQueryCap, "QUERYCAP", unsafe.Pointer(&c)); err != nil {
 		if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("%w: not a video device", ErrNotCamera)
 		}
-		return gone(err)
+		return wrapGone(err)
 	}
-	d.card, d.caps = text(c.card[:]), c.capabilities
+	d.card, d.caps = stringOf(c.card[:]), c.capabilities
 	if d.caps&capDeviceCaps != 0 {
 		d.caps = c.deviceCaps
 	}
@@ -173,7 +173,7 @@ func (d *Device) query() error {
 		if err := call(d.sys, d.fd, reqEnumFmt, "ENUM_FMT", unsafe.Pointer(&f)); errors.Is(err, unix.EINVAL) {
 			break // end of the list
 		} else if err != nil {
-			return gone(err)
+			return wrapGone(err)
 		}
 		d.offered = append(d.offered, FourCC(f.pixelFormat))
 	}
@@ -199,7 +199,7 @@ func (d *Device) detectSignal() error {
 		if errors.Is(err, unix.EBUSY) {
 			return fmt.Errorf("%w: %w", ErrBusy, err)
 		}
-		return gone(err)
+		return wrapGone(err)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (d *Device) detectSignal() error {
 func (d *Device) negotiate(want Want) error {
 	i := slices.IndexFunc(want.Formats, func(f FourCC) bool { return slices.Contains(d.offered, f) })
 	if i < 0 {
-		return fmt.Errorf("%w %s; %s offers %s", ErrFormat, join(want.Formats), d.card, join(d.offered))
+		return fmt.Errorf("%w %s; %s offers %s", ErrFormat, joinFormats(want.Formats), d.card, joinFormats(d.offered))
 	}
 	pixels := want.Formats[i]
 	colours, err := d.setFormat(want, pixels)
@@ -259,7 +259,7 @@ func (d *Device) setFormat(want Want, pixels FourCC) (colours, error) {
 		if errors.Is(err, unix.EBUSY) {
 			return colours{}, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
-		return colours{}, gone(err)
+		return colours{}, wrapGone(err)
 	}
 	got := &d.format
 	var field uint32
@@ -369,7 +369,7 @@ func (d *Device) setRate(want Want) error {
 		p = streamParm{typ: d.typ}
 		p.timePerFrame = fract{uint32(max(want.Den, 1)), uint32(want.Num)}
 		if err := call(d.sys, d.fd, reqSetParm, "S_PARM", unsafe.Pointer(&p)); err != nil {
-			return gone(err)
+			return wrapGone(err)
 		}
 	}
 	if t := p.timePerFrame; t.numerator > 0 && t.denominator > 0 {
@@ -404,7 +404,7 @@ func (d *Device) sizes(pixels FourCC) string {
 
 func (d *Device) multi() bool { return d.typ == bufCaptureMPlane }
 
-func join(all []FourCC) string {
+func joinFormats(all []FourCC) string {
 	if len(all) == 0 {
 		return "nothing"
 	}
@@ -415,8 +415,8 @@ func join(all []FourCC) string {
 	return strings.Join(names, ", ")
 }
 
-// gone wraps errors of an unplugged device in ErrGone.
-func gone(err error) error {
+// wrapGone wraps errors of an unplugged device in ErrGone.
+func wrapGone(err error) error {
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ESHUTDOWN) {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
@@ -427,7 +427,7 @@ func gone(err error) error {
 // fewer; see [Device.Buffers].
 func (d *Device) Allocate(buffers int) error {
 	if err := d.allocate(buffers); err != nil {
-		return fmt.Errorf("camera %s: %w", d.path, gone(err))
+		return fmt.Errorf("camera %s: %w", d.path, wrapGone(err))
 	}
 	return nil
 }
@@ -476,7 +476,7 @@ func (d *Device) Start() error {
 	}
 	on := int32(d.typ)
 	if err := call(d.sys, d.fd, reqStreamOn, "STREAMON", unsafe.Pointer(&on)); err != nil {
-		return fmt.Errorf("camera %s: %w", d.path, gone(err))
+		return fmt.Errorf("camera %s: %w", d.path, wrapGone(err))
 	}
 	d.streaming, d.seen, d.ioErrors = true, false, 0
 	return nil
@@ -498,7 +498,7 @@ func (d *Device) prepare(i int) {
 func (d *Device) Queue(i int) error {
 	d.prepare(i)
 	if err := call(d.sys, d.fd, reqQBuf, "QBUF", unsafe.Pointer(&d.buf)); err != nil {
-		return gone(err)
+		return wrapGone(err)
 	}
 	return nil
 }
@@ -517,7 +517,7 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 			return f, ErrInterrupted
 		case events == 0:
 			return f, fmt.Errorf("%w within %v", ErrStalled, timeout)
-		case events&unix.POLLPRI != 0 && d.changed():
+		case events&unix.POLLPRI != 0 && d.signalChanged():
 			return f, ErrChanged
 		}
 		// POLLERR reports an error of the device; DQBUF returns which one.
@@ -527,7 +527,7 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 		switch {
 		case err == nil:
 			d.ioErrors = 0
-			return d.frame()
+			return d.takeFrame()
 		case broken:
 			return f, fmt.Errorf("%w: %w", ErrGone, err)
 		case errors.Is(err, unix.EAGAIN):
@@ -542,13 +542,13 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINVAL):
 			return f, fmt.Errorf("%w: it stopped streaming: %w", ErrGone, err)
 		}
-		return f, gone(fmt.Errorf("VIDIOC_DQBUF: %w", err))
+		return f, wrapGone(fmt.Errorf("VIDIOC_DQBUF: %w", err))
 	}
 }
 
-// changed dequeues all pending events and reports whether one of them is a change of the
+// signalChanged dequeues all pending events and reports whether one of them is a change of the
 // signal.
-func (d *Device) changed() bool {
+func (d *Device) signalChanged() bool {
 	found := false
 	for range maxBuffers { // a limit, in case a driver never runs out of events
 		var e event
@@ -560,8 +560,8 @@ func (d *Device) changed() bool {
 	return found
 }
 
-// frame returns the frame in the dequeued buffer.
-func (d *Device) frame() (Frame, error) {
+// takeFrame returns the frame in the dequeued buffer.
+func (d *Device) takeFrame() (Frame, error) {
 	b := &d.buf
 	if int(b.index) >= d.count {
 		return Frame{}, fmt.Errorf("%w: the driver returned buffer %d of %d", ErrGone, b.index, d.count)
@@ -622,7 +622,7 @@ func (d *Device) Export(i int) ([]int, error) {
 			for _, fd := range fds {
 				_ = d.sys.Close(fd)
 			}
-			return nil, gone(err)
+			return nil, wrapGone(err)
 		}
 		fds = append(fds, int(e.fd))
 	}
@@ -644,7 +644,7 @@ func (d *Device) Stop() error {
 	var errs []error
 	if d.streaming {
 		off := int32(d.typ)
-		if err := call(d.sys, d.fd, reqStreamOff, "STREAMOFF", unsafe.Pointer(&off)); err != nil && !errors.Is(gone(err), ErrGone) {
+		if err := call(d.sys, d.fd, reqStreamOff, "STREAMOFF", unsafe.Pointer(&off)); err != nil && !errors.Is(wrapGone(err), ErrGone) {
 			errs = append(errs, err)
 		}
 	}

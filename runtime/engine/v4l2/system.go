@@ -106,8 +106,8 @@ func call(s System, fd int, request uint, name string, arg unsafe.Pointer) error
 	return nil
 }
 
-// text converts a NUL-terminated string of the kernel.
-func text(b []byte) string {
+// stringOf converts a NUL-terminated string of the kernel.
+func stringOf(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return strings.ToValidUTF8(strings.TrimSpace(s), "?")
 }

@@ -67,7 +67,7 @@ type Model struct {
 	NoEngine  string // reason why there is no engine
 }
 
-// ModelState tells which provider runs a model in the worker.
+// ModelState describes what runs a model in the worker.
 type ModelState struct {
 	Provider string        `json:"provider"`
 	Missing  []ort.Missing `json:"missing,omitempty"`
@@ -258,7 +258,7 @@ func New(o Options) (*Client, error) {
 		closing: make(chan struct{}), ended: make(chan struct{}), turn: make(chan struct{}),
 		status: Status{Losses: map[Cause]uint64{}},
 	}
-	c.set(func(s *Status) { s.State, s.Why = StateStarting, "not started yet" })
+	c.setStatus(func(s *Status) { s.State, s.Why = StateStarting, "not started yet" })
 	c.region = c.draft.Buffer(idShared, o.Bytes, shared.data)
 	return c, nil
 }
@@ -354,8 +354,8 @@ func (c *Client) Status() Status {
 	return st
 }
 
-// set changes the status and wakes waiters.
-func (c *Client) set(change func(*Status)) {
+// setStatus changes the status and wakes waiters.
+func (c *Client) setStatus(change func(*Status)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.status.State
@@ -469,7 +469,7 @@ func (c *Client) withWorker(f func(*incarnation) error) error {
 	defer in.trying.Store(false)
 	err := f(in)
 	if !Elsewhere(err) && in.trial.CompareAndSwap(true, false) {
-		c.set(func(s *Status) {
+		c.setStatus(func(s *Status) {
 			if s.State == StateTrial {
 				s.State, s.Why = StateReady, ""
 			}

@@ -63,7 +63,7 @@ func (in *incarnation) fail(cause Cause, why string) {
 		in.c.now.CompareAndSwap(in, nil)
 		close(in.gone)
 		if cause != causeClosed {
-			in.c.lost(cause, why, in.proc.pid())
+			in.c.recordLoss(cause, why, in.proc.pid())
 		}
 		for _, l := range in.lanes {
 			ringBell(&l.ans.bell, stateGone)
@@ -73,9 +73,9 @@ func (in *incarnation) fail(cause Cause, why string) {
 	})
 }
 
-// lost records the loss of a worker.
-func (c *Client) lost(cause Cause, why string, pid int) {
-	c.set(func(st *Status) {
+// recordLoss records the loss of a worker.
+func (c *Client) recordLoss(cause Cause, why string, pid int) {
+	c.setStatus(func(st *Status) {
 		st.State, st.Cause, st.LastLoss, st.PID = StateResting, cause, time.Now(), 0
 		st.Last = string(cause) + ": " + why
 		st.Why = st.Last
@@ -84,8 +84,8 @@ func (c *Client) lost(cause Cause, why string, pid int) {
 	c.notify(Event{Kind: EventLost, Cause: cause, Why: why, PID: pid})
 }
 
-// lost waits until the worker is given up and returns the error for its calls.
-func (in *incarnation) lost() error {
+// waitGone waits until the worker is given up and returns the error for its calls.
+func (in *incarnation) waitGone() error {
 	<-in.gone
 	return in.cause.errorFor(in.why)
 }
@@ -125,7 +125,7 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 		return nil, fmt.Errorf("worker: invalid message of %d bytes on lane %d of %d: %w", len(payload), n, len(in.lanes), core.ErrInvalid)
 	}
 	if !in.acquire() {
-		return nil, in.lost()
+		return nil, in.waitGone()
 	}
 	defer in.release()
 	in.locks[n].Lock()
@@ -146,16 +146,16 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 			break
 		}
 		if in.isGone() {
-			return nil, in.lost()
+			return nil, in.waitGone()
 		}
 		if bell != before {
 			in.fail(CauseGarbage, fmt.Sprintf("%s: bell %d, want %d", errAnswer, bell, uint32(seq)))
-			return nil, in.lost()
+			return nil, in.waitGone()
 		}
 		left := time.Until(until)
 		if left <= 0 {
 			in.fail(CauseHang, fmt.Sprintf("no answer within %v", limit))
-			return nil, in.lost()
+			return nil, in.waitGone()
 		}
 		futexWait(&l.ans.bell, bell, left)
 	}
@@ -163,7 +163,7 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 	a := &l.ownAns
 	if err := a.check(seq, l.room); err != nil {
 		in.fail(CauseGarbage, err.Error())
-		return nil, in.lost()
+		return nil, in.waitGone()
 	}
 	var out []byte
 	if a.bytes > 0 {
@@ -171,7 +171,7 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 	}
 	if a.crc != a.sum(out) {
 		in.fail(CauseGarbage, errAnswer.Error()+": wrong checksum")
-		return nil, in.lost()
+		return nil, in.waitGone()
 	}
 	in.c.answers.Add(1)
 	err := a.deviceError("worker")
@@ -181,7 +181,7 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 			cause = CauseLost
 		}
 		in.fail(cause, a.text())
-		return nil, in.lost()
+		return nil, in.waitGone()
 	}
 	return out, err
 }
@@ -217,7 +217,7 @@ func (c *Client) attach(control *memory, wrap func(process) process) (*incarnati
 	}
 	copy(configOf(control.data), text)
 	*headOf(control.data) = head{magic: wireMagic, version: wireVersion, lanes: uint32(c.o.Lanes), config: uint32(len(text))}
-	started, err := c.exec(control.fd)
+	started, err := c.startProcess(control.fd)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ type child struct {
 // ONNX Runtime read.
 var passed = []string{"PATH=", "HOME=", "TMPDIR=", "LANG=", "CUDA_", "NVIDIA_", "ORT_", "OMP_", "YT_", "YOCTUNE_", "XDG_RUNTIME_DIR=", "GOCOVERDIR="}
 
-func (c *Client) exec(control int) (*child, error) {
+func (c *Client) startProcess(control int) (*child, error) {
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{os.Args[0], Command}} // the running version, even if an update replaced the file
 	if len(c.o.Command) > 0 {
 		cmd = exec.Command(c.o.Command[0], c.o.Command[1:]...)
@@ -350,7 +350,7 @@ func (c *Client) supervise() {
 	s := &supervisor{c: c}
 	for s.runWorker() {
 	}
-	c.set(func(s *Status) { s.State, s.Why = StateClosed, "" })
+	c.setStatus(func(s *Status) { s.State, s.Why = StateClosed, "" })
 }
 
 // supervisor is the state of the circuit breaker.
@@ -364,7 +364,7 @@ type supervisor struct {
 // false if the client is closed.
 func (s *supervisor) runWorker() bool {
 	c := s.c
-	c.set(func(st *Status) {
+	c.setStatus(func(st *Status) {
 		st.State, st.Next = StateStarting, time.Time{}
 		if st.Why = "starting"; len(st.Losses) == 0 {
 			st.Why = "starting for the first time"
@@ -373,7 +373,7 @@ func (s *supervisor) runWorker() bool {
 	began := time.Now()
 	in, err := c.launch(c)
 	if err != nil {
-		c.lost(CauseStart, err.Error(), 0)
+		c.recordLoss(CauseStart, err.Error(), 0)
 		return s.afterLoss(nil, CauseStart, err.Error())
 	}
 	if why := in.waitStarted(c.o.Start, c.closing); why != "" {
@@ -386,7 +386,7 @@ func (s *supervisor) runWorker() bool {
 			c.now.CompareAndSwap(in, nil)
 		}
 		started := Event{Kind: EventStarted, Took: time.Since(began), PID: in.proc.pid()}
-		c.set(func(st *Status) {
+		c.setStatus(func(st *Status) {
 			if in.isGone() {
 				return
 			}
@@ -427,7 +427,7 @@ func (s *supervisor) afterLoss(in *incarnation, cause Cause, why string) bool {
 	s.losses = slices.DeleteFunc(s.losses, func(t time.Time) bool { return now.Sub(t) > c.o.Backoff.Window })
 	delay := c.o.Backoff.wait(s.row)
 	failed := len(s.losses) > c.o.Backoff.Limit
-	c.set(func(st *Status) { st.Next = now.Add(delay) })
+	c.setStatus(func(st *Status) { st.Next = now.Add(delay) })
 	if delay > 0 && !failed {
 		c.notify(Event{Kind: EventResting, Cause: cause, Wait: delay})
 	}
@@ -436,12 +436,12 @@ func (s *supervisor) afterLoss(in *incarnation, cause Cause, why string) bool {
 	}
 	if failed {
 		text := fmt.Sprintf("%d workers were lost within %v; the last loss: %s: %s", len(s.losses), c.o.Backoff.Window, cause, why)
-		c.set(func(st *Status) { st.State, st.Why, st.Next = StateFailed, text, time.Time{} })
+		c.setStatus(func(st *Status) { st.State, st.Why, st.Next = StateFailed, text, time.Time{} })
 		c.notify(Event{Kind: EventFailed, Cause: cause, Why: text})
 		<-c.closing
 		return false
 	}
-	c.set(func(st *Status) { st.State = StateResting })
+	c.setStatus(func(st *Status) { st.State = StateResting })
 	return !backoff.WaitClosed(c.closing, time.Until(now.Add(delay)))
 }
 
@@ -452,7 +452,7 @@ func (s *supervisor) waitReaped(in *incarnation, cause Cause) bool {
 		return true
 	}
 	c, pid := s.c, in.proc.pid()
-	c.set(func(st *Status) {
+	c.setStatus(func(st *Status) {
 		st.State, st.Why = StateStuck, fmt.Sprintf("worker %d was killed but does not exit; its device is not used", pid)
 	})
 	c.notify(Event{Kind: EventStuck, Cause: cause, Why: "killed but does not exit", PID: pid})
@@ -492,7 +492,7 @@ func (in *incarnation) waitStarted(limit time.Duration, closing <-chan struct{})
 			if hi.Error != "" {
 				return sanitize(hi.Error)
 			}
-			in.c.set(func(st *Status) {
+			in.c.setStatus(func(st *Status) {
 				st.Device, st.Access, st.Models, st.Memory = &hi.Device, hi.Access, hi.Models, &hi.Memory
 			})
 			return in.warmUp()

@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,10 +246,12 @@ func (a *answer) Unwrap() error { return ErrFailed }
 // kill ends the process and everything it started, and adds its last output to the error.
 func (p *process) kill(why error) error {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-	return p.ended(why)
+	return p.wait(why)
 }
 
-func (p *process) ended(why error) error {
+// wait waits until the process has exited. It returns why, with the exit status and the last
+// output; later calls return the same error.
+func (p *process) wait(why error) error {
 	p.once.Do(func() {
 		err := p.cmd.Wait()
 		_ = p.to.Close()
@@ -257,7 +260,7 @@ func (p *process) ended(why error) error {
 		case errors.Is(why, os.ErrDeadlineExceeded):
 			why = errors.New("no answer in time")
 		case errors.Is(why, io.EOF) || errors.Is(why, io.ErrUnexpectedEOF) || errors.Is(why, syscall.EPIPE):
-			why = fmt.Errorf("the program exited: %w", orElse(err, errors.New("exit status 0")))
+			why = fmt.Errorf("the program exited: %w", cmp.Or(err, errors.New("exit status 0")))
 		}
 		if s := p.said.String(); s != "" {
 			why = fmt.Errorf("%w: %s", why, s)
@@ -265,13 +268,6 @@ func (p *process) ended(why error) error {
 		p.end = why
 	})
 	return p.end
-}
-
-func orElse(err, other error) error {
-	if err == nil {
-		return other
-	}
-	return err
 }
 
 // Run processes a frame and returns how often its input or output was copied. The output is
@@ -321,7 +317,7 @@ func (c *Child) process() (*process, error) {
 	case s := <-c.coming:
 		c.coming = nil
 		if s.err != nil {
-			c.next(s.err)
+			c.scheduleStart(s.err)
 			return nil, ErrDown
 		}
 		c.now = s.p
@@ -335,11 +331,11 @@ func (c *Child) restart(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = nil
-	c.next(why)
+	c.scheduleStart(why)
 }
 
-// next starts a new program in the background, after a delay that doubles each time.
-func (c *Child) next(why error) {
+// scheduleStart starts a new program in the background, after a delay that doubles each time.
+func (c *Child) scheduleStart(why error) {
 	if c.closed || c.coming != nil {
 		return
 	}
@@ -389,7 +385,7 @@ func (c *Child) Close() error {
 	if p != nil {
 		_ = p.to.Close()
 		t := time.AfterFunc(endTime, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
-		_ = p.ended(io.EOF)
+		_ = p.wait(io.EOF)
 		t.Stop()
 	}
 	var errs []error

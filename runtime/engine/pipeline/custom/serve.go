@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func Serve(path string) error {
 	c := wire{r: in, w: out}
 	m, err := c.receive()
 	if err != nil || m.typ != typeOpen {
-		return fmt.Errorf("%w: yoctuned starts this command for a plug-in: %w", ErrFailed, orElse(err, errors.New("no OPEN")))
+		return fmt.Errorf("%w: yoctuned starts this command for a plug-in: %w", ErrFailed, cmp.Or(err, errors.New("no OPEN")))
 	}
 	o, err := readOpen(m.payload)
 	if err != nil {

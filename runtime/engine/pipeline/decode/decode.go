@@ -97,7 +97,7 @@ func ctc(shape []int64, labels []string, threshold float32) (Decoder, error) {
 		var sum float32
 		letters, last := 0, 0
 		for s := range steps {
-			best, value := top(t.Data[s*classes:][:classes])
+			best, value := maximum(t.Data[s*classes:][:classes])
 			if best != last && best != 0 {
 				text.WriteString(labels[best-1])
 				sum += value
@@ -116,8 +116,8 @@ func ctc(shape []int64, labels []string, threshold float32) (Decoder, error) {
 	}, nil
 }
 
-// top returns the index and value of the largest element.
-func top(v []float32) (int, float32) {
+// maximum returns the index and value of the largest element.
+func maximum(v []float32) (int, float32) {
 	best, value := 0, v[0]
 	for i, x := range v {
 		if x > value {
@@ -147,7 +147,7 @@ func argmax(shape []int64, labels []string, threshold float32, n int) (Decoder, 
 		probabilities(scores)
 		into = into[:0]
 		for range n {
-			c, score := top(scores)
+			c, score := maximum(scores)
 			if math.IsNaN(float64(score)) || score < threshold || score < 0 {
 				break
 			}
@@ -173,7 +173,7 @@ func probabilities(v []float32) {
 	if distribution && math.Abs(sum-1) < 1e-2 {
 		return
 	}
-	_, most := top(v)
+	_, most := maximum(v)
 	sum = 0
 	for i, x := range v {
 		e := math.Exp(float64(x - most))

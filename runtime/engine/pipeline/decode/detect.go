@@ -70,7 +70,7 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 			return nil, err
 		}
 	}
-	if err := d.layout(shape, more); err != nil {
+	if err := d.setLayout(shape, more); err != nil {
 		return nil, err
 	}
 	if len(labels) > 0 && d.head != "v10" && len(labels) != d.classes {
@@ -123,8 +123,8 @@ func (d *detector) release() error {
 	return errors.Join(d.cand.Release(), d.kept.Release(), d.stream.Release())
 }
 
-// layout derives the layout of the tensor.
-func (d *detector) layout(shape, more []int64) error {
+// setLayout derives the layout of the tensor.
+func (d *detector) setLayout(shape, more []int64) error {
 	bad := func(want string) error {
 		return fmt.Errorf("%w: %s with a %s head expects a tensor %s, but the model outputs %v", registry.ErrPlan, d.p.Kind, d.head, want, shape)
 	}
@@ -248,7 +248,7 @@ func (d *detector) decode(data []float32) error {
 	}
 	most := int(d.args.Max)
 	if len(d.found) > most {
-		slices.SortFunc(d.found, better)
+		slices.SortFunc(d.found, compareBoxes)
 	}
 	return core.PutBoxes(d.cand.Bytes(), d.found[:min(len(d.found), most)])
 }
@@ -266,11 +266,11 @@ func (d *detector) readSorted(data []float32) []core.Box {
 		b.X1, b.Y1 = d.frame(v[2], v[3])
 		d.found = append(d.found, b)
 	}
-	slices.SortFunc(d.found, better)
+	slices.SortFunc(d.found, compareBoxes)
 	return d.found[:min(len(d.found), d.top)]
 }
 
-func better(a, b core.Box) int {
+func compareBoxes(a, b core.Box) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Anchor, b.Anchor))
 }
 
@@ -294,7 +294,7 @@ func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Resul
 			continue
 		}
 		var r *result.Result
-		into, r = another(into, d.p.Kind)
+		into, r = appendEmpty(into, d.p.Kind)
 		r.Class, r.Score, r.Box = int(b.Class), b.Score, [4]float32{x0, y0, b.X1, b.Y1}
 		if r.Class < len(d.labels) {
 			r.Label = d.labels[r.Class]
@@ -316,9 +316,9 @@ func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Resul
 	return into, nil
 }
 
-// another appends an empty result that reuses the memory of the result there in an earlier
+// appendEmpty appends an empty result that reuses the memory of the result there in an earlier
 // frame.
-func another(into []result.Result, kind string) ([]result.Result, *result.Result) {
+func appendEmpty(into []result.Result, kind string) ([]result.Result, *result.Result) {
 	n := len(into)
 	if n == cap(into) {
 		into = append(into, result.Result{})

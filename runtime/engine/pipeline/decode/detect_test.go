@@ -236,7 +236,7 @@ func TestBoxesOfEveryHeadEqualONNXRuntimes(t *testing.T) {
 			for a := range anchors {
 				v := rows[a*width:][:width]
 				copy(boxes[4*a:], v[:4])
-				class, value := top(v[first:][:classes])
+				class, value := maximum(v[first:][:classes])
 				if v5 {
 					value *= v[4]
 				}
@@ -467,7 +467,7 @@ func TestVotesEqualONNXRuntimes(t *testing.T) {
 		}
 	}
 	got := []float32{0.1, 0.9, 0, 0.5, 0.4, 0.1}
-	majority(got, [][]float32{{0.6, 0.4, 0, 0, 0, 1}, {0.2, 0.8, 0, 0, 0, 1}}, 3)
+	voteMajority(got, [][]float32{{0.6, 0.4, 0, 0, 0, 1}, {0.2, 0.8, 0, 0, 0, 1}}, 3)
 	for i, want := range []float32{1. / 3, 2. / 3, 0, 1. / 3, 0, 2. / 3} {
 		if !near(got[i], want) {
 			t.Errorf("majority %v", got)

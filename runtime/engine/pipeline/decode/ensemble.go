@@ -13,16 +13,16 @@ type Vote func(into []float32, others [][]float32, cols int)
 func ParseVote(kind string) (Vote, error) {
 	switch kind {
 	case "mean", "":
-		return Mean, nil
+		return voteMean, nil
 	case "max":
-		return largest, nil
+		return voteMax, nil
 	case "majority":
-		return majority, nil
+		return voteMajority, nil
 	}
 	return nil, fmt.Errorf("%w: vote %q; use one of mean, majority, max", registry.ErrPlan, kind)
 }
 
-func Mean(into []float32, others [][]float32, _ int) {
+func voteMean(into []float32, others [][]float32, _ int) {
 	n := 1 / float32(len(others)+1)
 	for i := range into {
 		sum := into[i]
@@ -33,7 +33,7 @@ func Mean(into []float32, others [][]float32, _ int) {
 	}
 }
 
-func largest(into []float32, others [][]float32, _ int) {
+func voteMax(into []float32, others [][]float32, _ int) {
 	for i := range into {
 		for _, o := range others {
 			into[i] = max(into[i], o[i])
@@ -41,16 +41,16 @@ func largest(into []float32, others [][]float32, _ int) {
 	}
 }
 
-// majority sets each class of a row to the fraction of models whose best class it is.
-func majority(into []float32, others [][]float32, cols int) {
+// voteMajority sets each class of a row to the fraction of models whose best class it is.
+func voteMajority(into []float32, others [][]float32, cols int) {
 	one := 1 / float32(len(others)+1)
 	for at := 0; at < len(into); at += cols {
 		row := into[at:][:cols]
-		best, _ := top(row)
+		best, _ := maximum(row)
 		clear(row)
 		row[best] = one
 		for _, o := range others {
-			best, _ := top(o[at:][:cols])
+			best, _ := maximum(o[at:][:cols])
 			row[best] += one
 		}
 	}

@@ -35,8 +35,8 @@ func (m *masks) draw(prototypes []float32, box [4]float32, out *result.Mask) {
 	step := float64(out.Step)
 	left, upper := m.place(float64(out.X), float64(out.Y))
 	right, lower := m.place(float64(out.X)+step*float64(out.Width), float64(out.Y)+step*float64(out.Height))
-	x0, y0 := inside(left, m.w), inside(upper, m.h)
-	x1, y1 := inside(right+1, m.w), inside(lower+1, m.h)
+	x0, y0 := clampCell(left, m.w), clampCell(upper, m.h)
+	x1, y1 := clampCell(right+1, m.w), clampCell(lower+1, m.h)
 	for y := y0; y <= y1; y++ {
 		row := m.sum[y*m.w:][:m.w]
 		clear(row[x0 : x1+1])
@@ -80,5 +80,5 @@ func (m *masks) sample(x, y float64) float32 {
 	return top*(1-fy) + low*fy
 }
 
-// inside returns the cell of a coordinate, clamped to a row of n.
-func inside(v float64, n int) int { return int(min(max(math.Floor(v), 0), float64(n-1))) }
+// clampCell returns the cell of a coordinate, clamped to a row of n.
+func clampCell(v float64, n int) int { return int(min(max(math.Floor(v), 0), float64(n-1))) }

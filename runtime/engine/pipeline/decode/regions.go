@@ -69,7 +69,7 @@ func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result
 	clear(r.seen)
 	for i, v := range t.Data {
 		if v > regionInk && !r.seen[i] {
-			r.follow(t.Data, i)
+			r.collect(t.Data, i)
 		}
 	}
 	slices.SortFunc(r.found, func(a, b region) int {
@@ -78,7 +78,7 @@ func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result
 	into = into[:0]
 	for _, g := range r.found[:min(len(r.found), r.top)] {
 		var out *result.Result
-		into, out = another(into, registry.Regions)
+		into, out = appendEmpty(into, registry.Regions)
 		out.Score = g.score
 		inf := float32(math.Inf(1))
 		out.Box = [4]float32{inf, inf, -inf, -inf}
@@ -93,8 +93,8 @@ func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result
 	return into, nil
 }
 
-// follow collects the pixels connected to the first over edges and corners.
-func (r *regions) follow(data []float32, first int) {
+// collect adds the region of the pixels connected to the first over edges and corners.
+func (r *regions) collect(data []float32, first int) {
 	upper, lower := r.h, -1
 	r.stack = append(r.stack[:0], int32(first))
 	r.seen[first] = true
@@ -129,7 +129,7 @@ func (r *regions) follow(data []float32, first int) {
 	}
 	g.first = first
 	grow := sides.x * sides.y * regionGrow / (2 * (sides.x + sides.y))
-	g.corners = grown(g.corners, sides, grow)
+	g.corners = growRectangle(g.corners, sides, grow)
 	r.found = append(r.found, g)
 }
 
@@ -200,8 +200,8 @@ func (r *regions) mean(data []float32, c [4]point) float32 {
 		low, high = point{min(low.x, p.x), min(low.y, p.y)}, point{max(high.x, p.x), max(high.y, p.y)}
 	}
 	const slack = 1e-9
-	for y := inside(low.y, r.h); y <= inside(high.y+slack, r.h); y++ {
-		for x := inside(low.x, r.w); x <= inside(high.x+slack, r.w); x++ {
+	for y := clampCell(low.y, r.h); y <= clampCell(high.y+slack, r.h); y++ {
+		for x := clampCell(low.x, r.w); x <= clampCell(high.x+slack, r.w); x++ {
 			px, py := float64(x)-c[0].x, float64(y)-c[0].y
 			a, b := (px*u.x+py*u.y)/uu, (px*v.x+py*v.y)/vv
 			if a >= -slack && a <= 1+slack && b >= -slack && b <= 1+slack {
@@ -216,9 +216,9 @@ func (r *regions) mean(data []float32, c [4]point) float32 {
 	return float32(sum / float64(n))
 }
 
-// grown moves each side outwards and converts from pixel centres to pixel edges. The first
+// growRectangle moves each side outwards and converts from pixel centres to pixel edges. The first
 // corner is the upper left one, where the rotation leaves one.
-func grown(c [4]point, sides point, by float64) [4]point {
+func growRectangle(c [4]point, sides point, by float64) [4]point {
 	u := point{(c[1].x - c[0].x) / sides.x, (c[1].y - c[0].y) / sides.x}
 	v := point{(c[3].x - c[0].x) / sides.y, (c[3].y - c[0].y) / sides.y}
 	for k, s := range [4]point{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}} {

@@ -50,17 +50,17 @@ type ring struct {
 	slots, Size uint64
 }
 
-// errCut is the error of a ring whose file was truncated.
-var errCut = errors.New("the file was truncated")
+// errTruncated is the error of a ring whose file was truncated.
+var errTruncated = errors.New("the file was truncated")
 
-// guard turns an access fault in the ring into errCut. Without it the kernel sends SIGBUS for
+// recoverFault turns an access fault in the ring into errTruncated. Without it the kernel sends SIGBUS for
 // mapped memory beyond the end of the file. It is deferred.
-func guard(was bool, err *error) {
+func recoverFault(was bool, err *error) {
 	debug.SetPanicOnFault(was)
 	switch e := recover().(type) {
 	case nil:
 	case interface{ Addr() uintptr }:
-		*err = errCut
+		*err = errTruncated
 	default:
 		panic(e)
 	}
@@ -116,7 +116,7 @@ func Create(path string, slots, size int) (_ *Writer, err error) {
 
 // Put writes a record, which must fit a slot. It fails if the file was truncated.
 func (w *Writer) Put(record []byte) (err error) {
-	defer guard(debug.SetPanicOnFault(true), &err)
+	defer recoverFault(debug.SetPanicOnFault(true), &err)
 	at := w.slot(w.n)
 	w.word(at).Store(2*w.n + 1)
 	binary.NativeEndian.PutUint32(w.mem[at+8:], uint32(len(record)))
@@ -146,7 +146,7 @@ type Reader struct {
 // Open opens a ring for reading, from the next record on. The error wraps [frame.ErrFormat] if the
 // file is not a ring, or one with slots of more than slot bytes, or with more than total bytes.
 func Open(path string, slot uint64, total int64) (_ *Reader, err error) {
-	defer guard(debug.SetPanicOnFault(true), &err)
+	defer recoverFault(debug.SetPanicOnFault(true), &err)
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // do not wait on a pipe
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func Open(path string, slot uint64, total int64) (_ *Reader, err error) {
 func (r *Reader) Next(b []byte) (record []byte, lost uint64, ok bool) {
 	var err error
 	record = b
-	defer guard(debug.SetPanicOnFault(true), &err)
+	defer recoverFault(debug.SetPanicOnFault(true), &err)
 	for {
 		written := r.word(16).Load()
 		if r.next >= written {

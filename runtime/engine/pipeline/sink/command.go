@@ -61,12 +61,12 @@ func (s *commandSink) start() error {
 // Write returns [ErrSinkDegraded] if the program has exited or does not read the line in time.
 // A program that may have read half a line is stopped.
 func (s *commandSink) Write(r *result.Record) error {
-	if !s.rest.over() {
-		return s.rest.error()
+	if !s.rest.due() {
+		return s.rest.err
 	}
 	if s.cmd == nil {
 		if err := s.start(); err != nil {
-			return s.rest.failed(err)
+			return s.rest.fail(err)
 		}
 	}
 	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
@@ -75,10 +75,10 @@ func (s *commandSink) Write(r *result.Record) error {
 		_, err = s.in.Write(s.buf)
 	}
 	if err == nil {
-		s.rest.worked()
+		s.rest.reset()
 		return nil
 	}
-	return s.rest.failed(errors.Join(fmt.Errorf("%s does not read its input: %w", s.argv[0], err), s.end(true)))
+	return s.rest.fail(errors.Join(fmt.Errorf("%s does not read its input: %w", s.argv[0], err), s.end(true)))
 }
 
 // end stops the program: by closing its input, or with SIGKILL.

@@ -50,16 +50,16 @@ func openHTTP(target string, timeout time.Duration) (*httpSink, error) {
 // Write returns [ErrSinkDegraded] if the server is unreachable, too slow, or answers with a
 // status other than 2xx.
 func (s *httpSink) Write(r *result.Record) error {
-	if !s.rest.over() {
-		return s.rest.error()
+	if !s.rest.due() {
+		return s.rest.err
 	}
 	s.body = r.AppendJSON(s.body[:0])
 	s.request = strconv.AppendInt(append(s.request[:0], s.head...), int64(len(s.body)), 10)
 	s.request = append(append(s.request, "\r\n\r\n"...), s.body...)
 	if err := s.post(); err != nil {
-		return s.rest.failed(fmt.Errorf("post results: %w", err))
+		return s.rest.fail(fmt.Errorf("post results: %w", err))
 	}
-	s.rest.worked()
+	s.rest.reset()
 	return nil
 }
 

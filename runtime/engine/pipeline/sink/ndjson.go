@@ -77,19 +77,19 @@ func endsInsideLine(path string, size int64) bool {
 // pipeline: the error wraps [ErrSinkDegraded], no partial line remains, and later records try
 // again at growing intervals.
 func (s *NDJSON) Write(r *result.Record) error {
-	if !s.rest.over() {
-		return s.rest.error()
+	if !s.rest.due() {
+		return s.rest.err
 	}
 	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
 	if s.path != "" && s.rotate.Size > 0 && s.size > 0 && s.size+int64(len(s.buf)) > s.rotate.Size || s.path != "" && s.file == nil {
 		if err := s.next(); err != nil {
-			return s.rest.failed(err)
+			return s.rest.fail(err)
 		}
 	}
 	n, err := s.w.Write(s.buf)
 	if err == nil {
 		s.size += int64(n)
-		s.rest.worked()
+		s.rest.reset()
 		return nil
 	}
 	if s.file == nil || !isTemporary(err) {
@@ -100,7 +100,7 @@ func (s *NDJSON) Write(r *result.Record) error {
 			return errors.Join(err, terr)
 		}
 	}
-	return s.rest.failed(err)
+	return s.rest.fail(err)
 }
 
 // next rotates the files and begins a new one.

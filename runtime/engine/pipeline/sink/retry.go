@@ -14,15 +14,15 @@ type retry struct {
 	pause backoff.Delay
 }
 
-func (b *retry) over() bool { return b.err == nil || !time.Now().Before(b.next) }
+// due reports whether the next attempt may be made.
+func (b *retry) due() bool { return b.err == nil || !time.Now().Before(b.next) }
 
-// error is that of the last attempt.
-func (b *retry) error() error { return b.err }
-
-func (b *retry) failed(err error) error {
+// fail records a failed attempt. It returns err as [ErrDegraded].
+func (b *retry) fail(err error) error {
 	b.next = time.Now().Add(b.pause.Next())
 	b.err = fmt.Errorf("%w: %w", ErrDegraded, err)
 	return b.err
 }
 
-func (b *retry) worked() { b.err, b.pause = nil, 0 }
+// reset records a successful attempt.
+func (b *retry) reset() { b.err, b.pause = nil, 0 }

@@ -41,8 +41,8 @@ func (s *ringSink) Write(r *result.Record) error {
 	if len(s.buf) > s.size {
 		return fmt.Errorf("%w: a record of %d bytes does not fit in a slot of %d", ErrDegraded, len(s.buf), s.size)
 	}
-	if !s.rest.over() {
-		return s.rest.error()
+	if !s.rest.due() {
+		return s.rest.err
 	}
 	err := error(nil)
 	if s.rest.err != nil {
@@ -52,9 +52,9 @@ func (s *ringSink) Write(r *result.Record) error {
 		err = s.ring.Put(s.buf)
 	}
 	if err != nil {
-		return s.rest.failed(fmt.Errorf("%s: %w", s.path, err))
+		return s.rest.fail(fmt.Errorf("%s: %w", s.path, err))
 	}
-	s.rest.worked()
+	s.rest.reset()
 	return nil
 }
 

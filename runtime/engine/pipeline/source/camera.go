@@ -34,7 +34,7 @@ type cameraSource struct {
 	path   string
 	want   v4l2.Want
 	at     frame.Format
-	after  revival
+	after  restartPolicy
 	clock  frame.Clock
 	frames int           // frames that hold buffers, 0: frames are copied
 	share  bool          // buffers are exported as DMA buffers
@@ -42,11 +42,11 @@ type cameraSource struct {
 	began  bool          // the first frame was requested
 	jpeg   *jpeg.Decoder // nil: frames come as pixels
 
-	now    *shot // nil without a camera
-	old    []*shot
-	lost   int
-	last   int64 // timestamp of the previous frame, ns
-	doubts bool  // timestamps of this camera are ignored
+	now          *capture // nil without a camera
+	old          []*capture
+	lost         int
+	last         int64 // timestamp of the previous frame, ns
+	ignoreStamps bool  // the timestamps of this camera are implausible
 
 	mu   sync.Mutex // guards what interrupt reads
 	dev  *v4l2.Device
@@ -54,8 +54,8 @@ type cameraSource struct {
 	once sync.Once
 }
 
-// shot is one stream of a camera, from opening to closing.
-type shot struct {
+// capture is one stream of a camera, from opening to closing.
+type capture struct {
 	dev   *v4l2.Device
 	loans []buffer
 	out   int // buffers held by frames
@@ -64,7 +64,7 @@ type shot struct {
 
 // buffer is a buffer of the driver and the state of the frame that holds it.
 type buffer struct {
-	of    *shot
+	of    *capture
 	index int
 	lent  bool
 	idle  atomic.Bool // the frame that holds it is settled
@@ -84,7 +84,7 @@ func cameraFormats(name string) []v4l2.FourCC {
 	}[name]
 }
 
-func openCamera(sys v4l2.System, path string, f frame.Format, name string, after revival, spare shrinking) (Source, error) {
+func openCamera(sys v4l2.System, path string, f frame.Format, name string, after restartPolicy, spare shrinking) (Source, error) {
 	formats := cameraFormats(name)
 	if formats == nil {
 		return nil, fmt.Errorf("%w: unsupported camera format %s; use one of nv12, i420, yuyv, uyvy, grey, mjpeg", registry.ErrPlan, name)
@@ -115,11 +115,11 @@ func openCamera(sys v4l2.System, path string, f frame.Format, name string, after
 	}
 	d, err := v4l2.Open(sys, path, c.want)
 	if err != nil {
-		c.free()
+		c.closeDecoder()
 		return nil, err
 	}
 	got := d.Format()
-	c.now = &shot{dev: d}
+	c.now = &capture{dev: d}
 	c.dev = d
 	c.path = sys.Stable(path)
 	// Every later stream must deliver what the pipeline was built for.
@@ -137,7 +137,7 @@ func openCamera(sys v4l2.System, path string, f frame.Format, name string, after
 		c.at.Matrix = core.BT601Limited
 	}
 	if err := frame.CheckSize(got.Width, got.Height); err != nil {
-		c.free()
+		c.closeDecoder()
 		return nil, errors.Join(fmt.Errorf("%w: %w", frame.ErrFormat, err), d.Close())
 	}
 	if c.jpeg != nil {
@@ -166,7 +166,7 @@ func (c *cameraSource) Lend(frames int, share bool) (bool, error) {
 	if lends && d.Buffers() >= n {
 		c.frames, c.share = frames, share
 	}
-	c.loan(c.now)
+	c.initBuffers(c.now)
 	return c.frames > 0, nil
 }
 
@@ -177,7 +177,8 @@ func (c *cameraSource) fits(f v4l2.Format) bool {
 	return c.jpeg == nil && f.Planes == 1 && f.Pitch[0] == row.Bytes && c.at.Width%2 == 0 && f.Size[0] >= c.at.Bytes()
 }
 
-func (c *cameraSource) loan(s *shot) {
+// initBuffers describes the buffers of a stream, and exports them if they are shared.
+func (c *cameraSource) initBuffers(s *capture) {
 	s.loans = make([]buffer, s.dev.Buffers())
 	for i := range s.loans {
 		l := &s.loans[i]
@@ -207,10 +208,10 @@ func (c *cameraSource) Interrupt() {
 
 // Capture waits for a frame. Without a camera it waits for one to return.
 func (c *cameraSource) Capture(f *frame.Frame) (lost int, err error) {
-	if err := c.begin(); err != nil {
+	if err := c.startStream(); err != nil {
 		return 0, err
 	}
-	c.giveBack(f)
+	c.requeue(f)
 	for {
 		if c.now == nil {
 			if err := c.reopen(); err != nil {
@@ -223,22 +224,22 @@ func (c *cameraSource) Capture(f *frame.Frame) (lost int, err error) {
 		switch {
 		case err == nil:
 			c.lost, c.after.pause = 0, 0
-			return lost, c.take(f, &got)
+			return lost, c.receive(f, &got)
 		case errors.Is(err, v4l2.ErrInterrupted):
 			return 0, context.Canceled
 		case errors.Is(err, v4l2.ErrFrame):
 			c.lost = 0
 			return lost, fmt.Errorf("%w: %w", frame.ErrLost, err)
 		}
-		if err := c.end(err); err != nil {
+		if err := c.endStream(err); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// begin starts the stream when the first frame is requested. A stream that runs while models
+// startStream starts the stream when the first frame is requested. A stream that runs while models
 // load would only fill its buffers with old frames.
-func (c *cameraSource) begin() error {
+func (c *cameraSource) startStream() error {
 	if c.began {
 		return nil
 	}
@@ -247,15 +248,15 @@ func (c *cameraSource) begin() error {
 		c.after.event("%s", s)
 	}
 	if err := c.now.dev.Start(); err != nil {
-		return c.end(err)
+		return c.endStream(err)
 	}
 	return nil
 }
 
-// take puts the driver's frame into f, by reference or by a copy.
-func (c *cameraSource) take(f *frame.Frame, got *v4l2.Frame) error {
+// receive puts the driver's frame into f, by reference or by a copy.
+func (c *cameraSource) receive(f *frame.Frame, got *v4l2.Frame) error {
 	f.Arrived = c.clock.Now()
-	f.Capture = c.stamp(got, f.Arrived)
+	f.Capture = c.captureTime(got, f.Arrived)
 	if c.frames > 0 {
 		f.Pixels = got.Planes[0][:c.at.Bytes()]
 		l := &c.now.loans[got.Index]
@@ -293,8 +294,8 @@ func (c *cameraSource) convert(f *frame.Frame, got *v4l2.Frame) error {
 	return nil
 }
 
-// free releases what does not belong to a stream.
-func (c *cameraSource) free() {
+// closeDecoder frees the JPEG decoder, if there is one.
+func (c *cameraSource) closeDecoder() {
 	if c.jpeg != nil {
 		c.jpeg.Close()
 		c.jpeg = nil
@@ -319,11 +320,11 @@ func pack(to []byte, f frame.Format, planes [3][]byte, pitch [3]int) {
 // changed.
 const maxAhead = time.Second
 
-// stamp returns the capture time of a frame: the driver's timestamp as long as it is plausible.
+// captureTime returns the capture time of a frame: the driver's timestamp as long as it is plausible.
 // CLOCK_MONOTONIC does not jump when the wall clock is set. A driver that uses the wall clock
 // shows by timestamps in the future or out of order.
-func (c *cameraSource) stamp(f *v4l2.Frame, arrived int64) int64 {
-	if c.doubts {
+func (c *cameraSource) captureTime(f *v4l2.Frame, arrived int64) int64 {
+	if c.ignoreStamps {
 		return arrived
 	}
 	why := ""
@@ -338,13 +339,13 @@ func (c *cameraSource) stamp(f *v4l2.Frame, arrived int64) int64 {
 		c.last = f.Captured
 		return min(f.Captured, arrived)
 	}
-	c.doubts = true
+	c.ignoreStamps = true
 	c.after.event("%s: timestamps are ignored, and latency counts from the arrival of frames", why)
 	return arrived
 }
 
-// giveBack returns the buffer in f to its driver.
-func (c *cameraSource) giveBack(f *frame.Frame) {
+// requeue returns the buffer in f to its driver.
+func (c *cameraSource) requeue(f *frame.Frame) {
 	l, ok := f.Loan.(*buffer)
 	if !ok {
 		return
@@ -361,7 +362,7 @@ func (c *cameraSource) giveBack(f *frame.Frame) {
 			c.after.event("the driver did not accept a buffer back: %v", err)
 		}
 	case l.of.out == 0:
-		c.forget(l.of)
+		c.unmap(l.of)
 	}
 }
 
@@ -376,24 +377,24 @@ func (c *cameraSource) reclaim() {
 			}
 		}
 		if s.out == 0 {
-			c.forget(s)
+			c.unmap(s)
 		}
 	}
 }
 
-// forget releases the memory of an ended stream.
-func (c *cameraSource) forget(s *shot) {
-	c.old = slices.DeleteFunc(c.old, func(o *shot) bool { return o == s })
+// unmap releases the memory of an ended stream.
+func (c *cameraSource) unmap(s *capture) {
+	c.old = slices.DeleteFunc(c.old, func(o *capture) bool { return o == s })
 	if err := s.dev.Close(); err != nil {
 		c.after.event("%v", err)
 	}
 }
 
-// end closes a camera that failed with err, and returns err if the camera must not be reopened.
+// endStream closes a camera that failed with err, and returns err if the camera must not be reopened.
 // Memory stays mapped while a frame holds it.
-func (c *cameraSource) end(err error) error {
+func (c *cameraSource) endStream(err error) error {
 	s := c.now
-	c.now, s.ended, c.doubts, c.last = nil, true, false, 0
+	c.now, s.ended, c.ignoreStamps, c.last = nil, true, false, 0
 	c.mu.Lock()
 	c.dev = nil
 	c.mu.Unlock()
@@ -422,7 +423,7 @@ func (c *cameraSource) reopen() error {
 			c.dev = s.dev
 			c.mu.Unlock()
 			select {
-			case <-c.stop: // between
+			case <-c.stop: // meanwhile
 				s.dev.Interrupt()
 			default:
 			}
@@ -444,7 +445,9 @@ func (c *cameraSource) reopen() error {
 // errAnother is the error of a camera whose frames no longer match the pipeline.
 var errAnother = errors.New("the pipeline was built for another frame size; restart it")
 
-func (c *cameraSource) connect() (*shot, error) {
+// connect opens the camera again and starts a stream. The error wraps errAnother if the camera
+// now delivers other frames.
+func (c *cameraSource) connect() (*capture, error) {
 	d, err := v4l2.Open(c.sys, c.path, c.want)
 	if err != nil {
 		return nil, err
@@ -471,13 +474,13 @@ func (c *cameraSource) connect() (*shot, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	s := &shot{dev: d}
-	c.loan(s)
+	s := &capture{dev: d}
+	c.initBuffers(s)
 	return s, nil
 }
 
 func (c *cameraSource) Close() error {
-	c.free()
+	c.closeDecoder()
 	c.mu.Lock()
 	c.dev = nil
 	c.mu.Unlock()

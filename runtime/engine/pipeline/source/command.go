@@ -20,7 +20,7 @@ type commandSource struct {
 	argv  []string
 	open  func(Input) (Source, error) // parses the program's output
 	at    frame.Format
-	after revival
+	after restartPolicy
 	clock frame.Clock
 
 	child *child
@@ -48,7 +48,7 @@ func (c *child) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func openCommand(argv []string, after revival, open func(Input) (Source, error)) (Source, error) {
+func openCommand(argv []string, after restartPolicy, open func(Input) (Source, error)) (Source, error) {
 	k, err := frame.NewClock()
 	if err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (s *commandSource) stopped() bool {
 	}
 }
 
-// deadline limits the wait for a frame, unless the source was interrupted.
-func (s *commandSource) deadline(d time.Duration) {
+// setDeadline limits the wait for a frame, unless the source was interrupted.
+func (s *commandSource) setDeadline(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped() {
@@ -145,7 +145,7 @@ func (s *commandSource) Capture(f *frame.Frame) (int, error) {
 		if !s.begun {
 			wait = max(wait, startTime)
 		}
-		s.deadline(wait)
+		s.setDeadline(wait)
 		s.child.since.Store(0)
 		err := ReadInto(s.inner, f)
 		f.Arrived = s.clock.Now()
@@ -161,15 +161,15 @@ func (s *commandSource) Capture(f *frame.Frame) (int, error) {
 		case s.stopped():
 			return 0, context.Canceled
 		}
-		if err := s.ended(err, wait); err != nil {
+		if err := s.stopProgram(err, wait); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// ended stops a program that failed with err, and returns err if the program must not be
+// stopProgram stops a program that failed with err, and returns err if the program must not be
 // restarted.
-func (s *commandSource) ended(err error, wait time.Duration) error {
+func (s *commandSource) stopProgram(err error, wait time.Duration) error {
 	s.mu.Lock()
 	s.now = nil
 	s.mu.Unlock()

@@ -42,7 +42,7 @@ type opener struct {
 	path   string
 	format frame.Format
 	pixels bool // the format names a pixel layout
-	after  revival
+	after  restartPolicy
 }
 
 // openers maps each kind of source to the function that opens it.
@@ -88,7 +88,7 @@ func Open(so Options) (Source, error) {
 		o.pixels = isFormat && !known.Coded
 	}
 	f.Pixels = pixelFormats[s.Format]
-	if o.after, err = newRevival(*s, so.Say); err != nil {
+	if o.after, err = newRestartPolicy(*s, so.Say); err != nil {
 		return nil, err
 	}
 	o.Options, o.format = so, f

@@ -20,17 +20,17 @@ const (
 // the plan sets a timeout.
 const stopped = 2 * time.Second
 
-// revival is the restart policy of a source and the state of its attempts.
-type revival struct {
+// restartPolicy decides whether and when a source is restarted.
+type restartPolicy struct {
 	timeout time.Duration
 	restart string
 	pause   backoff.Delay // before the next attempt
 	say     func(why string)
 }
 
-func newRevival(s plan.PipelineSource, say func(why string)) (revival, error) {
+func newRestartPolicy(s plan.PipelineSource, say func(why string)) (restartPolicy, error) {
 	kind, _ := registry.SourceOf(s.Kind)
-	r := revival{timeout: time.Duration(s.Timeout), restart: s.Restart, say: say}
+	r := restartPolicy{timeout: time.Duration(s.Timeout), restart: s.Restart, say: say}
 	switch {
 	case r.timeout < 0:
 		return r, fmt.Errorf("%w: invalid timeout of %v", registry.ErrPlan, r.timeout)
@@ -49,6 +49,6 @@ func newRevival(s plan.PipelineSource, say func(why string)) (revival, error) {
 	return r, nil
 }
 
-func (r *revival) event(format string, a ...any) {
+func (r *restartPolicy) event(format string, a ...any) {
 	r.say(fmt.Sprintf(format, a...))
 }

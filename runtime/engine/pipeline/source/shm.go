@@ -28,14 +28,14 @@ const ringPoll = 500 * time.Microsecond
 type ringSource struct {
 	path  string
 	at    frame.Format
-	after revival
+	after restartPolicy
 	clock frame.Clock
 	ring  *ring.Reader
 	stop  chan struct{}
 	once  sync.Once
 }
 
-func openRingSource(path string, f frame.Format, after revival) (Source, error) {
+func openRingSource(path string, f frame.Format, after restartPolicy) (Source, error) {
 	if err := frame.CheckSize(f.Width, f.Height); err != nil {
 		return nil, fmt.Errorf("%w: %w; the plan must describe the frames of a ring", registry.ErrPlan, err)
 	}

@@ -44,7 +44,7 @@ type Box struct {
 type Tracker struct {
 	c      Config
 	tracks []trace
-	next   uint64
+	nextID uint64
 	last   int64 // time of the latest frame
 	pairs  []pair
 	taken  []bool // by box
@@ -81,7 +81,7 @@ func New(c Config) *Tracker {
 		c.Max = most
 	}
 	return &Tracker{
-		c: c, next: 1, tracks: make([]trace, 0, c.Max),
+		c: c, nextID: 1, tracks: make([]trace, 0, c.Max),
 		pairs: make([]pair, 0, 4*c.Max), taken: make([]bool, MaxBoxes),
 	}
 }
@@ -117,7 +117,7 @@ func (t *Tracker) match(at int64, boxes []Box, ids []uint64) {
 	for k := range t.tracks {
 		r := &t.tracks[k]
 		r.hit = false
-		where := r.at(at)
+		where := r.predict(at)
 		for n, b := range boxes {
 			if b.Class != r.class {
 				continue
@@ -136,7 +136,7 @@ func (t *Tracker) match(at int64, boxes []Box, ids []uint64) {
 			continue
 		}
 		r.hit, t.taken[p.box] = true, true
-		r.move(at, edges(boxes[p.box]))
+		r.update(at, edges(boxes[p.box]))
 		t.assignID(r)
 		ids[p.box] = r.id
 	}
@@ -145,13 +145,13 @@ func (t *Tracker) match(at int64, boxes []Box, ids []uint64) {
 // assignID gives an id to a track that was seen often enough.
 func (t *Tracker) assignID(r *trace) {
 	if r.id == 0 && r.hits >= t.c.Hits {
-		r.id = t.next
-		t.next++
+		r.id = t.nextID
+		t.nextID++
 	}
 }
 
-// at predicts the box at a time.
-func (r *trace) at(at int64) [4]float32 {
+// predict returns the box at a time.
+func (r *trace) predict(at int64) [4]float32 {
 	dt := float32(at-r.seen) / 1e9
 	b := r.box
 	for i := range b {
@@ -163,7 +163,7 @@ func (r *trace) at(at int64) [4]float32 {
 // smooth is the weight of a new speed.
 const smooth = 0.5
 
-func (r *trace) move(at int64, b [4]float32) {
+func (r *trace) update(at int64, b [4]float32) {
 	if dt := float32(at-r.seen) / 1e9; dt > 0 {
 		part := float32(smooth)
 		if r.hits == 1 {
