@@ -118,7 +118,7 @@ func checkRefinement(e ast.Expr, def string, fields map[string]bool, report *dia
 		at := f.Label.Pos().Position()
 		pos := plan.Position{File: at.Filename, Line: at.Line, Column: at.Column}
 		dg := diag.Diagnostic{ID: "YT0102", Severity: diag.Error, Pos: pos, Path: def + "." + name,
-			Message: fmt.Sprintf("unknown field %q: %s has no such field", diag.Visible(name), def)}
+			Message: fmt.Sprintf("unknown field %q: %s has no such field", name, def)}
 		dg.SuggestName(name, slices.Sorted(maps.Keys(fields)))
 		report.Add(dg)
 	}

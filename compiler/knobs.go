@@ -81,7 +81,7 @@ func parseKnob(line string) (s plan.Setting, problem string) {
 	value = strings.TrimSpace(value)
 	below := strings.HasPrefix(file, "/proc/") || strings.HasPrefix(file, "/sys/")
 	if !below || path.Clean(file) != file || strings.ContainsAny(file, " *?[]\\") {
-		return s, fmt.Sprintf("%q is not one file below /proc or /sys", diag.Visible(file))
+		return s, fmt.Sprintf("%q is not one file below /proc or /sys", file)
 	}
 	for _, r := range line {
 		if r < 0x20 && r != '\t' || r == 0x7f {

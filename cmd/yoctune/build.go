@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -61,13 +60,7 @@ for CI.`,
 		Example: `  yoctune build examples/video-analytics -o build/meta-vision
   yoctune build . -o meta-tuning --check
   yoctune build . -o layers --all`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := configurationFolder(args)
-			if err != nil {
-				return err
-			}
-			return build(cmd, dir, o)
-		},
+		RunE: inFolder(func(cmd *cobra.Command, dir string) error { return build(cmd, dir, o) }),
 	}
 	selectionFlags(cmd, &o.Selection)
 	f := cmd.Flags()
@@ -79,11 +72,13 @@ for CI.`,
 
 func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	started := time.Now()
-	format := cli.Format(cmd)
-	if o.out == "" {
+	switch {
+	case o.out == "":
 		return cli.UsageError(errors.New("--output OUT is required: the folder of the layer"))
+	case filepath.Clean(o.out) == "/":
+		return cli.UsageError(fmt.Errorf("--output %s: a layer needs a folder of its own; choose one below the root directory", o.out))
 	}
-	p, layers, err := open(cmd, dir, format, o.Selection)
+	p, layers, err := open(cmd, dir, o.Selection)
 	if err != nil {
 		return err
 	}
@@ -96,9 +91,9 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 		}
 		changed = changed || !c.Clean()
 		if o.check {
-			err = checkFolder(cmd, dir, format, l, c, o.force)
+			err = checkFolder(cmd, dir, l, c, o.force)
 		} else {
-			err = write(cmd, format, c, o.force)
+			err = writeFolder(cmd, c, o.force)
 		}
 		if err != nil {
 			return err
@@ -109,42 +104,37 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 				return err
 			}
 		}
-		if format == "json" {
-			writeJSONLine(cmd.OutOrStdout(), summary)
+		if w := cli.NewPrinter(cmd); w.JSON {
+			w.Summary("build", summary)
 		} else if !o.check {
-			fmt.Fprintln(cmd.OutOrStdout(), summary.text(out))
+			fmt.Fprintln(w, summary.text(out))
 		}
 	}
-	if o.check && changed {
-		return cli.AnswerNo()
-	}
-	return nil
+	return cli.Answer(!o.check || !changed)
 }
 
 // checkFolder shows what a build would change in the folder of a layer: what it means for
 // the devices, the files, and the conflicts, which stop a build and may be all that differs.
-func checkFolder(cmd *cobra.Command, dir, format string, l compiler.Layer, c *tree.Comparison, force bool) error {
-	if err := explainDifferences(cmd, dir, format, l, c); err != nil {
+func checkFolder(cmd *cobra.Command, dir string, l compiler.Layer, c *tree.Comparison, force bool) error {
+	if err := explainDifferences(cmd, dir, l, c); err != nil {
 		return err
 	}
-	if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
-		return err
-	}
+	showDifferences(cli.NewPrinter(cmd), c)
 	if report := conflicts(c, force); report.Failed() {
-		return showReport(cmd, format, "", report, nil)
+		return showReport(cmd, "", report, nil)
 	}
 	return nil
 }
 
 // open reads a configuration, prints its diagnostics, and makes the layers of a
 // selection.
-func open(cmd *cobra.Command, dir, format string, sel compiler.Selection) (*compiler.Project, []compiler.Layer, error) {
+func open(cmd *cobra.Command, dir string, sel compiler.Selection) (*compiler.Project, []compiler.Layer, error) {
 	p, err := openProject(cmd, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	layers := p.Layers(sel)
-	if err := showProject(cmd, format, dir, p); err != nil {
+	if err := showProject(cmd, dir, p); err != nil {
 		return nil, nil, err
 	}
 	return p, layers, nil
@@ -167,10 +157,11 @@ func conflicts(c *tree.Comparison, force bool) *diag.Report {
 	return report
 }
 
-func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) error {
+// writeFolder writes a layer to its folder, unless there are conflicts.
+func writeFolder(cmd *cobra.Command, c *tree.Comparison, force bool) error {
 	report := conflicts(c, force)
 	if report.Failed() {
-		if err := showReport(cmd, format, "", report, nil); err != nil {
+		if err := showReport(cmd, "", report, nil); err != nil {
 			return err
 		}
 		return cli.AlreadyReported()
@@ -190,53 +181,42 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 
 // explainDifferences prints what the differences mean for the devices. A folder that
 // cannot be read as a layer, for example because its plan was edited, still has a diff.
-func explainDifferences(cmd *cobra.Command, dir, format string, l compiler.Layer, c *tree.Comparison) error {
+func explainDifferences(cmd *cobra.Command, dir string, l compiler.Layer, c *tree.Comparison) error {
 	if c.Clean() {
 		return nil
 	}
 	r, err := review.Compare(committed(c), sideOf(l, "the configuration"), false)
 	if err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: warning: the layer cannot be reviewed: %v; only the differences of its files are shown\n", err)
+		cli.Warn(cmd, "the layer cannot be reviewed: %v; only the differences of its files are shown", err)
 		return nil
 	}
 	if r.Clean() {
 		return nil // modes or the manifest differ
 	}
 	r.Folder = fromHere(dir)
-	w := cmd.OutOrStdout()
-	if format == "json" {
+	w := cli.NewPrinter(cmd)
+	if w.JSON {
 		return r.WriteChangesJSON(w)
 	}
-	if err := r.WriteText(w); err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, "\n")
+	err = r.WriteText(w)
+	fmt.Fprintln(w)
 	return err
 }
 
-func showDifferences(w io.Writer, format string, c *tree.Comparison) error {
+func showDifferences(p cli.Printer, c *tree.Comparison) {
 	for _, a := range c.Actions {
-		if format == "json" {
-			writeJSONLine(w, struct {
-				Type   string    `json:"type"`
+		diff := differences(c.Out, a)
+		switch {
+		case p.JSON:
+			p.Line("difference", struct {
 				Action tree.Kind `json:"action"`
 				Path   string    `json:"path"`
 				Diff   string    `json:"diff"`
-			}{"difference", a.Kind, a.Path, differences(c.Out, a)})
-			continue
-		}
-		if a.Path == manifest.Name {
-			continue // it only repeats the files that it lists
-		}
-		diff := differences(c.Out, a)
-		if cli.Colour(w) {
-			diff = paintDiff(diff)
-		}
-		if _, err := io.WriteString(w, diff); err != nil {
-			return err
+			}{a.Kind, a.Path, diff})
+		case a.Path != manifest.Name: // the manifest only repeats the files that it lists
+			showDiff(p, diff)
 		}
 	}
-	return nil
 }
 
 func differences(out string, a tree.Action) string {
@@ -255,8 +235,6 @@ func differences(out string, a tree.Action) string {
 
 // buildSummary is what a build did.
 type buildSummary struct {
-	Type    string `json:"type"`
-	Command string `json:"command"`
 	Layer   string `json:"layer"`
 	Release string `json:"release"`
 	Files   int    `json:"files"`
@@ -293,10 +271,10 @@ func (s *buildSummary) judgeSignatures(out string) error {
 	return nil
 }
 
-func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, took time.Duration) buildSummary {
+func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, duration time.Duration) buildSummary {
 	s := buildSummary{
-		Type: "summary", Command: "build", Layer: l.Name, Release: l.Release, Files: len(l.Files), Targets: len(l.Targets),
-		problems: problemsOf(p.Report), Millis: took.Milliseconds(), keys: len(l.Runtime.Keys) > 0,
+		Layer: l.Name, Release: l.Release, Files: len(l.Files), Targets: len(l.Targets),
+		problems: problemsOf(p.Report), Millis: duration.Milliseconds(), keys: len(l.Runtime.Keys) > 0,
 	}
 	for _, t := range l.Targets {
 		s.Setting += len(t.Plan.Settings)

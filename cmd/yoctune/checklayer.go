@@ -42,7 +42,7 @@ Exit status: 0 all checks passed, 1 they could not be run, 3 a check failed.`,
     --oe-core ~/src/openembedded-core --meta-tegra ~/src/meta-tegra`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Layer = args[0]
-			return runCheckLayer(cmd, o)
+			return checkLayer(cmd, o)
 		},
 	}
 	f := cmd.Flags()
@@ -63,19 +63,8 @@ Exit status: 0 all checks passed, 1 they could not be run, 3 a check failed.`,
 	return cmd
 }
 
-func runCheckLayer(cmd *cobra.Command, o checklayer.Options) error {
-	format := cli.Format(cmd)
-
-	out, progress := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	finished := func(s checklayer.Step) { writeStep(out, s) }
-	if format == "json" {
-		finished = func(s checklayer.Step) {
-			writeJSONLine(out, struct {
-				Type string `json:"type"`
-				checklayer.Step
-			}{"step", s})
-		}
-	}
+func checkLayer(cmd *cobra.Command, o checklayer.Options) error {
+	out, progress := cli.NewPrinter(cmd), cmd.ErrOrStderr()
 	// bitbake's server would outlive this process: every signal that ends this process
 	// must end the server too.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -84,23 +73,23 @@ func runCheckLayer(cmd *cobra.Command, o checklayer.Options) error {
 		Started: func(name, subject string) {
 			fmt.Fprintf(progress, "%s  %s …\n", time.Now().Format(time.TimeOnly), strings.TrimSpace(name+" "+subject))
 		},
-		Finished: finished,
+		Finished: func(s checklayer.Step) {
+			if out.JSON {
+				out.Line("step", s)
+			} else {
+				writeStep(out, s)
+			}
+		},
 	})
 	if err != nil {
 		return err
 	}
-	if format == "json" {
-		writeJSONLine(out, struct {
-			Type string `json:"type"`
-			checklayer.Summary
-		}{"summary", summary})
+	if out.JSON {
+		out.Line("summary", summary)
 	} else {
 		writeCheckSummary(out, summary)
 	}
-	if summary.Failed > 0 {
-		return cli.AnswerNo()
-	}
-	return nil
+	return cli.Answer(summary.Failed == 0)
 }
 
 // writeStep prints one line per step, and below a failed one its errors.

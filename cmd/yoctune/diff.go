@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -24,20 +25,16 @@ explains what the differences mean for the devices.`,
   yoctune diff . --rev origin/main
   yoctune diff . --target lab --against factory`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.compared(args)
+			c, err := o.parseComparison(args)
 			if err != nil {
 				return err
 			}
-			var changed bool
+			show := diffSides
 			if c.layer != "" {
-				changed, err = diffLayers(cmd, c, buildOptions{Selection: o.Selection})
-			} else {
-				changed, err = diffSides(cmd, c, o)
+				show = diffLayers
 			}
-			if err == nil && changed && o.exitCode {
-				return cli.AnswerNo()
-			}
-			return err
+			changed, err := show(cmd, c, o)
+			return cmp.Or(err, cli.Answer(!changed || !o.exitCode))
 		},
 	}
 	selectionFlags(cmd, &o.Selection)
@@ -47,9 +44,10 @@ explains what the differences mean for the devices.`,
 	return cmd
 }
 
-func diffLayers(cmd *cobra.Command, what comparison, o buildOptions) (changed bool, err error) {
-	format := cli.Format(cmd)
-	_, layers, err := open(cmd, what.dir, format, o.Selection)
+// diffLayers shows how a build would change the folders of the layers.
+func diffLayers(cmd *cobra.Command, what comparison, o reviewOptions) (changed bool, err error) {
+	p := cli.NewPrinter(cmd)
+	_, layers, err := open(cmd, what.dir, o.Selection)
 	if err != nil {
 		return false, err
 	}
@@ -61,20 +59,16 @@ func diffLayers(cmd *cobra.Command, what comparison, o buildOptions) (changed bo
 		}
 		changed = changed || !c.Clean()
 		files += len(c.Actions)
-		if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
-			return changed, err
-		}
+		showDifferences(p, c)
 	}
-	if format == "json" {
-		writeDiffSummary(cmd, files)
-	}
+	writeDiffSummary(p, files)
 	return changed, nil
 }
 
 // diffSides shows how the layers of a review differ, file by file.
 func diffSides(cmd *cobra.Command, what comparison, o reviewOptions) (changed bool, err error) {
-	format := cli.Format(cmd)
-	r, err := compare(cmd, what, format, o)
+	p := cli.NewPrinter(cmd)
+	r, err := compare(cmd, what, o)
 	if err != nil {
 		return false, err
 	}
@@ -83,19 +77,15 @@ func diffSides(cmd *cobra.Command, what comparison, o reviewOptions) (changed bo
 	for _, f := range r.Files {
 		c.Actions = append(c.Actions, tree.Action{Kind: kinds[f.Kind], Path: f.Path, Was: f.Was, Now: f.Now})
 	}
-	if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
-		return false, err
-	}
-	if format == "json" {
-		writeDiffSummary(cmd, len(r.Files))
-	}
+	showDifferences(p, c)
+	writeDiffSummary(p, len(r.Files))
 	return !r.Clean(), nil
 }
 
-func writeDiffSummary(cmd *cobra.Command, files int) {
-	writeJSONLine(cmd.OutOrStdout(), struct {
-		Type    string `json:"type"`
-		Command string `json:"command"`
-		Files   int    `json:"files"`
-	}{"summary", "diff", files})
+func writeDiffSummary(p cli.Printer, files int) {
+	if p.JSON {
+		p.Summary("diff", struct {
+			Files int `json:"files"`
+		}{files})
+	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -47,7 +47,8 @@ the rules, or the paths of the fields that the configuration sets.`,
 				return listTopics(cmd, args, dir)
 			}
 			if page, ok := compiler.Page(args[0]); ok {
-				return showPage(cmd, page)
+				showPage(cmd, page)
+				return nil
 			}
 			if looksLikeID(args[0]) {
 				return unknownTopic(args[0], compiler.PageIDs())
@@ -125,23 +126,22 @@ func listTopics(cmd *cobra.Command, kinds []string, dir string) error {
 			}
 		}
 	}
-	w := cmd.OutOrStdout()
-	if cli.Format(cmd) == "json" {
-		for _, t := range topics {
-			writeJSONLine(w, t)
-		}
-		endJSON(cmd)
-		return nil
-	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	p := cli.NewPrinter(cmd)
+	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	for _, t := range topics {
-		if t.Title == "" {
-			fmt.Fprintln(tw, t.ID)
-		} else {
-			fmt.Fprintf(tw, "%s\t%s\n", t.ID, t.Title)
+		switch {
+		case p.JSON:
+			p.Encode(t)
+		case t.Title == "":
+			printable.Fprintf(w, "%s\n", t.ID)
+		default:
+			printable.Fprintf(w, "%s\t%s\n", t.ID, t.Title)
 		}
 	}
-	return tw.Flush()
+	if p.JSON {
+		p.Summary(cmd.Name())
+	}
+	return w.Flush()
 }
 
 // unknownTopic returns the error about a word that names no topic.
@@ -162,15 +162,12 @@ func placePattern() *regexp.Regexp {
 	return regexp.MustCompile(`^(.+\.(?:cue|hcl|jsonnet|libsonnet)):([0-9]+)(?::[0-9]+)?$`)
 }
 
-func showPage(cmd *cobra.Command, page diag.Explanation) error {
-	w := cmd.OutOrStdout()
-	if cli.Format(cmd) == "json" {
-		writeJSONLine(w, struct {
-			Type string `json:"type"`
-			diag.Explanation
-		}{"explanation", page})
-		endJSON(cmd)
-		return nil
+func showPage(cmd *cobra.Command, page diag.Explanation) {
+	w := cli.NewPrinter(cmd)
+	if w.JSON {
+		w.Line("explanation", page)
+		w.Summary(cmd.Name())
+		return
 	}
 	fmt.Fprintf(w, "%s: %s\n", page.ID, page.Title)
 	if page.Severity != "" {
@@ -185,13 +182,11 @@ func showPage(cmd *cobra.Command, page diag.Explanation) error {
 	if page.See != "" {
 		fmt.Fprintf(w, "\nSee: %s\n", page.See)
 	}
-	return nil
 }
 
 // explainField explains a field by its path or by its line. arg is the argument as
 // the user wrote it.
 func explainField(cmd *cobra.Command, dir, what, arg string) error {
-	format := cli.Format(cmd)
 	p, err := openProject(cmd, dir)
 	if err != nil {
 		if !strings.ContainsAny(what, ".:") { // any word is a path, but hardly meant as one
@@ -206,7 +201,7 @@ func explainField(cmd *cobra.Command, dir, what, arg string) error {
 		}
 		paths = at
 	}
-	w := cmd.OutOrStdout()
+	w := cli.NewPrinter(cmd)
 	for i, path := range paths {
 		a, err := p.Explain(path)
 		if errors.Is(err, compiler.ErrNoField) && !strings.ContainsAny(what, ".:") {
@@ -223,29 +218,26 @@ func explainField(cmd *cobra.Command, dir, what, arg string) error {
 		if a.Pos != nil { // relative to the current folder, so that an editor opens it
 			*a.Pos = diag.Below(fromHere(dir), *a.Pos)
 		}
-		if format == "json" {
-			writeJSONLine(w, struct {
-				Type string `json:"type"`
-				compiler.Account
-			}{"account", a})
+		if w.JSON {
+			w.Line("account", a)
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(w)
+			w.Printf("\n")
 		}
 		showAccount(w, a)
 	}
-	if format == "json" {
-		endJSON(cmd)
+	if w.JSON {
+		w.Summary(cmd.Name())
 	}
 	return nil
 }
 
-func showAccount(w io.Writer, a compiler.Account) {
-	fmt.Fprintln(w, a.Path)
+func showAccount(w cli.Printer, a compiler.Account) {
+	w.Printf("%s\n", a.Path)
 	line := func(label, text string) {
 		if text != "" {
-			fmt.Fprintf(w, "  %-10s %s\n", label, text)
+			w.Printf("  %-10s %s\n", label, text)
 		}
 	}
 	line("", a.Doc)
@@ -260,17 +252,13 @@ func showAccount(w io.Writer, a compiler.Account) {
 	} else {
 		line("set at", "nowhere in this configuration")
 	}
-	for _, r := range a.Replaced {
-		line("replaces", r)
-	}
-	for _, n := range a.Notes {
-		line("facts", n)
-	}
-	for _, n := range a.Implies {
-		line("implies", n)
-	}
-	for _, n := range a.Touches {
-		line("touches", n)
+	for _, list := range []struct {
+		label string
+		texts []string
+	}{{"replaces", a.Replaced}, {"facts", a.Notes}, {"implies", a.Implies}, {"touches", a.Touches}} {
+		for _, text := range list.texts {
+			line(list.label, text)
+		}
 	}
 	line("kernel", a.Kernel)
 	for _, s := range a.Settings {

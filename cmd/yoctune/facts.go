@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/schema/facts"
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -49,35 +48,34 @@ Sysctls are many, and listed only when they are named.`,
   yoctune facts list boards --format json`,
 		ValidArgs: kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
-			asJSON := format == "json"
 			// Sysctls are many: only when they are named.
 			want := kinds[:2]
 			if len(args) == 1 {
 				want = args
 			}
-			out := cmd.OutOrStdout()
-			entries := factEntries(want)
-			if asJSON {
-				for _, e := range entries {
-					writeJSONLine(out, e)
-				}
-				writeJSONLine(out, factsSummary{Type: "summary", Entries: len(entries)})
-				return nil
-			}
-			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			p, entries := cli.NewPrinter(cmd), factEntries(want)
+			w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 			for _, e := range entries {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", e.ID, e.Summary, e.Trust)
+				if p.JSON {
+					p.Encode(e)
+				} else {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", e.ID, e.Summary, e.Trust)
+				}
 			}
+			endFacts(p, len(entries), 0)
 			return w.Flush()
 		},
 	}
 }
 
-type factsSummary struct {
-	Type     string `json:"type"`
-	Entries  int    `json:"entries"`
-	Problems int    `json:"problems"`
+// endFacts prints the last line of JSON of a facts command.
+func endFacts(p cli.Printer, entries, problems int) {
+	if p.JSON {
+		p.Line("summary", struct {
+			Entries  int `json:"entries"`
+			Problems int `json:"problems"`
+		}{entries, problems})
+	}
 }
 
 // factEntry is a line of `facts list`.
@@ -175,56 +173,40 @@ sources.`,
 		Example: `  yoctune facts show orin-nano-8gb
   yoctune facts show scarthgap
   yoctune facts show vm.swappiness --format json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
-			asJSON := format == "json"
-			return showFacts(cmd.OutOrStdout(), args[0], asJSON)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return showFacts(cli.NewPrinter(cmd), args[0]) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return slices.Concat(board.IDs(), release.Names(), sysctl.Keys()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 }
 
-func showFacts(out io.Writer, id string, asJSON bool) error {
-	if b, ok := board.Lookup(id); ok {
-		if asJSON {
-			writeJSONLine(out, struct {
-				Type string `json:"type"`
-				*board.Board
-			}{"board", b})
-			writeJSONLine(out, factsSummary{Type: "summary", Entries: 1})
-			return nil
-		}
-		return showBoard(out, b)
+func showFacts(p cli.Printer, id string) error {
+	b, isBoard := board.Lookup(id)
+	r, isRelease := release.Lookup(id)
+	f, isSysctl := sysctl.Lookup(id)
+	switch {
+	case isBoard && p.JSON:
+		p.Line("board", b)
+	case isBoard:
+		return showBoard(p, b)
+	case isRelease && p.JSON:
+		p.Line("release", r, struct {
+			Machines []release.Machine          `json:"machines"`
+			Units    []release.Unit             `json:"units"`
+			Syntax   []release.Syntax           `json:"syntax"`
+			Renamed  map[string]release.Renamed `json:"renamed_variables"`
+		}{r.Machines(), r.Units(), r.Syntax(), r.RenamedVariables()})
+	case isRelease:
+		return showRelease(p, r)
+	case isSysctl && p.JSON:
+		p.Line("sysctl", f)
+	case isSysctl:
+		return showSysctl(p, f)
+	default:
+		return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", id, facts.Suggest(id))
 	}
-	if r, ok := release.Lookup(id); ok {
-		if asJSON {
-			writeJSONLine(out, struct {
-				Type string `json:"type"`
-				release.Release
-				Machines []release.Machine          `json:"machines"`
-				Units    []release.Unit             `json:"units"`
-				Syntax   []release.Syntax           `json:"syntax"`
-				Renamed  map[string]release.Renamed `json:"renamed_variables"`
-			}{"release", r, r.Machines(), r.Units(), r.Syntax(), r.RenamedVariables()})
-			writeJSONLine(out, factsSummary{Type: "summary", Entries: 1})
-			return nil
-		}
-		return showRelease(out, r)
-	}
-	if f, ok := sysctl.Lookup(id); ok {
-		if asJSON {
-			writeJSONLine(out, struct {
-				Type string `json:"type"`
-				sysctl.Fact
-			}{"sysctl", f})
-			writeJSONLine(out, factsSummary{Type: "summary", Entries: 1})
-			return nil
-		}
-		return showSysctl(out, f)
-	}
-	return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", diag.Visible(id), facts.Suggest(id))
+	endFacts(p, 1, 0)
+	return nil
 }
 
 func showBoard(out io.Writer, b *board.Board) error {
@@ -398,7 +380,7 @@ func showRelease(out io.Writer, r release.Release) error {
 	}
 	yes := map[bool]string{true: "yes", false: "no"}
 	fmt.Fprintf(w, "%s (series %s)\nread at %s\n\n", r.Name, r.Series, r.Read)
-	for _, row := range [][2]string{
+	writeRows(w, [][2]string{
 		{"bitbake", r.BitBake}, {"L4T", r.L4T},
 		{"kernel", r.Provider + " " + r.KernelVersion}, {"kernel facts", r.Facts}, {"PREEMPT_RT", rt},
 		{"other kernels", strings.Join(r.OtherKernels, ", ")},
@@ -410,11 +392,7 @@ func showRelease(out io.Writer, r release.Release) error {
 		{"signatures", strings.TrimSpace(r.Signatures + " " + r.HashServe)}, {"TMPDIR", r.TmpDir},
 		{"BSP sysctl files", strings.Join(r.SysctlFiles, ", ")},
 		{"variables refused", strconv.Itoa(len(r.RenamedVariables()))},
-	} {
-		if row[1] != "" {
-			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])
-		}
-	}
+	})
 	fmt.Fprintln(w, "\nMachines")
 	for _, m := range r.Machines() {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", m.Name, m.NVPModel, strings.Join(m.DeviceTrees, " "))
@@ -437,14 +415,10 @@ func showRelease(out io.Writer, r release.Release) error {
 func showSysctl(out io.Writer, f sysctl.Fact) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n", f.Key)
-	for _, row := range [][2]string{
+	writeRows(w, [][2]string{
 		{"note", f.Note}, {"range", f.RangeNote}, {"needs", f.Config}, {"module", f.Module},
 		{"traits", strings.Join(f.Tags, ", ")}, {"excludes", strings.Join(f.Excludes, ", ")}, {"source", f.Source},
-	} {
-		if row[1] != "" {
-			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])
-		}
-	}
+	})
 	fmt.Fprintln(w)
 	for _, k := range sysctl.Kernels() {
 		p := f.In(k.Line)
@@ -453,14 +427,23 @@ func showSysctl(out io.Writer, f sysctl.Fact) error {
 			continue
 		}
 		low, high := p.Range()
-		fmt.Fprintf(w, "  %s\t%s\t%s to %s\t%s\n", k.Line, p.Type, end(low, p.MinName), end(high, p.MaxName), k.Tree)
+		fmt.Fprintf(w, "  %s\t%s\t%s to %s\t%s\n", k.Line, p.Type, bound(low, p.MinName), bound(high, p.MaxName), k.Tree)
 	}
 	return w.Flush()
 }
 
-// end is one end of a range: a variable of the kernel stands in for a number
+// writeRows writes labels and values, except empty ones.
+func writeRows(w io.Writer, rows [][2]string) {
+	for _, row := range rows {
+		if row[1] != "" {
+			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])
+		}
+	}
+}
+
+// bound is one end of a range: a variable of the kernel stands in for a number
 // that only the running kernel knows.
-func end(n *int64, name string) string {
+func bound(n *int64, name string) string {
 	switch {
 	case name != "":
 		return name
@@ -481,29 +464,22 @@ Exit status: 0 they are consistent, 3 they are not.`,
 		Example: `  yoctune facts check
   yoctune facts check --format json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			format := cli.Format(cmd)
-			asJSON := format == "json"
+			p := cli.NewPrinter(cmd)
 			entries, problems := facts.Check()
-			out := cmd.OutOrStdout()
-			for _, p := range problems {
-				if asJSON {
-					writeJSONLine(out, struct {
-						Type    string `json:"type"`
+			for _, problem := range problems {
+				if p.JSON {
+					p.Line("problem", struct {
 						Message string `json:"message"`
-					}{"problem", p.Error()})
-					continue
+					}{problem.Error()})
+				} else {
+					p.Printf("%v\n", problem)
 				}
-				fmt.Fprintln(out, p)
 			}
-			if asJSON {
-				writeJSONLine(out, factsSummary{"summary", entries, len(problems)})
-			} else {
-				fmt.Fprintf(out, "checked %d boards, releases and sysctls: %s\n", entries, count(len(problems), "problem"))
+			if !p.JSON {
+				p.Printf("checked %d boards, releases and sysctls: %s\n", entries, count(len(problems), "problem"))
 			}
-			if len(problems) > 0 {
-				return cli.AnswerNo()
-			}
-			return nil
+			endFacts(p, entries, len(problems))
+			return cli.Answer(len(problems) == 0)
 		},
 	}
 }

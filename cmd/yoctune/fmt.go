@@ -35,27 +35,21 @@ Exit status: 0 done, or nothing to do, 1 a file cannot be read, 3 a file would c
 (with --check).`,
 		Example: `  yoctune fmt .
   yoctune fmt . --check`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := configurationFolder(args)
-			if err != nil {
-				return err
-			}
-			return formatFolder(cmd, dir, check)
-		},
+		RunE: inFolder(func(cmd *cobra.Command, dir string) error { return formatFolder(cmd, dir, check) }),
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "write nothing; exit with 3 when a file would change")
 	return cmd
 }
 
 func formatFolder(cmd *cobra.Command, dir string, check bool) error {
-	output := cli.Format(cmd)
+	p := cli.NewPrinter(cmd)
 	names, err := configurationFiles(dir)
 	if err != nil {
 		return err
 	}
 	changed := 0
 	for _, name := range names {
-		was, now, err := formatted(name)
+		was, now, err := formatFile(name)
 		if err != nil {
 			return err
 		}
@@ -63,38 +57,32 @@ func formatFolder(cmd *cobra.Command, dir string, check bool) error {
 			continue
 		}
 		changed++
-		if output == "json" {
-			writeJSONLine(cmd.OutOrStdout(), struct {
-				Type string `json:"type"`
+		if p.JSON {
+			p.Line("formatted", struct {
 				Path string `json:"path"`
-			}{"formatted", name})
+			}{name})
 		}
 		if check {
-			if output == "text" {
-				fmt.Fprint(cmd.OutOrStdout(), review.Unified(was, now, name, name))
+			if !p.JSON {
+				showDiff(p, review.Unified(was, now, name, name))
 			}
 			continue
 		}
 		if err := tree.WriteFile(name, now); err != nil {
 			return err
 		}
-		if output == "text" {
-			fmt.Fprintln(cmd.OutOrStdout(), name)
+		if !p.JSON {
+			p.Printf("%s\n", name)
 		}
 	}
-	if output == "json" {
-		writeJSONLine(cmd.OutOrStdout(), struct {
-			Type    string `json:"type"`
-			Command string `json:"command"`
-			Files   int    `json:"files"`
-			Changed int    `json:"changed"`
-			Written bool   `json:"written"`
-		}{"summary", "fmt", len(names), changed, !check})
+	if p.JSON {
+		p.Summary("fmt", struct {
+			Files   int  `json:"files"`
+			Changed int  `json:"changed"`
+			Written bool `json:"written"`
+		}{len(names), changed, !check})
 	}
-	if check && changed > 0 {
-		return cli.AnswerNo()
-	}
-	return nil
+	return cli.Answer(!check || changed == 0)
 }
 
 // formatter formats a source file.
@@ -150,7 +138,8 @@ func configurationFiles(dir string) ([]string, error) {
 	return names, nil
 }
 
-func formatted(name string) (was, now []byte, err error) {
+// formatFile returns a file as it is, and formatted.
+func formatFile(name string) (was, now []byte, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("formatting: %w", err)
@@ -161,7 +150,7 @@ func formatted(name string) (was, now []byte, err error) {
 	if was, err = os.ReadFile(name); err != nil {
 		return nil, nil, fmt.Errorf("formatting: %w", err)
 	}
-	if nested(was) > maxNesting {
+	if nestingDepth(was) > maxNesting {
 		return nil, nil, fmt.Errorf("formatting %s: brackets are nested more than %d deep", name, maxNesting)
 	}
 	if now, err = formatters()[filepath.Ext(name)](name, was); err != nil {
@@ -176,9 +165,9 @@ func formatted(name string) (was, now []byte, err error) {
 // maxNesting bounds brackets before a recursive parser sees the text.
 const maxNesting = 200
 
-// nested returns the depth of brackets. It ignores strings and comments, as no real
+// nestingDepth returns the depth of brackets. It ignores strings and comments, as no real
 // configuration comes near the limit.
-func nested(text []byte) int {
+func nestingDepth(text []byte) int {
 	depth, deepest := 0, 0
 	for _, c := range text {
 		switch c {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,17 @@ import (
 
 // sourceSuffixes are those of the files of a configuration.
 func sourceSuffixes() []string { return []string{".cue", ".hcl", ".jsonnet", ".libsonnet"} }
+
+// inFolder makes a command that works on the configuration in the folder [DIR].
+func inFolder(run func(cmd *cobra.Command, dir string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		dir, err := configurationFolder(args)
+		if err != nil {
+			return err
+		}
+		return run(cmd, dir)
+	}
+}
 
 // configurationFolder returns the folder of the configuration that the arguments name:
 // the current one without arguments, and the folder of a file of a configuration.
@@ -29,10 +41,8 @@ func folderOf(name string) (string, error) {
 	if err != nil || info.IsDir() {
 		return name, nil // a folder that is missing is reported where it is read
 	}
-	for _, suffix := range sourceSuffixes() {
-		if filepath.Ext(name) == suffix {
-			return filepath.Dir(name), nil
-		}
+	if slices.Contains(sourceSuffixes(), filepath.Ext(name)) {
+		return filepath.Dir(name), nil
 	}
 	return "", fmt.Errorf("%s is not a folder; give the folder of the configuration", name)
 }

@@ -30,12 +30,8 @@ func newGraphCommand() *cobra.Command {
   power     the clock limits of each power mode, beside the BSP's own modes`,
 		Example: `  yoctune graph . --target line-camera --kind cores -o cores.svg
   yoctune graph . --kind pipeline > pipelines.svg`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := configurationFolder(args)
-			if err != nil {
-				return err
-			}
-			_, layers, err := open(cmd, dir, cli.Format(cmd), compiler.Selection{Target: target})
+		RunE: inFolder(func(cmd *cobra.Command, dir string) error {
+			_, layers, err := open(cmd, dir, compiler.Selection{Target: target})
 			if err != nil {
 				return err
 			}
@@ -50,7 +46,7 @@ func newGraphCommand() *cobra.Command {
 				return fmt.Errorf("the configuration of target %s has nothing to draw as %s", layers[0].Targets[0].Name, kind)
 			}
 			return writeOutput(cmd, out, d.SVG())
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&target, "target", "", "`TARGET` to draw (default: the only one)")

@@ -67,7 +67,6 @@ Exit status: 0 imported, 1 the request is wrong, 2 wrong usage, 3 lines were lef
 }
 
 func runImport(cmd *cobra.Command, names []string, o importOptions) error {
-	format := cli.Format(cmd)
 	if o.kind != "" && !slices.Contains(importer.Kinds(), o.kind) {
 		return cli.UsageError(fmt.Errorf("--as %s: choose one of %s", o.kind, strings.Join(importer.Kinds(), ", ")))
 	}
@@ -100,13 +99,10 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 			return err
 		}
 	}
-	if err := showImport(cmd, format, result, o); err != nil {
+	if err := showImport(cmd, result, o); err != nil {
 		return err
 	}
-	if o.strict && result.Count(importer.Left) > 0 {
-		return cli.AnswerNo()
-	}
-	return nil
+	return cli.Answer(!o.strict || result.Count(importer.Left) == 0)
 }
 
 // readSources reads the files and folders to import; - is standard input.
@@ -147,25 +143,21 @@ func checkFiles(files map[string][]byte) *diag.Report {
 	return p.Report
 }
 
-func showImport(cmd *cobra.Command, format string, r *importer.Result, o importOptions) error {
-	out := cmd.OutOrStdout()
-	if format == "json" {
+func showImport(cmd *cobra.Command, r *importer.Result, o importOptions) error {
+	out := cli.NewPrinter(cmd)
+	if out.JSON {
 		for _, l := range r.Lines {
-			writeJSONLine(out, struct {
-				Type string `json:"type"`
-				*importer.Line
-			}{"line", l})
+			out.Line("line", l)
 		}
 		if o.out == "" {
-			writeJSONLine(out, struct {
-				Type string `json:"type"`
+			out.Line("config", struct {
 				Text string `json:"text"`
-			}{"config", string(r.Config)})
+			}{string(r.Config)})
 		}
-		writeJSONLine(out, summaryOf(r))
+		out.Summary("import", summaryOf(r))
 		return nil
 	}
-	report := out
+	report := cmd.OutOrStdout()
 	if o.out == "" {
 		if _, err := out.Write(r.Config); err != nil {
 			return err
@@ -177,8 +169,6 @@ func showImport(cmd *cobra.Command, format string, r *importer.Result, o importO
 
 // importSummary counts lines by verdict.
 type importSummary struct {
-	Type       string `json:"type"`
-	Command    string `json:"command"`
 	Board      string `json:"board"`
 	Machine    string `json:"machine"`
 	Release    string `json:"release"`
@@ -191,7 +181,7 @@ type importSummary struct {
 }
 
 func summaryOf(r *importer.Result) importSummary {
-	s := importSummary{Type: "summary", Command: "import", Board: r.Board, Machine: r.Machine, Release: r.Release, Lines: len(r.Lines),
+	s := importSummary{Board: r.Board, Machine: r.Machine, Release: r.Release, Lines: len(r.Lines),
 		Understood: r.Count(importer.Understood), Adjusted: r.Count(importer.Adjusted), Left: r.Count(importer.Left), Comments: r.Count(importer.Comment)}
 	for _, l := range r.Lines {
 		s.Traps += len(l.Traps)

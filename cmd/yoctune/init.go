@@ -52,7 +52,6 @@ Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 }
 
 func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool) error {
-	format := cli.Format(cmd)
 	if o.Name == "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
@@ -81,22 +80,20 @@ func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool)
 		}
 		return err
 	}
-	if format == "json" {
+	p := cli.NewPrinter(cmd)
+	if p.JSON {
 		for _, name := range written {
-			writeJSONLine(cmd.OutOrStdout(), struct {
-				Type string `json:"type"`
+			p.Line("written", struct {
 				Path string `json:"path"`
-			}{"written", name})
+			}{name})
 		}
-		writeJSONLine(cmd.OutOrStdout(), struct {
-			Type    string `json:"type"`
-			Command string `json:"command"`
+		p.Summary("init", struct {
 			Dir     string `json:"dir"`
 			Written int    `json:"written"`
-		}{"summary", "init", dir, len(written)})
+		}{dir, len(written)})
 		return nil
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: wrote %s for %s on %s\nnext: yoctune build %s -o %s\n",
+	p.Printf("%s: wrote %s for %s on %s\nnext: yoctune build %s -o %s\n",
 		dir, count(len(written), "file"), o.Board, o.Release, dir, filepath.Join(dir, "layer"))
 	return nil
 }

@@ -54,7 +54,6 @@ kept.`, kernel.Names()),
   echo CONFIG_TCP_CONG_BBR=y | yoctune kernel predict --kernel 6.8 -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.fragments = args
-			o.format = cli.Format(cmd)
 			if o.fix && args[len(args)-1] == "-" {
 				return cli.UsageError(errors.New("--fix cannot write to standard input (-); put the fragment in a file"))
 			}
@@ -69,11 +68,11 @@ kept.`, kernel.Names()),
 				}
 				return os.ReadFile(name)
 			}
-			return predict(cmd.OutOrStdout(), o)
+			return predict(cli.NewPrinter(cmd), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.kernel, "kernel", "", "`K` is the version of a kernel, or a file that 'yoctune kernel index' wrote")
+	f.StringVar(&o.kernel, "kernel", "", "`K`: version of a kernel, or a file that 'yoctune kernel index' wrote")
 	f.StringVar(&o.base, "base", "", "`FILE` to start from instead of the recipe's defconfig")
 	f.BoolVar(&o.fix, "fix", false, "append the missing lines to the last fragment")
 	cobra.CheckErr(cmd.MarkFlagRequired("kernel"))
@@ -81,13 +80,13 @@ kept.`, kernel.Names()),
 }
 
 type predictOptions struct {
-	kernel, base, format string
-	fragments            []string
-	fix                  bool
-	read                 func(name string) ([]byte, error)
+	kernel, base string
+	fragments    []string
+	fix          bool
+	read         func(name string) ([]byte, error)
 }
 
-func predict(w io.Writer, o predictOptions) error {
+func predict(w cli.Printer, o predictOptions) error {
 	facts, err := kernelFacts(o.kernel)
 	if err != nil {
 		return err
@@ -120,15 +119,12 @@ func predict(w io.Writer, o predictOptions) error {
 		}
 		rep = facts.PredictFragments(configs...)
 	}
-	if o.format == "json" {
+	if w.JSON {
 		writePredictionsJSON(w, facts, rep, problems)
 	} else {
 		writePredictions(w, facts, rep, problems)
 	}
-	if !rep.Kept() || slices.ContainsFunc(problems, func(p kconfig.Problem) bool { return p.Ignored }) {
-		return cli.AnswerNo()
-	}
-	return nil
+	return cli.Answer(rep.Kept() && !slices.ContainsFunc(problems, func(p kconfig.Problem) bool { return p.Ignored }))
 }
 
 // kernelFacts opens embedded facts by name, or an index by its file name.
@@ -218,12 +214,9 @@ func countOutcomes(ps []kconfig.Prediction) outcomeCounts {
 
 // writePredictionsJSON writes an object for each requested symbol, and last a
 // summary that also holds what is about no single symbol.
-func writePredictionsJSON(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, problems []kconfig.Problem) {
+func writePredictionsJSON(w cli.Printer, f *kconfig.Facts, rep *kconfig.Report, problems []kconfig.Problem) {
 	for _, p := range rep.Predictions {
-		writeJSONLine(w, struct {
-			Type string `json:"type"`
-			kconfig.Prediction
-		}{"symbol", p})
+		w.Line("symbol", p)
 	}
 	type problem struct {
 		File    string `json:"file"`
@@ -233,7 +226,6 @@ func writePredictionsJSON(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, pr
 		Ignored bool   `json:"ignored"`
 	}
 	summary := struct {
-		Type    string `json:"type"`
 		Kernel  string `json:"kernel"`
 		Release string `json:"release"`
 		Facts   string `json:"facts"`
@@ -245,7 +237,7 @@ func writePredictionsJSON(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, pr
 		Fix      []string         `json:"fix"`
 		FixKept  int              `json:"fix_kept"`
 	}{
-		Type: "summary", Kernel: f.Set.Name, Release: f.Set.Release, Facts: f.Set.Exactness.String(), Source: f.Set.Source, Base: f.Set.Base,
+		Kernel: f.Set.Name, Release: f.Set.Release, Facts: f.Set.Exactness.String(), Source: f.Set.Source, Base: f.Set.Base,
 		outcomeCounts: countOutcomes(rep.Predictions), Effects: []kconfig.Effect{}, Problems: []problem{}, Fix: []string{}, FixKept: rep.FixKept,
 	}
 	summary.Effects = append(summary.Effects, rep.Effects...)
@@ -255,7 +247,7 @@ func writePredictionsJSON(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, pr
 	for _, l := range rep.Fix {
 		summary.Fix = append(summary.Fix, l.String())
 	}
-	writeJSONLine(w, summary)
+	w.Line("summary", summary)
 }
 
 func writePredictions(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, problems []kconfig.Problem) {
@@ -330,7 +322,6 @@ they came from, and reused while those files stay the same.`,
 		Example: `  yoctune kernel index build/tmp/work-shared/jetson-orin-nano-devkit/kernel-source -o my.kidx
   yoctune kernel index linux-4.9 --overlay nvidia --overlay nvgpu -o r32.kidx`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.format = cli.Format(cmd)
 			if runProbes {
 				o.Shell = kconfig.RunShell
 			}
@@ -338,7 +329,7 @@ they came from, and reused while those files stay the same.`,
 				o.Cache.Dir = filepath.Join(dir, "yoctune", "index")
 			}
 			o.Source = args[0]
-			return writeIndex(cmd.OutOrStdout(), o)
+			return writeIndex(cli.NewPrinter(cmd), o)
 		},
 	}
 	f := cmd.Flags()
@@ -358,10 +349,10 @@ they came from, and reused while those files stay the same.`,
 // indexOptions are the flags and the argument of kernel index.
 type indexOptions struct {
 	kconfig.IndexRequest
-	out, format string
+	out string
 }
 
-func writeIndex(w io.Writer, o indexOptions) error {
+func writeIndex(w cli.Printer, o indexOptions) error {
 	x, cached, err := o.Build()
 	if err != nil {
 		return fmt.Errorf("kernel index: %w", err)
@@ -369,9 +360,8 @@ func writeIndex(w io.Writer, o indexOptions) error {
 	if err := outfile.Write(o.out, x.Data); err != nil {
 		return fmt.Errorf("kernel index: %w", err)
 	}
-	if o.format == "json" {
-		writeJSONLine(w, struct {
-			Type     string   `json:"type"`
+	if w.JSON {
+		w.Line("summary", struct {
 			Release  string   `json:"release"`
 			Files    int      `json:"files"`
 			Symbols  int      `json:"symbols"`
@@ -382,7 +372,7 @@ func writeIndex(w io.Writer, o indexOptions) error {
 			Assumed  []string `json:"assumed"`
 			Output   string   `json:"output"`
 			Cached   bool     `json:"cached"`
-		}{"summary", x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.BaseLines, append([]string{}, x.Warnings...), append([]string{}, x.Assumed...), o.out, cached})
+		}{x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.BaseLines, append([]string{}, x.Warnings...), append([]string{}, x.Assumed...), o.out, cached})
 		return nil
 	}
 	for _, p := range x.Warnings {

@@ -31,7 +31,6 @@ with its digest, which identifies the content; the same layer has the same diges
 Credentials are those of docker ('docker login', or $DOCKER_CONFIG/config.json).`,
 		Example: `  yoctune push build/meta-vision registry.example.com/layers/meta-vision:1.4`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
 			files, err := tree.Read(args[0])
 			if err != nil {
 				return err
@@ -45,7 +44,7 @@ Credentials are those of docker ('docker login', or $DOCKER_CONFIG/config.json).
 					continue
 				}
 				if _, err := p.Verify(nil); err != nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: warning: %v; the devices of target %s will refuse it\n", err, p.Doc.Target)
+					cli.Warn(cmd, "%v; the devices of target %s will refuse it", err, p.Doc.Target)
 				}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -55,7 +54,8 @@ Credentials are those of docker ('docker login', or $DOCKER_CONFIG/config.json).
 			if err != nil {
 				return err
 			}
-			return showArtifact(cmd, format, "push", pinned, len(files))
+			showArtifact(cmd, pinned, len(files))
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "use HTTP without TLS, even to another machine")
@@ -76,7 +76,6 @@ A reference with a digest (name@sha256:…) always gives the same layer; a tag m
 Plan signatures prove who published the layer: yoctune sign DIR --verify --public KEY.`,
 		Example: `  yoctune pull registry.example.com/layers/meta-vision@sha256:… meta-vision`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			l, pinned, err := oci.Pull(ctx, args[0], o)
@@ -110,23 +109,22 @@ Plan signatures prove who published the layer: yoctune sign DIR --verify --publi
 					return err
 				}
 			}
-			return showArtifact(cmd, format, "pull", pinned, len(l.Files))
+			showArtifact(cmd, pinned, len(l.Files))
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "use HTTP without TLS, even to another machine")
 	return cmd
 }
 
-func showArtifact(cmd *cobra.Command, format, command, pinned string, files int) error {
-	if format == "json" {
-		writeJSONLine(cmd.OutOrStdout(), struct {
-			Type      string `json:"type"`
-			Command   string `json:"command"`
-			Reference string `json:"reference"`
-			Files     int    `json:"files"`
-		}{"summary", command, pinned, files})
-		return nil
+func showArtifact(cmd *cobra.Command, pinned string, files int) {
+	p := cli.NewPrinter(cmd)
+	if !p.JSON {
+		p.Printf("%s (%s)\n", pinned, count(files, "file"))
+		return
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s)\n", pinned, count(files, "file"))
-	return err
+	p.Summary(cmd.Name(), struct {
+		Reference string `json:"reference"`
+		Files     int    `json:"files"`
+	}{pinned, files})
 }

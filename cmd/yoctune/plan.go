@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +27,6 @@ restores the original values when it stops.`,
 		Example: `  yoctune plan examples/video-analytics --target line-camera -o plan.json
   yoctune plan --knobs table.tsv -o plan.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
 			if knobs != "" && len(args) > 0 {
 				return cli.UsageError(errors.New("give a folder or --knobs, not both"))
 			}
@@ -39,14 +37,14 @@ restores the original values when it stops.`,
 			var doc *plan.Plan
 			var origins plan.Origins
 			if knobs != "" {
-				doc, origins, err = planOfTable(cmd, format, knobs)
+				doc, origins, err = planOfTable(cmd, knobs)
 			} else {
-				doc, origins, err = planOfTarget(cmd, format, dir, target)
+				doc, origins, err = planOfTarget(cmd, dir, target)
 			}
 			if err != nil {
 				return err
 			}
-			return writePlan(cmd, format, out, doc, origins)
+			return writePlan(cmd, out, doc, origins)
 		},
 	}
 	variables(cmd)
@@ -57,13 +55,13 @@ restores the original values when it stops.`,
 	return cmd
 }
 
-func planOfTable(cmd *cobra.Command, format, file string) (*plan.Plan, plan.Origins, error) {
+func planOfTable(cmd *cobra.Command, file string) (*plan.Plan, plan.Origins, error) {
 	doc, origins, report, src, err := compiler.Knobs(file)
 	if err != nil {
 		return nil, nil, err
 	}
 	if report.Failed() {
-		if err := showReport(cmd, format, "", report, src); err != nil {
+		if err := showReport(cmd, "", report, src); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, cli.AlreadyReported()
@@ -71,19 +69,19 @@ func planOfTable(cmd *cobra.Command, format, file string) (*plan.Plan, plan.Orig
 	return doc, origins, nil
 }
 
-func planOfTarget(cmd *cobra.Command, format, dir, target string) (*plan.Plan, plan.Origins, error) {
+func planOfTarget(cmd *cobra.Command, dir, target string) (*plan.Plan, plan.Origins, error) {
 	p, err := openProject(cmd, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	doc, origins := p.Document(target)
-	if err := showProject(cmd, format, dir, p); err != nil {
+	if err := showProject(cmd, dir, p); err != nil {
 		return nil, nil, err
 	}
 	return doc, origins, nil
 }
 
-func writePlan(cmd *cobra.Command, format, out string, doc *plan.Plan, origins plan.Origins) error {
+func writePlan(cmd *cobra.Command, out string, doc *plan.Plan, origins plan.Origins) error {
 	text, err := doc.Encode()
 	if err != nil {
 		return err
@@ -106,17 +104,16 @@ func writePlan(cmd *cobra.Command, format, out string, doc *plan.Plan, origins p
 	if err := outfile.Write(out, text); err != nil {
 		return err
 	}
-	if format == "json" {
-		writeJSONLine(cmd.OutOrStdout(), struct {
-			Type     string `json:"type"`
-			Command  string `json:"command"`
+	p := cli.NewPrinter(cmd)
+	if p.JSON {
+		p.Summary("plan", struct {
 			File     string `json:"file"`
 			Origins  string `json:"origins,omitempty"`
 			Settings int    `json:"settings"`
 			Digest   string `json:"digest"`
-		}{"summary", "plan", out, beside, len(doc.Settings), doc.Digest})
-		return nil
+		}{out, beside, len(doc.Settings), doc.Digest})
+	} else {
+		p.Printf("%s: plan for %s, %s, serial %d, %s\n", out, doc.Board, count(len(doc.Settings), "setting"), doc.Serial, doc.Digest)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: plan for %s, %s, serial %d, %s\n", out, doc.Board, count(len(doc.Settings), "setting"), doc.Serial, doc.Digest)
-	return err
+	return nil
 }

@@ -3,16 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"cuelang.org/go/cue/ast"
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/importer/probe"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
-	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/internal/printable"
 )
 
 type refreshOptions struct {
@@ -54,15 +52,11 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 	if o.pkg != "" && !ast.IsValidIdent(o.pkg) {
 		return cli.UsageError(fmt.Errorf("--package %q: a CUE package is named like a variable", o.pkg))
 	}
-	in := cmd.InOrStdin()
-	if o.from != "-" {
-		f, err := os.Open(o.from)
-		if err != nil {
-			return fmt.Errorf("reading the probe: %w", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := cli.Open(cmd, o.from)
+	if err != nil {
+		return fmt.Errorf("reading the probe: %w", err)
 	}
+	defer in.Close()
 	p, err := probe.Read(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.from, err)
@@ -81,38 +75,29 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 		}
 	}
 	contradictions := seen.Contradictions()
-	switch out := cmd.OutOrStdout(); {
-	case cli.Format(cmd) == "json":
+	if out := cli.NewPrinter(cmd); out.JSON {
 		for _, d := range seen.Differences {
-			writeJSONLine(out, struct {
-				Type string `json:"type"`
-				board.Difference
-			}{"difference", d})
+			out.Line("difference", d)
 		}
-		writeJSONLine(out, struct {
-			Type           string `json:"type"`
-			Command        string `json:"command"`
+		out.Summary("facts refresh", struct {
 			Board          string `json:"board"`
 			Release        string `json:"release"`
 			Differences    int    `json:"differences"`
 			Contradictions int    `json:"contradictions"`
 			Text           string `json:"text"`
-		}{"summary", "facts refresh", seen.Board.ID, seen.Release.Name, len(seen.Differences), contradictions, string(text)})
-	default:
+		}{seen.Board.ID, seen.Release.Name, len(seen.Differences), contradictions, string(text)})
+	} else {
 		if toStdout(o.out) {
 			fmt.Fprintf(out, "%s", text)
 		}
 		showObserved(cmd.ErrOrStderr(), seen)
 	}
-	if contradictions > 0 {
-		return cli.AnswerNo()
-	}
-	return nil
+	return cli.Answer(contradictions == 0)
 }
 
 func showObserved(w io.Writer, seen probe.Comparison) {
 	for _, d := range seen.Differences {
-		observed := diag.Visible(d.Observed)
+		observed := printable.Line(d.Observed)
 		switch {
 		case d.Verified:
 			fmt.Fprintf(w, "contradicts %s: observed %s; verified %s (%s)\n", d.Field, observed, d.Known, d.Source)

@@ -42,17 +42,16 @@ The earlier layer is one of
   yoctune review . --rev origin/main --format markdown
   yoctune review . --target lab --against factory --html review.html`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
-			c, err := o.compared(args)
+			c, err := o.parseComparison(args)
 			if err != nil {
 				return err
 			}
-			r, err := compare(cmd, c, format, o)
+			r, err := compare(cmd, c, o)
 			if err != nil {
 				return err
 			}
 			r.Folder = fromHere(c.dir)
-			return showReview(cmd, r, format, o)
+			return showReview(cmd, r, o)
 		},
 	}
 	f := cmd.Flags()
@@ -76,9 +75,9 @@ func comparisonFlags(cmd *cobra.Command, o *reviewOptions) {
 // layer unless --rev or --against is given.
 type comparison struct{ dir, layer string }
 
-// compared reads the arguments [DIR] [LAYER]. A single argument is the configuration,
+// parseComparison reads the arguments [DIR] [LAYER]. A single argument is the configuration,
 // unless it is the folder of a layer.
-func (o reviewOptions) compared(args []string) (c comparison, err error) {
+func (o reviewOptions) parseComparison(args []string) (c comparison, err error) {
 	other := o.rev != "" || o.against != ""
 	switch {
 	case len(args) == 2:
@@ -101,7 +100,7 @@ func (o reviewOptions) compared(args []string) (c comparison, err error) {
 	return c, err
 }
 
-func showReview(cmd *cobra.Command, r *review.Review, format string, o reviewOptions) error {
+func showReview(cmd *cobra.Command, r *review.Review, o reviewOptions) error {
 	if o.html != "" {
 		var page bytes.Buffer
 		if err := r.WriteHTML(&page); err != nil {
@@ -112,7 +111,7 @@ func showReview(cmd *cobra.Command, r *review.Review, format string, o reviewOpt
 		}
 	}
 	write := r.WriteText
-	switch format {
+	switch cli.Format(cmd) {
 	case "json":
 		write = r.WriteJSON
 	case "markdown":
@@ -121,15 +120,12 @@ func showReview(cmd *cobra.Command, r *review.Review, format string, o reviewOpt
 	if err := write(cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	if o.exitCode && !r.Clean() {
-		return cli.AnswerNo()
-	}
-	return nil
+	return cli.Answer(!o.exitCode || r.Clean())
 }
 
 // compare makes the review of a comparison.
-func compare(cmd *cobra.Command, what comparison, format string, o reviewOptions) (*review.Review, error) {
-	now, err := openOne(cmd, what.dir, format, o.Selection)
+func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Review, error) {
+	now, err := openOne(cmd, what.dir, o.Selection)
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +136,13 @@ func compare(cmd *cobra.Command, what comparison, format string, o reviewOptions
 			return nil, fmt.Errorf("--rev %s: %w", o.rev, err)
 		}
 		defer os.RemoveAll(dir)
-		was, err := openOne(cmd, dir, format, o.Selection)
+		was, err := openOne(cmd, dir, o.Selection)
 		if err != nil {
 			return nil, fmt.Errorf("the configuration at %s: %w", o.rev, err)
 		}
 		return review.Compare(sideOf(was, o.rev), sideOf(now, what.dir), false)
 	case o.against != "":
-		was, err := openOne(cmd, what.dir, format, compiler.Selection{Target: o.against})
+		was, err := openOne(cmd, what.dir, compiler.Selection{Target: o.against})
 		if err != nil {
 			return nil, err
 		}
@@ -169,8 +165,8 @@ func earlierLayer(dir string, now compiler.Layer) (*tree.Comparison, error) {
 }
 
 // openOne makes the one layer of a selection.
-func openOne(cmd *cobra.Command, dir, format string, sel compiler.Selection) (compiler.Layer, error) {
-	_, layers, err := open(cmd, dir, format, sel)
+func openOne(cmd *cobra.Command, dir string, sel compiler.Selection) (compiler.Layer, error) {
+	_, layers, err := open(cmd, dir, sel)
 	if err != nil {
 		return compiler.Layer{}, err
 	}

@@ -57,15 +57,3 @@ and the answer is no (there are differences, or a check failed).`,
 	completions(root)
 	return root
 }
-
-// writeJSONLine writes one object of an NDJSON stream. The types written have no
-// value that JSON cannot hold, and a write that fails is reported by [cli.Run].
-func writeJSONLine(w io.Writer, v any) { _ = cli.Encoder(w).Encode(v) }
-
-// endJSON writes the last line of JSON of a command that has nothing to count.
-func endJSON(cmd *cobra.Command) {
-	writeJSONLine(cmd.OutOrStdout(), struct {
-		Type    string `json:"type"`
-		Command string `json:"command"`
-	}{"summary", cmd.Name()})
-}

@@ -25,17 +25,12 @@ The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 
 1970.`,
 		Example: `  yoctune sbom examples/video-analytics -o meta-vision.spdx.json
   yoctune sbom . --release wrynose`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
+		RunE: inFolder(func(cmd *cobra.Command, dir string) error {
 			created, err := sbom.Epoch()
 			if err != nil {
 				return cli.UsageError(err)
 			}
-			dir, err := configurationFolder(args)
-			if err != nil {
-				return err
-			}
-			_, layers, err := open(cmd, dir, format, sel)
+			_, layers, err := open(cmd, dir, sel)
 			if err != nil {
 				return err
 			}
@@ -49,11 +44,11 @@ The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 
 			if err := writeOutput(cmd, out, text); err != nil {
 				return err
 			}
-			if format == "json" && !toStdout(out) {
-				endJSON(cmd)
+			if p := cli.NewPrinter(cmd); p.JSON && !toStdout(out) {
+				p.Summary("sbom")
 			}
 			return nil
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&sel.Target, "target", "", "`TARGET` to describe (default: all)")

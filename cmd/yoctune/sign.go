@@ -53,18 +53,17 @@ The password of the secret key is read from ` + passwordVariable + `, or from th
   yoctune sign build/meta-vision --verify
   yoctune sign plan.json --verify --public release.pub`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format := cli.Format(cmd)
 			switch {
 			case o.generate && len(args) > 0:
 				return cli.UsageError(fmt.Errorf("unexpected argument %q: --generate creates a key and signs nothing", args[0]))
 			case o.generate:
-				return generateKey(cmd, format, o)
+				return generateKey(cmd, o)
 			case len(args) == 0:
 				return cli.UsageError(errors.New("missing argument: LAYER|PLAN"))
 			case o.verify:
-				return verifySignatures(cmd, format, args[0], o)
+				return verifySignatures(cmd, args[0], o)
 			}
-			return signPlans(cmd, format, args[0], o)
+			return signPlans(cmd, args[0], o)
 		},
 	}
 	f := cmd.Flags()
@@ -78,7 +77,7 @@ The password of the secret key is read from ` + passwordVariable + `, or from th
 	return cmd
 }
 
-func signPlans(cmd *cobra.Command, format, path string, o signOptions) error {
+func signPlans(cmd *cobra.Command, path string, o signOptions) error {
 	if o.key == "" {
 		return cli.UsageError(errors.New("--key FILE is required: the secret key; --generate creates one"))
 	}
@@ -106,24 +105,19 @@ func signPlans(cmd *cobra.Command, format, path string, o signOptions) error {
 			return fmt.Errorf("%s: %w", p.File, err)
 		}
 	}
+	out := cli.NewPrinter(cmd)
 	for _, p := range plans {
 		if err := p.Sign(secret); err != nil {
 			return err
 		}
-		if format == "json" {
-			writeJSONLine(cmd.OutOrStdout(), signed{"signature", p.Doc.Target, p.Signature(), secret.Public().ID(), p.Comment(), ""})
-		} else {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, key %s\n", p.Signature(), p.Comment(), secret.Public().ID())
-		}
+		signed{p.Doc.Target, p.Signature(), secret.Public().ID(), p.Comment(), ""}.write(out)
 	}
-	if format == "json" {
-		writeJSONLine(cmd.OutOrStdout(), signSummary{"summary", "sign", len(plans), 0})
-	}
+	endSign(out, len(plans), 0)
 	return nil
 }
 
+// signed is a plan with its signature; Refused is why a device refuses the plan.
 type signed struct {
-	Type    string `json:"type"`
 	Target  string `json:"target"`
 	File    string `json:"file"`
 	Key     string `json:"key"`
@@ -131,14 +125,27 @@ type signed struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-type signSummary struct {
-	Type    string `json:"type"`
-	Command string `json:"command"`
-	Plans   int    `json:"plans"`
-	Refused int    `json:"refused"`
+func (s signed) write(p cli.Printer) {
+	switch {
+	case p.JSON:
+		p.Line("signature", s)
+	case s.Refused != "":
+		p.Printf("refused: %s\n", s.Refused)
+	default:
+		p.Printf("%s: %s, key %s\n", s.File, s.Comment, s.Key)
+	}
 }
 
-func verifySignatures(cmd *cobra.Command, format, path string, o signOptions) error {
+func endSign(p cli.Printer, plans, refused int) {
+	if p.JSON {
+		p.Summary("sign", struct {
+			Plans   int `json:"plans"`
+			Refused int `json:"refused"`
+		}{plans, refused})
+	}
+}
+
+func verifySignatures(cmd *cobra.Command, path string, o signOptions) error {
 	plans, err := sign.Find(path)
 	if err != nil {
 		return err
@@ -151,33 +158,21 @@ func verifySignatures(cmd *cobra.Command, format, path string, o signOptions) er
 		}
 		by = append(by, k)
 	}
-	refused := 0
+	out, refused := cli.NewPrinter(cmd), 0
 	for _, p := range plans {
 		who, err := p.Verify(by)
 		if errors.Is(err, sign.ErrNoKey) {
 			return cli.UsageError(fmt.Errorf("%w; give one with --public", err))
 		}
-		line := signed{"signature", p.Doc.Target, p.Signature(), who.KeyID, who.Comment, ""}
+		line := signed{p.Doc.Target, p.Signature(), who.KeyID, who.Comment, ""}
 		if err != nil {
 			refused++
 			line.Refused = err.Error()
 		}
-		switch {
-		case format == "json":
-			writeJSONLine(cmd.OutOrStdout(), line)
-		case err != nil:
-			fmt.Fprintf(cmd.OutOrStdout(), "refused: %v\n", err)
-		default:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, key %s\n", p.Signature(), who.Comment, who.KeyID)
-		}
+		line.write(out)
 	}
-	if format == "json" {
-		writeJSONLine(cmd.OutOrStdout(), signSummary{"summary", "sign", len(plans), refused})
-	}
-	if refused > 0 {
-		return cli.AnswerNo()
-	}
-	return nil
+	endSign(out, len(plans), refused)
+	return cli.Answer(refused == 0)
 }
 
 // publicKey reads a key from the text itself, or from the file that it names.
@@ -192,7 +187,7 @@ func publicKey(text string) (signature.Key, error) {
 	return sign.ReadKey(text)
 }
 
-func generateKey(cmd *cobra.Command, format string, o signOptions) error {
+func generateKey(cmd *cobra.Command, o signOptions) error {
 	if o.key == "" {
 		return cli.UsageError(errors.New("--key FILE is required: where to write the secret key, such as release.key"))
 	}
@@ -225,18 +220,17 @@ func generateKey(cmd *cobra.Command, format string, o signOptions) error {
 	if err := createFile(public, secret.Public().File(), 0o644); err != nil {
 		return errors.Join(err, os.Remove(o.key))
 	}
-	if format == "json" {
-		writeJSONLine(cmd.OutOrStdout(), struct {
-			Type    string `json:"type"`
-			Command string `json:"command"`
-			Secret  string `json:"secret"`
-			Public  string `json:"public"`
-			Key     string `json:"key"`
-		}{"summary", "sign", o.key, public, secret.Public().String()})
-		return nil
+	p := cli.NewPrinter(cmd)
+	if p.JSON {
+		p.Summary("sign", struct {
+			Secret string `json:"secret"`
+			Public string `json:"public"`
+			Key    string `json:"key"`
+		}{o.key, public, secret.Public().String()})
+	} else {
+		p.Printf("%s: secret key; keep it off development machines and out of version control\n%s: public key %s\n\nAdd to the configuration:\n\n\truntime: keys: release: %q\n",
+			o.key, public, secret.Public().ID(), secret.Public())
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: secret key; keep it off development machines and out of version control\n%s: public key %s\n\nAdd to the configuration:\n\n\truntime: keys: release: %q\n",
-		o.key, public, secret.Public().ID(), secret.Public())
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 
@@ -48,14 +47,13 @@ that parallel tasks slow each other down.`,
 }
 
 func runTasks(cmd *cobra.Command, name string, o tasksOptions) error {
-	format := cli.Format(cmd)
 	if o.threads < 1 || o.threads > tasks.MaxThreads {
 		return cli.UsageError(fmt.Errorf("--threads %d: give 1 to %d", o.threads, tasks.MaxThreads))
 	}
 	if o.steps < 0 {
 		return cli.UsageError(fmt.Errorf("--steps %d: give 0 for all, or a number of rows", o.steps))
 	}
-	g, err := readGraph(name)
+	g, err := readGraph(cmd, name)
 	if err != nil {
 		return err
 	}
@@ -80,25 +78,21 @@ func runTasks(cmd *cobra.Command, name string, o tasksOptions) error {
 			return err
 		}
 	}
-	if format == "json" {
+	if cli.Format(cmd) == "json" {
 		return a.WriteJSON(cmd.OutOrStdout())
 	}
 	return a.WriteText(cmd.OutOrStdout(), o.steps)
 }
 
 // readGraph reads a file, or the standard input for "-".
-func readGraph(name string) (*tasks.Graph, error) {
-	in := io.Reader(os.Stdin)
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("task graph: %w", err)
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, fmt.Errorf("%s is a folder; give the task-depends.dot that 'bitbake -g' wrote", name)
-		}
-		in = f
+func readGraph(cmd *cobra.Command, name string) (*tasks.Graph, error) {
+	in, err := cli.Open(cmd, name)
+	if err != nil {
+		return nil, fmt.Errorf("task graph: %w", err)
+	}
+	defer in.Close()
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder; give the task-depends.dot that 'bitbake -g' wrote", name)
 	}
 	g, err := tasks.Read(in)
 	var at *tasks.SyntaxError

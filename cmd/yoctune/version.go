@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 
@@ -23,23 +22,22 @@ boards and releases that it supports.`,
 		Example: `  yoctune version
   yoctune version --format json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := cmd.OutOrStdout()
-			if cli.Format(cmd) == "json" {
-				writeJSONLine(w, struct {
-					Type     string   `json:"type"`
+			p := cli.NewPrinter(cmd)
+			if p.JSON {
+				p.Line("version", struct {
 					Version  string   `json:"version"`
 					Go       string   `json:"go"`
 					Plan     string   `json:"plan"`
 					Boards   []string `json:"boards"`
 					Releases []string `json:"releases"`
-				}{"version", version.Version, runtime.Version(), plan.Schema, board.IDs(), release.Names()})
-				endJSON(cmd)
+				}{version.Version, runtime.Version(), plan.Schema, board.IDs(), release.Names()})
+				p.Summary("version")
 				return nil
 			}
-			_, err := fmt.Fprintf(w, "yoctune %s (%s, %s/%s)\nplan format  %s\nboards       %s\nreleases     %s\n",
+			p.Printf("yoctune %s (%s, %s/%s)\nplan format  %s\nboards       %s\nreleases     %s\n",
 				version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, plan.Schema,
 				strings.Join(board.IDs(), ", "), strings.Join(release.Names(), ", "))
-			return err
+			return nil
 		},
 	}
 }

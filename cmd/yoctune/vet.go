@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 )
 
 func newVetCommand() *cobra.Command {
@@ -36,13 +36,7 @@ reports the remaining findings.
 		Example: `  yoctune vet examples/video-analytics
   yoctune vet . --fix
   yoctune vet . --format sarif > yoctune.sarif`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := configurationFolder(args)
-			if err != nil {
-				return err
-			}
-			return vet(cmd, dir, fix)
-		},
+		RunE: inFolder(func(cmd *cobra.Command, dir string) error { return vet(cmd, dir, fix) }),
 	})
 	cmd.Flags().BoolVar(&fix, "fix", false, "make the unambiguous changes that messages propose, in .cue files")
 	return cmd
@@ -50,7 +44,6 @@ reports the remaining findings.
 
 func vet(cmd *cobra.Command, dir string, fix bool) error {
 	started := time.Now()
-	format := cli.Format(cmd)
 	o, err := optionsOf(cmd)
 	if err != nil {
 		return err
@@ -61,39 +54,37 @@ func vet(cmd *cobra.Command, dir string, fix bool) error {
 	}
 	p.Verify()
 	if fix {
-		if p, err = makeFixes(cmd, format, o, dir, p); err != nil {
+		if p, err = makeFixes(cmd, o, dir, p); err != nil {
 			return err
 		}
 	}
-	failed := showProject(cmd, format, dir, p)
+	failed := showProject(cmd, dir, p)
 	targets := 0
 	if p.Project != nil {
 		targets = len(p.Targets)
 	}
 	found := problemsOf(p.Report)
-	switch format {
+	switch cli.Format(cmd) {
 	case "json":
-		writeJSONLine(cmd.OutOrStdout(), struct {
-			Type    string `json:"type"`
-			Command string `json:"command"`
+		cli.NewPrinter(cmd).Summary("vet", struct {
 			problems
 			Targets int   `json:"targets"`
 			Millis  int64 `json:"milliseconds"`
-		}{"summary", "vet", found, targets, time.Since(started).Milliseconds()})
+		}{found, targets, time.Since(started).Milliseconds()})
 	case "text":
 		if failed == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s\n", dir, count(targets, "target"), found)
+			printable.Fprintf(cmd.OutOrStdout(), "%s: %s, %s\n", dir, count(targets, "target"), found)
 		} else {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", dir, found)
+			printable.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", dir, found)
 		}
 	}
 	return failed
 }
 
 // makeFixes makes the changes that are unambiguous and shows them as a diff.
-func makeFixes(cmd *cobra.Command, format string, o compiler.Options, dir string, p *compiler.Project) (*compiler.Project, error) {
+func makeFixes(cmd *cobra.Command, o compiler.Options, dir string, p *compiler.Project) (*compiler.Project, error) {
 	fixed := o.Fix(dir, p)
-	w := cmd.OutOrStdout()
+	w, text := cli.NewPrinter(cmd), cli.Format(cmd) == "text"
 	for _, name := range slices.Sorted(maps.Keys(fixed.Files)) {
 		path := filepath.Join(dir, name)
 		// The file may have been saved since it was checked.
@@ -104,24 +95,17 @@ func makeFixes(cmd *cobra.Command, format string, o compiler.Options, dir string
 			return nil, fmt.Errorf("--fix: %w", err)
 		}
 		diff := review.Unified(fixed.Was[name], fixed.Files[name], path, path)
-		switch format {
-		case "json":
-			writeJSONLine(w, struct {
-				Type string `json:"type"`
+		if w.JSON {
+			w.Line("fix", struct {
 				File string `json:"file"`
 				Diff string `json:"diff"`
-			}{"fix", name, diff})
-		case "text":
-			if cli.Colour(w) {
-				diff = paintDiff(diff)
-			}
-			if _, err := io.WriteString(w, diff); err != nil {
-				return nil, err
-			}
+			}{name, diff})
+		} else if text {
+			showDiff(w, diff)
 		}
 	}
-	if format == "text" && fixed.Made > 0 {
-		fmt.Fprintf(w, "%s made\n", count(fixed.Made, "change"))
+	if text && fixed.Made > 0 {
+		w.Printf("%s made\n", count(fixed.Made, "change"))
 	}
 	return fixed.Project, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/internal/version"
 )
 
@@ -20,8 +21,8 @@ import (
 // and to standard output in formats for programs. Paths are relative to the current
 // folder, so that an editor can open them; code hosts need them relative to the
 // repository.
-func showReport(cmd *cobra.Command, format, dir string, report *diag.Report, src *diag.Sources) error {
-	switch format {
+func showReport(cmd *cobra.Command, dir string, report *diag.Report, src *diag.Sources) error {
+	switch cli.Format(cmd) {
 	case "json":
 		return diag.WriteJSON(cmd.OutOrStdout(), report.In(fromHere(dir)))
 	case "sarif":
@@ -35,8 +36,8 @@ func showReport(cmd *cobra.Command, format, dir string, report *diag.Report, src
 
 // showProject is showReport for a configuration; it returns cli.AlreadyReported() when
 // there are errors.
-func showProject(cmd *cobra.Command, format, dir string, p *compiler.Project) error {
-	if err := showReport(cmd, format, dir, p.Report, sources(p)); err != nil {
+func showProject(cmd *cobra.Command, dir string, p *compiler.Project) error {
+	if err := showReport(cmd, dir, p.Report, sources(p)); err != nil {
 		return err
 	}
 	if p.Report.Failed() {
@@ -109,32 +110,21 @@ func (p problems) String() string {
 	return count(p.Errors, "error") + ", " + count(p.Warnings, "warning")
 }
 
-// paintDiff colours a unified diff for a terminal.
-func paintDiff(diff string) string {
-	paint := func(line string, attrs ...color.Attribute) string {
-		c := color.New(attrs...)
-		c.EnableColor()
-		text, newline := strings.CutSuffix(line, "\n")
-		out := c.Sprint(text)
-		if newline {
-			out += "\n"
+// showDiff prints a unified diff, in colours on a terminal.
+func showDiff(p cli.Printer, diff string) {
+	styles := []struct {
+		prefix string
+		style  color.Attribute
+	}{{"+++", color.Bold}, {"---", color.Bold}, {"+", color.FgGreen}, {"-", color.FgRed}, {"@@", color.FgCyan}}
+	for line := range strings.Lines(printable.Text(diff)) {
+		for _, s := range styles {
+			if cli.Colour(p) && strings.HasPrefix(line, s.prefix) {
+				c := color.New(s.style)
+				c.EnableColor()
+				line = c.Sprint(strings.TrimSuffix(line, "\n")) + "\n"
+				break
+			}
 		}
-		return out
+		fmt.Fprint(p, line)
 	}
-	var b strings.Builder
-	for line := range strings.Lines(diff) {
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-			b.WriteString(paint(line, color.Bold))
-		case strings.HasPrefix(line, "+"):
-			b.WriteString(paint(line, color.FgGreen))
-		case strings.HasPrefix(line, "-"):
-			b.WriteString(paint(line, color.FgRed))
-		case strings.HasPrefix(line, "@@"):
-			b.WriteString(paint(line, color.FgCyan))
-		default:
-			b.WriteString(line)
-		}
-	}
-	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
@@ -62,6 +63,7 @@ settings are not as wanted, or were tried and reverted.`,
 			if try > 0 {
 				return tryPlan(cmd, dev, file, try, unlock)
 			}
+			p := cli.NewPrinter(cmd)
 			results, err := enforce.Apply(dev, file.Plan, enforce.DefaultOptions())
 			if err != nil {
 				return err
@@ -73,13 +75,12 @@ settings are not as wanted, or were tried and reverted.`,
 			// make the plan fail.
 			if err := planfile.ProveBoot(dev, file.Plan); err != nil {
 				err = fmt.Errorf("older plans will not be refused later: %w", err)
-				fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+cli.PrintableLine(err.Error()))
-				if cli.Format(cmd) == "json" {
-					_ = cli.Encoder(cmd.OutOrStdout()).Encode(cli.NewErrorLine(err.Error()))
+				cli.Warn(cmd, "%v", err)
+				if p.JSON {
+					p.Error(err)
 				}
 			}
-			quiet, _ := cmd.Flags().GetBool("quiet")
-			return report{"apply", results, file.Origins, quiet}.write(cmd.OutOrStdout(), cli.Format(cmd))
+			return report{"apply", results, file.Origins, isQuiet(cmd)}.write(p)
 		},
 	}
 	planFlags(cmd)
@@ -99,6 +100,11 @@ func planFlags(cmd *cobra.Command) {
 	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration (default: beside the plan)")
 	cmd.Flags().Bool("any-board", false, "accept a plan for another board or L4T version, or on an unidentified machine")
 	cmd.Flags().BoolP("quiet", "q", false, "show only settings that are not ok (text output)")
+}
+
+func isQuiet(cmd *cobra.Command) bool {
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	return quiet
 }
 
 // planSource is the plan that the arguments name: the installed one without arguments.

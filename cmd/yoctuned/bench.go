@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -127,13 +126,9 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 		}
 	}
 	var kept bytes.Buffer
-	w := cmd.OutOrStdout()
+	out := benchWriter{Printer: cli.NewPrinter(cmd), note: d.Note()}
 	if f.output != "" {
-		w = &kept
-	}
-	var out benchWriter = &benchText{w: w, note: d.Note()}
-	if cli.Format(cmd) == "json" {
-		out = &benchJSON{enc: cli.Encoder(w), note: d.Note()}
+		out.Printer = out.To(&kept)
 	}
 	f.run.Each = out.measurement
 	report, err := bench.Run(cmd.Context(), d, f.run)
@@ -146,9 +141,7 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 		}
 	}
 	verdicts, answer := f.compare(base, report)
-	if err := out.end(report, verdicts, answer); err != nil {
-		return err
-	}
+	out.end(report, verdicts, answer)
 	if f.output != "" {
 		if err := outfile.Write(f.output, kept.Bytes()); err != nil {
 			return err
@@ -170,74 +163,34 @@ func (f benchFlags) compare(base, report *bench.Report) ([]bench.Verdict, error)
 	rule.MinEffect = f.minEffect / 100
 	verdicts := bench.Compare(base.Measurements, report.Measurements, rule)
 	if bench.Regressed(verdicts) {
-		return verdicts, cli.AnswerNo()
+		return verdicts, cli.Answer(false)
 	}
 	return verdicts, nil
 }
 
 // benchWriter shows a run.
-type benchWriter interface {
-	measurement(bench.Measurement) error
-	end(*bench.Report, []bench.Verdict, error) error
-}
-
-type benchJSON struct {
-	enc  interface{ Encode(any) error }
-	note string
-	n    int
-}
-
-func (b *benchJSON) measurement(m bench.Measurement) error {
-	b.n++
-	return b.enc.Encode(m)
-}
-
-func (b *benchJSON) end(r *bench.Report, verdicts []bench.Verdict, answer error) error {
-	s := benchSummary{Summary: cli.Summary{Type: "summary", Command: "bench"}, Report: r, Measurements: b.n}
-	if b.note != "" {
-		s.Note = &b.note
-	}
-	for _, v := range verdicts {
-		if err := b.enc.Encode(v); err != nil {
-			return err
-		}
-		if s.Outcomes == nil {
-			s.Outcomes = map[string]int{}
-		}
-		s.Outcomes[v.Verdict]++
-	}
-	var ee *cli.ExitError
-	switch {
-	case errors.As(answer, &ee):
-		s.Exit = ee.Code
-	case answer != nil:
-		return nil // the error's own line ends the output
-	}
-	return b.enc.Encode(s)
-}
-
-type benchText struct {
-	w     io.Writer
+type benchWriter struct {
+	cli.Printer
 	note  string
-	suite string
+	suite string // of the last measurement
+	count int
 }
 
 const benchRow = "%-62s %10s %10s %7s %7s %5s %6s  %s\n"
 
-func (b *benchText) measurement(m bench.Measurement) error {
+func (b *benchWriter) measurement(m bench.Measurement) error {
+	b.count++
+	if b.JSON {
+		b.Encode(m)
+		return b.Err()
+	}
 	if m.Suite != b.suite {
 		if b.suite != "" {
-			if _, err := fmt.Fprintln(b.w); err != nil {
-				return err
-			}
+			b.Printf("\n")
 		}
 		b.suite = m.Suite
-		if _, err := fmt.Fprintf(b.w, "%s on %s (%s)\n", m.Suite, cli.PrintableLine(m.Device), m.Backend); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(b.w, benchRow, "benchmark", "median", "p95", "GB/s", "GFLOP/s", "roof", "ratio", "reference"); err != nil {
-			return err
-		}
+		b.Printf("%s on %s (%s)\n", m.Suite, m.Device, m.Backend)
+		b.Printf(benchRow, "benchmark", "median", "p95", "GB/s", "GFLOP/s", "roof", "ratio", "reference")
 	}
 	name, ratio, roof, reference := m.Name, "-", "-", "-"
 	if m.Kernel != nil {
@@ -252,8 +205,37 @@ func (b *benchText) measurement(m bench.Measurement) error {
 	if m.Reference != nil {
 		reference = fmt.Sprintf("%s, %s", m.Reference.Name, brief(m.Reference.P50))
 	}
-	_, err := fmt.Fprintf(b.w, benchRow, name, brief(m.P50), brief(m.P95), perNano(m.Bytes, m.P50), perNano(m.Flops, m.P50), roof, ratio, reference)
-	return err
+	b.Printf(benchRow, name, brief(m.P50), brief(m.P95), perNano(m.Bytes, m.P50), perNano(m.Flops, m.P50), roof, ratio, reference)
+	return b.Err()
+}
+
+func (b *benchWriter) end(r *bench.Report, verdicts []bench.Verdict, answer error) {
+	outcomes := map[string]int{}
+	for _, v := range verdicts {
+		outcomes[v.Verdict]++
+	}
+	if b.JSON {
+		b.endJSON(r, verdicts, outcomes, answer)
+	} else {
+		b.endText(r, verdicts, outcomes)
+	}
+}
+
+func (b *benchWriter) endJSON(r *bench.Report, verdicts []bench.Verdict, outcomes map[string]int, answer error) {
+	for _, v := range verdicts {
+		b.Encode(v)
+	}
+	s := benchSummary{Summary: cli.Summary{Type: "summary", Command: "bench", Outcomes: outcomes}, Report: r, Measurements: b.count}
+	if b.note != "" {
+		s.Note = &b.note
+	}
+	var exit *cli.ExitError
+	if errors.As(answer, &exit) {
+		s.Exit = exit.Code
+	} else if answer != nil {
+		return // the error's own line ends the output
+	}
+	b.Encode(s)
 }
 
 // perNano is a rate in billions a second.
@@ -264,36 +246,32 @@ func perNano(amount *int64, ns int64) string {
 	return strconv.FormatFloat(float64(*amount)/float64(ns), 'f', 1, 64)
 }
 
-func (b *benchText) end(r *bench.Report, verdicts []bench.Verdict, answer error) error {
-	var out bytes.Buffer
-	out.WriteString("\n")
+func (b *benchWriter) endText(r *bench.Report, verdicts []bench.Verdict, outcomes map[string]int) {
+	b.Printf("\n")
 	for _, c := range r.Ceilings.Memory {
-		fmt.Fprintf(&out, "memory ceiling, up to %d KiB: %.1f GB/s by %s\n", c.WorkingSet>>10, float64(c.Rate)/1e9, c.By)
+		b.Printf("memory ceiling, up to %d KiB: %.1f GB/s by %s\n", c.WorkingSet>>10, float64(c.Rate)/1e9, c.By)
 	}
 	for _, c := range r.Ceilings.Compute {
-		fmt.Fprintf(&out, "arithmetic ceiling, %s: %.1f GFLOP/s by %s\n", c.Numbers, float64(c.Rate)/1e9, c.By)
+		b.Printf("arithmetic ceiling, %s: %.1f GFLOP/s by %s\n", c.Numbers, float64(c.Rate)/1e9, c.By)
 	}
-	fmt.Fprintf(&out, "state before: %s\nstate after:  %s\n", stateText(r.Before), stateText(r.After))
+	b.Printf("state before: %s\nstate after:  %s\n", stateText(r.Before), stateText(r.After))
 	for _, m := range r.Missing {
-		fmt.Fprintf(&out, "missing reference: %s\n", cli.PrintableLine(m))
+		b.Printf("missing reference: %s\n", m)
 	}
 	if b.note != "" {
-		fmt.Fprintf(&out, "note: %s\n", cli.PrintableLine(b.note))
+		b.Printf("note: %s\n", b.note)
 	}
-	if len(verdicts) > 0 {
-		count := map[string]int{}
-		out.WriteString("\ncompared with the baseline\n")
-		for _, v := range verdicts {
-			count[v.Verdict]++
-			if v.Verdict != bench.Same {
-				fmt.Fprintf(&out, "  %-7s %s: %s\n", v.Verdict, cli.PrintableLine(v.Name), cli.PrintableLine(v.Why))
-			}
+	if len(verdicts) == 0 {
+		return
+	}
+	b.Printf("\ncompared with the baseline\n")
+	for _, v := range verdicts {
+		if v.Verdict != bench.Same {
+			b.Printf("  %-7s %s: %s\n", v.Verdict, v.Name, v.Why)
 		}
-		fmt.Fprintf(&out, "  %d compared: %d slower, %d faster, %d the same\n",
-			len(verdicts)-count[bench.New]-count[bench.Gone], count[bench.Slower], count[bench.Faster], count[bench.Same])
 	}
-	_, err := b.w.Write(out.Bytes())
-	return err
+	b.Printf("  %d compared: %d slower, %d faster, %d the same\n",
+		len(verdicts)-outcomes[bench.New]-outcomes[bench.Gone], outcomes[bench.Slower], outcomes[bench.Faster], outcomes[bench.Same])
 }
 
 // stateText lists the known values of a state.
@@ -314,10 +292,10 @@ func stateText(s bench.State) string {
 		parts = append(parts, fmt.Sprintf("hottest %.1f °C", float64(*s.Temperature)/1000))
 	}
 	if s.PowerMode != nil {
-		parts = append(parts, "power mode "+cli.PrintableLine(*s.PowerMode))
+		parts = append(parts, "power mode "+*s.PowerMode)
 	}
 	if s.Governor != nil {
-		parts = append(parts, "governor "+cli.PrintableLine(*s.Governor))
+		parts = append(parts, "governor "+*s.Governor)
 	}
 	if len(parts) == 0 {
 		return "clocks and temperatures are unknown"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,17 +45,15 @@ Exit status: 0 listed, 1 failed, or a device cannot be opened, 2 wrong usage.`,
 
 // deviceRow is one device.
 type deviceRow struct {
-	Type  string `json:"type"` // "device"
-	Index int    `json:"index"`
+	Index int `json:"index"`
 	core.Info
 	Share *bench.Share `json:"share"` // nil: no work was shared
 }
 
 // peerRow is the data path between two devices.
 type peerRow struct {
-	Type string `json:"type"` // "peer"
-	From int    `json:"from"`
-	To   int    `json:"to"`
+	From int `json:"from"`
+	To   int `json:"to"`
 	core.Peer
 }
 
@@ -87,22 +84,18 @@ func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
 	if err != nil {
 		return err
 	}
-	if cli.Format(cmd) == "json" {
-		enc := cli.Encoder(cmd.OutOrStdout())
+	out := cli.NewPrinter(cmd)
+	if !out.JSON {
+		devicesText(out, rows, peers)
+	} else {
 		for _, r := range rows {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
+			out.Line("device", r)
 		}
 		for _, p := range peers {
-			if err := enc.Encode(p); err != nil {
-				return err
-			}
+			out.Line("peer", p)
 		}
-		return enc.Encode(cli.Summary{Type: "summary", Command: "devices"})
 	}
-	_, err = fmt.Fprint(cmd.OutOrStdout(), devicesText(rows, peers))
-	return err
+	return out.End("devices", cli.ExitDone, nil)
 }
 
 // describeDevices describes each device, with its share of a number of work items unless
@@ -119,7 +112,7 @@ func describeDevices(ctx context.Context, devices []*core.Device, items int) (ro
 		if err != nil {
 			return nil, err
 		}
-		row := deviceRow{Type: "device", Index: i, Info: info}
+		row := deviceRow{Index: i, Info: info}
 		if shares != nil {
 			row.Share = &shares[i]
 		}
@@ -139,29 +132,28 @@ func findPeers(devices []*core.Device) (peers []peerRow, err error) {
 			if err != nil {
 				return nil, err
 			}
-			peers = append(peers, peerRow{"peer", i, j, p})
+			peers = append(peers, peerRow{i, j, p})
 		}
 	}
 	return peers, nil
 }
 
-func devicesText(rows []deviceRow, peers []peerRow) string {
-	var out strings.Builder
+func devicesText(out cli.Printer, rows []deviceRow, peers []peerRow) {
 	for _, r := range rows {
-		fmt.Fprintf(&out, "%d  %s (%s)", r.Index, cli.PrintableLine(r.Name), r.Backend)
+		out.Printf("%d  %s (%s)", r.Index, r.Name, r.Backend)
 		if r.Capability != nil {
-			fmt.Fprintf(&out, ", compute capability %s", *r.Capability)
+			out.Printf(", compute capability %s", *r.Capability)
 		}
 		if r.Cores != nil {
-			fmt.Fprintf(&out, ", %d cores", *r.Cores)
+			out.Printf(", %d cores", *r.Cores)
 		}
 		if r.MemTotal != nil {
-			fmt.Fprintf(&out, ", %d MiB", *r.MemTotal>>20)
+			out.Printf(", %d MiB", *r.MemTotal>>20)
 		}
 		if r.Share != nil {
-			fmt.Fprintf(&out, ": %d items, %.0f a second", r.Share.Items, r.Share.Rate)
+			out.Printf(": %d items, %.0f a second", r.Share.Items, r.Share.Rate)
 		}
-		out.WriteString("\n")
+		out.Printf("\n")
 	}
 	for _, p := range peers {
 		how := "through host memory"
@@ -171,7 +163,6 @@ func devicesText(rows []deviceRow, peers []peerRow) string {
 		case p.Direct:
 			how = "through host memory; the driver supports direct copies, but a test pattern did not arrive unchanged"
 		}
-		fmt.Fprintf(&out, "from %d to %d: %s\n", p.From, p.To, how)
+		out.Printf("from %d to %d: %s\n", p.From, p.To, how)
 	}
-	return out.String()
 }

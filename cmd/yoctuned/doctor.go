@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"time"
@@ -40,31 +39,26 @@ Exit status: 0 no check failed, 1 doctor itself failed, 2 wrong usage, 3 a check
 		Example: `  yoctuned doctor
   yoctuned doctor --duration 60s --quiet
   yoctuned doctor --format json | jq 'select(.verdict == "fail")'`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 			duration, _ := cmd.Flags().GetDuration("duration")
 			if duration < minInterval {
 				return cli.UsageError(fmt.Errorf("--duration must be at least %v", minInterval))
 			}
 			in := &doctor.Input{Dev: dev}
-			src := planSource(cmd, args)
-			if err := examinePlan(in, dev, src); err != nil {
+			if err := examinePlan(in, dev, planSource(cmd, args)); err != nil {
 				return err
 			}
 			if err := watchFor(cmd, in, dev, duration); err != nil {
 				return err
 			}
 			if trace, _ := cmd.Flags().GetString("trace"); trace != "" {
+				var err error
 				if in.Samples, err = readTrace(trace); err != nil {
 					return err
 				}
 			}
-			quiet, _ := cmd.Flags().GetBool("quiet")
-			return writeFindings(cmd.OutOrStdout(), cli.Format(cmd), quiet, doctor.Examine(in))
-		},
+			return writeFindings(cli.NewPrinter(cmd), isQuiet(cmd), doctor.Examine(in))
+		}),
 	}
 	cmd.Flags().Duration("duration", 3*time.Second, "`TIME` to watch the device")
 	cmd.Flags().String("trace", "", "`FILE` with samples of 'yoctuned monitor --record' to analyse")
@@ -149,66 +143,37 @@ func readTrace(name string) ([]*monitor.Sample, error) {
 // maxTrace bounds a trace, whose samples are all kept: a day of seconds.
 const maxTrace = 24 * 3600
 
-func writeFindings(out io.Writer, format string, quiet bool, findings []doctor.Finding) error {
+func writeFindings(p cli.Printer, quiet bool, findings []doctor.Finding) error {
 	counts := map[string]int{}
-	exit := cli.ExitDone
 	for _, f := range findings {
 		counts[string(f.Verdict)]++
-		if f.Verdict == doctor.Fail {
-			exit = cli.ExitNo
+		switch {
+		case p.JSON:
+			p.Encode(f)
+		case !quiet || f.Verdict == doctor.Fail || f.Verdict == doctor.Warn:
+			findingText(p, f)
 		}
 	}
-	w := bufio.NewWriter(out)
-	if format == "json" {
-		enc := cli.Encoder(w) // the buffer keeps its error for Flush
-		for _, f := range findings {
-			_ = enc.Encode(f)
-		}
-		_ = enc.Encode(cli.Summary{Type: "summary", Command: "doctor", Outcomes: counts, Exit: exit})
-	} else {
-		colour := cli.Colour(out)
-		for _, f := range findings {
-			if quiet && f.Verdict != doctor.Fail && f.Verdict != doctor.Warn {
-				continue
-			}
-			findingText(w, f, colour)
-		}
-		fmt.Fprintf(w, "doctor: %d failed, %d warnings, %d ok, %d skipped, %d unknown\n",
+	if !p.JSON {
+		p.Printf("doctor: %d failed, %d warnings, %d ok, %d skipped, %d unknown\n",
 			counts["fail"], counts["warn"], counts["ok"], counts["skipped"], counts["unknown"])
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	if exit == cli.ExitNo {
-		return cli.AnswerNo()
-	}
-	return nil
+	return p.End("doctor", cli.ExitCode(counts[string(doctor.Fail)] == 0), counts)
 }
 
-func findingText(w io.Writer, f doctor.Finding, colour bool) {
-	measured := f.Measured
-	if measured == "" {
-		measured = "-"
-	}
+func findingText(p cli.Printer, f doctor.Finding) {
 	verdict := fmt.Sprintf("%-8s", f.Verdict)
-	if colour {
-		switch f.Verdict {
-		case doctor.OK:
-			verdict = green + verdict + reset
-		case doctor.Warn:
-			verdict = yellow + verdict + reset
-		case doctor.Fail:
-			verdict = red + verdict + reset
-		default:
-			verdict = dim + verdict + reset
-		}
+	if cli.Colour(p) {
+		style := map[doctor.Verdict]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}[f.Verdict]
+		verdict = cmp.Or(style, dim) + verdict + reset
 	}
 	limit := ""
 	if f.Limit != "" {
 		limit = " (limit: " + f.Limit + ")"
 	}
-	fmt.Fprintf(w, "%s%-17s %s%s\n", verdict, f.Check, cli.PrintableLine(measured), cli.PrintableLine(limit))
+	fmt.Fprint(p, verdict)
+	p.Printf("%-17s %s%s\n", f.Check, cmp.Or(f.Measured, "-"), limit)
 	if f.Advice != "" {
-		fmt.Fprintf(w, "%25s %s\n", "", cli.PrintableLine(f.Advice))
+		p.Printf("%25s %s\n", "", f.Advice)
 	}
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -80,7 +78,7 @@ settings could not be restored.`,
 			if err := trial.Check(dev, file.Plan); err != nil {
 				return err
 			}
-			log := &enforceLog{w: cmd.OutOrStdout(), json: cli.Format(cmd) == "json", file: file}
+			log := &enforceLog{p: cli.NewPrinter(cmd), file: file}
 			boot := rootfs.Identify(dev).BootID
 			if err := planfile.BeginBoot(dev, boot, file.Plan); errors.Is(err, planfile.ErrUnproven) {
 				return err
@@ -105,7 +103,7 @@ settings could not be restored.`,
 			if err := planfile.EndBoot(dev, boot, file.Plan); err != nil {
 				log.Problem(err)
 			}
-			return log.end()
+			return log.p.End("enforce", cli.ExitCode(!log.failed), nil)
 		},
 	}
 	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration (default: beside the plan)")
@@ -115,32 +113,25 @@ settings could not be restored.`,
 
 // enforceLog writes one line for each event.
 type enforceLog struct {
-	w      io.Writer
-	json   bool
+	p      cli.Printer
 	file   *planfile.File
 	failed bool // something could not be rolled back
 }
 
-// line writes one line without buffering.
+// line writes one line: v in JSON, or the text.
 func (l *enforceLog) line(v any, format string, args ...any) {
-	if l.json {
-		if b, err := json.Marshal(v); err == nil {
-			_, _ = l.w.Write(append(b, '\n')) // there is nowhere to report a failed log
-		}
-		return
+	if l.p.JSON {
+		l.p.Encode(v)
+	} else {
+		l.p.Printf("%s\n", fmt.Sprintf(format, args...))
 	}
-	_, _ = io.WriteString(l.w, cli.PrintableLine(fmt.Sprintf(format, args...))+"\n")
 }
 
 func (l *enforceLog) Applied(results []enforce.Result) {
 	r := report{"applied", results, l.file.Origins, true}
-	if l.json {
-		// The caller's buffer is the kernel's pipe; errors are as above.
-		enc := cli.Encoder(l.w)
-		for _, s := range r.settings() {
-			_ = enc.Encode(s)
-		}
-		_ = enc.Encode(cli.Summary{Type: "applied", Command: "enforce", Outcomes: r.counts(), Exit: r.exit()})
+	if l.p.JSON {
+		r.settings(l.p)
+		l.p.Encode(cli.Summary{Type: "applied", Command: "enforce", Outcomes: r.counts(), Exit: r.exit()})
 		return
 	}
 	// What has one cause is one line: a read-only /sys must not fill the log.
@@ -181,11 +172,8 @@ func (l *enforceLog) Watching(sources []watch.Source, nodes int, sweep time.Dura
 		Sources []watch.Source `json:"sources"`
 		Sweep   int64          `json:"sweep_s"`
 	}{"watching", nodes, sources, int64(sweep / time.Second)}, "watching %d nodes; all are checked every %s", nodes, sweep)
-	if l.json {
-		return
-	}
 	for _, s := range sources {
-		if !s.Delivered {
+		if !s.Delivered && !l.p.JSON {
 			l.line(nil, "no events from %s: %s", s.Name, s.Why)
 		}
 	}
@@ -226,28 +214,20 @@ func (l *enforceLog) Restored(what string, results []enforce.Result) {
 	}
 	for _, res := range results {
 		if !res.Satisfied() {
-			l.line(cli.NewErrorLine(describe(res, nil)), "not restored: %s", describe(res, nil))
+			l.error("not restored", errors.New(describe(res, nil)))
 		}
 	}
 	l.line(cli.Summary{Type: "restored", Command: what, Outcomes: r.counts(), Exit: r.exit()}, "%s", r.summary())
 }
 
-func (l *enforceLog) Problem(err error) {
-	l.line(cli.NewErrorLine(err.Error()), "problem: %v", err)
-}
+func (l *enforceLog) Problem(err error) { l.error("problem", err) }
 
-func (l *enforceLog) end() error {
-	exit := cli.ExitDone
-	if l.failed {
-		exit = cli.ExitNo
+func (l *enforceLog) error(what string, err error) {
+	if l.p.JSON {
+		l.p.Error(err)
+	} else {
+		l.p.Printf("%s: %v\n", what, err)
 	}
-	if l.json {
-		l.line(cli.Summary{Type: "summary", Command: "enforce", Exit: exit}, "")
-	}
-	if l.failed {
-		return cli.AnswerNo()
-	}
-	return nil
 }
 
 var _ watch.Reporter = (*enforceLog)(nil)

@@ -1,15 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -105,7 +103,6 @@ func planEngines(root, path string, o engineFlags) (map[string][]pipeline.Engine
 
 // engineLine is one engine in JSON.
 type engineLine struct {
-	Type     string        `json:"type"` // engine, progress
 	Pipeline string        `json:"pipeline"`
 	Stage    string        `json:"stage"`
 	Model    string        `json:"model"`
@@ -117,12 +114,16 @@ type engineLine struct {
 	Key      *tensorrt.Key `json:"key,omitempty"`
 }
 
-// engineCounts sums up a build by state.
-type engineCounts struct {
-	Type    string         `json:"type"`
-	Command string         `json:"command"`
-	States  map[string]int `json:"states"`
-	Exit    int            `json:"exit"`
+// endEngines prints the last line of an engine command: how many engines have each state.
+func endEngines(p cli.Printer, command string, states map[string]int, exit int) error {
+	if p.JSON {
+		p.Line("summary", struct {
+			Command string         `json:"command"`
+			States  map[string]int `json:"states"`
+			Exit    int            `json:"exit"`
+		}{command, states, exit})
+	}
+	return cli.Exit(exit)
 }
 
 func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
@@ -132,36 +133,28 @@ func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	store, out := o.store(rootDir(cmd)), &engineReport{w: cmd.OutOrStdout(), json: cli.Format(cmd) == "json"}
-	counts, code := map[string]int{}, cli.ExitDone
+	store, p := o.store(rootDir(cmd)), cli.NewPrinter(cmd)
+	counts, total, code := map[string]int{}, 0, cli.ExitDone
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, j := range all[name] {
-			l := engineLine{Type: "engine", Pipeline: name, Stage: j.Stage, Model: j.Model, ID: j.Key.String(), Key: &j.Key}
-			l.State, l.Why = buildEngine(ctx, store, host, j, o.timeout, func(p tensorrt.Progress) {
-				out.write(engineLine{
-					Type: "progress", Pipeline: name, Stage: j.Stage, Model: j.Model, ID: l.ID, State: "building",
-					Elapsed: p.Elapsed.Seconds(), Line: p.Line,
-				})
-			})
+			l := engineLine{Pipeline: name, Stage: j.Stage, Model: j.Model, ID: j.Key.String(), Key: &j.Key}
+			l.State, l.Why = buildEngine(ctx, store, host, j, o.timeout, func(progress tensorrt.Progress) { writeProgress(p, l, progress) })
 			counts[l.State]++
+			total++
 			if l.State == "failed" || l.State == "skipped" && j.Must {
 				code = cli.ExitFailed
 			}
-			out.write(l)
+			writeEngine(p, l)
 		}
 	}
-	out.end(engineCounts{"summary", "engines build", counts, code})
-	if out.err != nil {
-		return out.err
+	if !p.JSON {
+		p.Printf("%d engines: %d built, %d present, %d skipped, %d failed\n", total, counts["built"], counts["present"], counts["skipped"], counts["failed"])
 	}
-	if code != cli.ExitDone {
-		return &cli.ExitError{Code: code}
-	}
-	return nil
+	return endEngines(p, "engines build", counts, code)
 }
 
 // buildEngine builds an engine and returns its state.
-func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipeline.EngineJob, limit time.Duration, tell func(tensorrt.Progress)) (state, why string) {
+func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipeline.EngineJob, limit time.Duration, report func(tensorrt.Progress)) (state, why string) {
 	if why := h.Why(); why != "" {
 		return "skipped", why
 	}
@@ -173,7 +166,7 @@ func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipel
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	built, err := s.Build(ctx, j.Job, tell)
+	built, err := s.Build(ctx, j.Job, report)
 	switch {
 	case err != nil:
 		return "failed", err.Error()
@@ -183,54 +176,26 @@ func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipel
 	return "present", ""
 }
 
-// engineReport writes lines as text or JSON; several goroutines report progress.
-type engineReport struct {
-	mu   sync.Mutex
-	w    io.Writer
-	json bool
-	err  error
-}
-
-func (r *engineReport) write(l engineLine) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var err error
-	switch {
-	case r.json:
-		err = cli.Encoder(r.w).Encode(l)
-	case l.Type == "progress":
-		_, err = fmt.Fprintf(r.w, "%s/%s %5.0f s  %s\n", cli.PrintableLine(l.Pipeline), cli.PrintableLine(l.Stage), l.Elapsed, cli.PrintableLine(l.Line))
-	default:
-		why := ""
-		if l.Why != "" {
-			why = ": " + cli.PrintableLine(l.Why)
-		}
-		_, err = fmt.Fprintf(r.w, "%s/%s %s: %s (TensorRT %s, %s, %s)%s\n", cli.PrintableLine(l.Pipeline), cli.PrintableLine(l.Stage), cli.PrintableLine(filepath.Base(l.Model)),
-			l.State, orNone(l.Key.TensorRT), cli.PrintableLine(orNone(l.Key.GPU)), l.Key.Precision, why)
-	}
-	r.err = errors.Join(r.err, err)
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-func (r *engineReport) end(c engineCounts) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.json {
-		r.err = errors.Join(r.err, cli.Encoder(r.w).Encode(c))
+func writeProgress(p cli.Printer, l engineLine, progress tensorrt.Progress) {
+	if !p.JSON {
+		p.Printf("%s/%s %5.0f s  %s\n", l.Pipeline, l.Stage, progress.Elapsed.Seconds(), progress.Line)
 		return
 	}
-	total := 0
-	for _, n := range c.States {
-		total += n
+	l.State, l.Elapsed, l.Line, l.Key = "building", progress.Elapsed.Seconds(), progress.Line, nil
+	p.Line("progress", l)
+}
+
+func writeEngine(p cli.Printer, l engineLine) {
+	if p.JSON {
+		p.Line("engine", l)
+		return
 	}
-	_, err := fmt.Fprintf(r.w, "%d engines: %d built, %d present, %d skipped, %d failed\n", total, c.States["built"], c.States["present"], c.States["skipped"], c.States["failed"])
-	r.err = errors.Join(r.err, err)
+	why := ""
+	if l.Why != "" {
+		why = ": " + l.Why
+	}
+	p.Printf("%s/%s %s: %s (TensorRT %s, %s, %s)%s\n", l.Pipeline, l.Stage, filepath.Base(l.Model),
+		l.State, cmp.Or(l.Key.TensorRT, "none"), cmp.Or(l.Key.GPU, "none"), l.Key.Precision, why)
 }
 
 func newEnginesListCommand() *cobra.Command {
@@ -248,42 +213,28 @@ engine is damaged or incomplete.`,
 			if err != nil {
 				return err
 			}
-			w, bad := cmd.OutOrStdout(), 0
+			p, damaged := cli.NewPrinter(cmd), 0
 			for _, e := range all {
 				why := ""
 				if e.Err != nil {
-					bad++
+					damaged++
 					why = e.Err.Error()
 				}
-				if cli.Format(cmd) == "json" {
-					err = errors.Join(err, cli.Encoder(w).Encode(struct {
-						Type string `json:"type"`
-						ID   string `json:"id"`
+				switch {
+				case p.JSON:
+					p.Line("engine", struct {
+						ID string `json:"id"`
 						tensorrt.About
 						Why string `json:"why,omitempty"`
-					}{"engine", e.Name, e.About, why}))
-					continue
+					}{e.Name, e.About, why})
+				case why != "":
+					p.Printf("%s  %s\n", e.Name, why)
+				default:
+					p.Printf("%s  model %.12s  TensorRT %s  %s  %s  %.1f MiB  built %s in %.0f s\n", e.Name, e.Key.Model, e.Key.TensorRT,
+						e.Key.GPU, e.Key.Precision, float64(e.Bytes)/(1<<20), e.Built.Format(time.RFC3339), e.Took)
 				}
-				if why != "" {
-					_, err2 := fmt.Fprintf(w, "%s  %s\n", cli.PrintableLine(e.Name), cli.PrintableLine(why))
-					err = errors.Join(err, err2)
-					continue
-				}
-				_, err2 := fmt.Fprintf(w, "%s  model %.12s  TensorRT %s  %s  %s  %.1f MiB  built %s in %.0f s\n", e.Name, e.Key.Model, cli.PrintableLine(e.Key.TensorRT),
-					cli.PrintableLine(e.Key.GPU), e.Key.Precision, float64(e.Bytes)/(1<<20), e.Built.Format(time.RFC3339), e.Took)
-				err = errors.Join(err, err2)
 			}
-			code := cli.ExitDone
-			if bad > 0 {
-				code = cli.ExitNo
-			}
-			if cli.Format(cmd) == "json" {
-				err = errors.Join(err, cli.Encoder(w).Encode(engineCounts{"summary", "engines list", map[string]int{"whole": len(all) - bad, "damaged": bad}, code}))
-			}
-			if err == nil && bad > 0 {
-				return cli.AnswerNo()
-			}
-			return err
+			return endEngines(p, "engines list", map[string]int{"whole": len(all) - damaged, "damaged": damaged}, cli.ExitCode(damaged == 0))
 		},
 	}
 	o.add(cmd)
@@ -318,18 +269,20 @@ usage.`,
 				}
 			}
 			gone, err := o.store(rootDir(cmd)).Prune(keys)
-			w := cmd.OutOrStdout()
+			p := cli.NewPrinter(cmd)
 			for _, name := range gone {
-				if cli.Format(cmd) == "json" {
-					err = errors.Join(err, cli.Encoder(w).Encode(map[string]string{"type": "removed", "id": name}))
-				} else if _, err2 := fmt.Fprintf(w, "removed %s\n", cli.PrintableLine(name)); err2 != nil {
-					err = errors.Join(err, err2)
+				if p.JSON {
+					p.Line("removed", struct {
+						ID string `json:"id"`
+					}{name})
+				} else {
+					p.Printf("removed %s\n", name)
 				}
 			}
-			if err == nil && cli.Format(cmd) == "json" {
-				err = cli.Encoder(w).Encode(engineCounts{"summary", "engines prune", map[string]int{"removed": len(gone)}, cli.ExitDone})
+			if err != nil {
+				return err
 			}
-			return err
+			return endEngines(p, "engines prune", map[string]int{"removed": len(gone)}, cli.ExitDone)
 		},
 	}
 	o.add(cmd)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -74,7 +72,6 @@ func explainMemoryOf(cmd *cobra.Command, open core.Options) (err error) {
 
 // memoryLine is one answer.
 type memoryLine struct {
-	Type    string `json:"type"` // "memory"
 	Asked   string `json:"asked"`
 	CPU     string `json:"cpu"` // what the CPU does with it
 	Mode    string `json:"mode"`
@@ -108,14 +105,10 @@ func explainMemory(cmd *cobra.Command, device, backend string, integrated bool, 
 		{"registered", core.MemRegistered, core.TouchBoth},
 		{"ordinary", core.MemHost, core.TouchBoth},
 	}
-	w := cmd.OutOrStdout()
-	asJSON := cli.Format(cmd) == "json"
-	enc := cli.Encoder(w)
+	p := cli.NewPrinter(cmd)
 	summary := memorySummary{Summary: cli.Summary{Type: "summary", Command: "explain-memory"}, Backend: backend, Device: device}
-	if !asJSON {
-		if _, err := fmt.Fprintf(w, "memory on %s (%s)\n", cli.PrintableLine(device), backend); err != nil {
-			return err
-		}
+	if !p.JSON {
+		p.Printf("memory on %s (%s)\n", device, backend)
 	}
 	for i, a := range asked {
 		c, err := choose(a.mode, a.touch)
@@ -127,29 +120,21 @@ func explainMemory(cmd *cobra.Command, device, backend string, integrated bool, 
 				summary.Allowed = append(summary.Allowed, m.String())
 			}
 		}
-		line := memoryLine{Type: "memory", Asked: a.name, CPU: a.touch.String(), Mode: c.Mode.String(), Reason: c.Reason, Refused: c.Refused, Text: c.Text}
-		if asJSON {
-			err = enc.Encode(line)
-		} else {
-			err = writeMemory(w, line)
+		line := memoryLine{Asked: a.name, CPU: a.touch.String(), Mode: c.Mode.String(), Reason: c.Reason, Refused: c.Refused, Text: c.Text}
+		if p.JSON {
+			p.Line("memory", line)
+			continue
 		}
-		if err != nil {
-			return err
+		if line.Refused {
+			line.Mode = "refused"
 		}
+		p.Printf("%-10s CPU %-17s %-8s %s\n", line.Asked, line.CPU, line.Mode, line.Text)
 	}
 	summary.Worker = worker.AccessFor(backend, integrated, slices.Contains(summary.Allowed, core.MemRegistered.String()))
-	if asJSON {
-		return enc.Encode(summary)
+	if p.JSON {
+		p.Encode(summary)
+	} else {
+		p.Printf("%-10s %-21s %-8s %s\n", "isolation", "", summary.Worker, summary.Worker.Text())
 	}
-	_, err := fmt.Fprintf(w, "%-10s %-21s %-8s %s\n", "isolation", "", summary.Worker, summary.Worker.Text())
-	return err
-}
-
-func writeMemory(w io.Writer, l memoryLine) error {
-	mode := l.Mode
-	if l.Refused {
-		mode = "refused"
-	}
-	_, err := fmt.Fprintf(w, "%-10s CPU %-17s %-8s %s\n", l.Asked, l.CPU, mode, cli.PrintableLine(l.Text))
-	return err
+	return nil
 }

@@ -38,7 +38,7 @@ Exit status: that of COMMAND, 1 the lease was refused and COMMAND did not run, 2
 usage.`,
 		Example: `  yoctuned lease --high-performance -- make -j8
   yoctuned lease --high-performance --ttl 30s -- ./batch`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 			high, _ := cmd.Flags().GetBool("high-performance")
 			ttl, _ := cmd.Flags().GetDuration("ttl")
 			if !high {
@@ -46,10 +46,6 @@ usage.`,
 			}
 			if ttl < lease.MinTTL || ttl > lease.MaxTTL {
 				return cli.UsageError(fmt.Errorf("--ttl %v: choose a time from %v to %v", ttl, lease.MinTTL, lease.MaxTTL))
-			}
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
 			}
 			client, err := api.Dial(path.Join(dev.Dir(), api.Socket))
 			switch {
@@ -63,20 +59,19 @@ usage.`,
 			if err != nil {
 				return err
 			}
-			quiet, _ := cmd.Flags().GetBool("quiet")
-			if !quiet {
+			if !isQuiet(cmd) {
 				// Standard output is the command's.
 				for _, s := range granted.Settings {
 					if s.Outcome != string(outcome.OK) {
-						cmd.PrintErrln("yoctuned: " + cli.PrintableLine(s.Outcome+": "+s.Message))
+						cli.Warn(cmd, "%s: %s", s.Outcome, s.Message)
 					}
 				}
 				for _, n := range granted.Notes {
-					cmd.PrintErrln("yoctuned: " + cli.PrintableLine(n))
+					cli.Warn(cmd, "%s", n)
 				}
 			}
 			return runLeased(cmd, client, time.Duration(granted.TTL)*time.Millisecond, args)
-		},
+		}),
 	}
 	cmd.Flags().Bool("high-performance", false, "lease the highest allowed CPU frequencies")
 	cmd.Flags().Duration("ttl", lease.Default, "`TIME` after which a holder that hangs loses the lease")
@@ -117,14 +112,14 @@ func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args [
 		case err := <-done:
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
-				return &cli.ExitError{Code: codeOf(exit)}
+				return cli.Exit(codeOf(exit))
 			}
 			return err
 		case s := <-signals:
 			// A terminal also sends these to the command; receiving them twice is harmless.
 			_ = child.Process.Signal(s)
 		case err := <-lost:
-			cmd.PrintErrln("yoctuned: the lease is lost, the command continues: " + cli.PrintableLine(err.Error()))
+			cli.Warn(cmd, "the lease is lost, the command continues: %v", err)
 		}
 	}
 }

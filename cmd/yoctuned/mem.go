@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/memory"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -33,11 +33,7 @@ Exit status: 0 done, 1 failed, or no pipeline is running (with --phases), 2 wron
 		Example: `  yoctuned mem
   yoctuned mem --phases
   yoctuned mem --all --format json | jq 'select(.type == "process")'`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 			if phases, _ := cmd.Flags().GetBool("phases"); phases {
 				return memPhases(cmd, dev)
 			}
@@ -45,66 +41,55 @@ Exit status: 0 done, 1 failed, or no pipeline is running (with --phases), 2 wron
 			if all, _ := cmd.Flags().GetBool("all"); all {
 				most = 1 << 30
 			}
-			w := bufio.NewWriter(cmd.OutOrStdout())
-			r := memory.Take(dev)
-			if cli.Format(cmd) == "json" {
-				memJSON(w, r, most)
+			p, r := cli.NewPrinter(cmd), memory.Take(dev)
+			if p.JSON {
+				memJSON(p, r, most)
 			} else {
-				memText(w, r, most)
+				memText(p, r, most)
 			}
-			return w.Flush()
-		},
+			return p.End("mem", cli.ExitDone, nil)
+		}),
 	}
 	cmd.Flags().Bool("phases", false, "show the memory of running pipelines by phase")
 	cmd.Flags().Bool("all", false, "list all processes and caches instead of the ten largest")
 	return cmd
 }
 
-func memJSON(w io.Writer, r *memory.Report, most int) {
-	enc := cli.Encoder(w) // the buffer keeps its error for Flush
+func memJSON(p cli.Printer, r *memory.Report, most int) {
 	largest, count := monitor.Largest(r.Blocks, int64(os.Getpagesize()))
-	_ = enc.Encode(struct {
-		Type    string           `json:"type"`
+	p.Line("memory", struct {
 		Info    map[string]int64 `json:"meminfo"`
 		GPU     *int64           `json:"gpu"`
 		Largest *int64           `json:"largest_free"`
 		Count   *int64           `json:"largest_free_count"`
 		Hidden  int              `json:"hidden_processes"`
-	}{"memory", r.Info, r.GPU.Total, largest, count, r.Hidden})
-	for _, p := range r.Processes[:min(most, len(r.Processes))] {
-		_ = enc.Encode(struct {
-			Type string `json:"type"`
-			memory.Process
-		}{"process", p})
+	}{r.Info, r.GPU.Total, largest, count, r.Hidden})
+	for _, process := range r.Processes[:min(most, len(r.Processes))] {
+		p.Line("process", process)
 	}
 	for _, b := range r.Blocks {
-		_ = enc.Encode(struct {
-			Type string  `json:"type"`
+		p.Line("zone", struct {
 			Node string  `json:"node"`
 			Zone string  `json:"zone"`
 			Free []int64 `json:"free_by_order"`
-		}{"zone", b.Node, b.Zone, b.Free})
+		}{b.Node, b.Zone, b.Free})
 	}
 	for _, s := range r.Slabs[:min(most, len(r.Slabs))] {
-		_ = enc.Encode(struct {
-			Type string `json:"type"`
-			memory.Slab
-		}{"cache", s})
+		p.Line("cache", s)
 	}
-	for _, p := range r.Problems {
-		_ = enc.Encode(cli.NewErrorLine(p))
+	for _, problem := range r.Problems {
+		p.Error(errors.New(problem))
 	}
-	_ = enc.Encode(cli.Summary{Type: "summary", Command: "mem"})
 }
 
-func memText(w io.Writer, r *memory.Report, most int) {
+func memText(w cli.Printer, r *memory.Report, most int) {
 	get := func(name string) *int64 {
 		if v, ok := r.Info[name]; ok {
 			return &v
 		}
 		return nil
 	}
-	row := func(label, text string) { fmt.Fprintf(w, "%-11s %s\n", label, text) }
+	row := func(label, text string) { w.Printf("%-11s %s\n", label, text) }
 	row("memory", size(get("MemAvailable"))+" available of "+size(get("MemTotal"))+", "+size(get("MemFree"))+" free, "+size(get("Cached"))+" cached, "+size(get("Shmem"))+" shared")
 	if total := get("SwapTotal"); total == nil || *total > 0 {
 		row("swap", size(get("SwapFree"))+" free of "+size(total))
@@ -126,7 +111,7 @@ func memText(w io.Writer, r *memory.Report, most int) {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(tw, "share\tresident\tswapped\tgpu\tpid\t  process\t")
 		for _, p := range r.Processes[:min(most, len(r.Processes))] {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t  %s\t\n", size(&p.PSS), size(&p.RSS), size(&p.Swap), size(p.GPU), p.PID, cli.PrintableLine(p.Name))
+			printable.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t  %s\t\n", size(&p.PSS), size(&p.RSS), size(&p.Swap), size(p.GPU), p.PID, p.Name)
 		}
 		_ = tw.Flush()
 	}
@@ -138,12 +123,12 @@ func memText(w io.Writer, r *memory.Report, most int) {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(tw, "size\tobjects\t  kernel cache\t")
 		for _, s := range r.Slabs[:min(most, len(r.Slabs))] {
-			fmt.Fprintf(tw, "%s\t%d\t  %s\t\n", size(&s.Bytes), s.Objects, cli.PrintableLine(s.Name))
+			printable.Fprintf(tw, "%s\t%d\t  %s\t\n", size(&s.Bytes), s.Objects, s.Name)
 		}
 		_ = tw.Flush()
 	}
 	for _, p := range r.Problems {
-		row("unreadable", cli.PrintableLine(p))
+		row("unreadable", p)
 	}
 }
 

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/memory"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/core"
@@ -22,7 +21,6 @@ import (
 
 // pipelineMemory is the memory of one running pipeline.
 type pipelineMemory struct {
-	Type     string         `json:"type"` // "pipeline"
 	Pipeline string         `json:"pipeline"`
 	PID      int            `json:"pid"`
 	Pool     int64          `json:"pool_bytes"`
@@ -50,11 +48,9 @@ func memPhases(cmd *cobra.Command, dev *rootfs.Root) error {
 		return errors.Join(append(errs, errors.New("no pipeline is running on this machine"))...)
 	}
 	slices.SortFunc(all, func(a, b *live.Snapshot) int { return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), a.PID-b.PID) })
-	w := bufio.NewWriter(cmd.OutOrStdout())
-	asJSON := cli.Format(cmd) == "json"
-	enc := cli.Encoder(w) // the buffer keeps its error for Flush
+	p := cli.NewPrinter(cmd)
 	for _, s := range all {
-		m := pipelineMemory{Type: "pipeline", Pipeline: s.Pipeline, PID: s.PID, Pool: s.Pool, Phases: s.Phases, Timeline: s.Timeline}
+		m := pipelineMemory{Pipeline: s.Pipeline, PID: s.PID, Pool: s.Pool, Phases: s.Phases, Timeline: s.Timeline}
 		if s.Worker != nil {
 			m.Worker = &workerMemory{PID: s.Worker.PID, Device: s.Worker.Memory}
 			if b, err := dev.ReadFile(fmt.Sprintf("/proc/%d/status", m.Worker.PID), 64<<10); err == nil {
@@ -63,23 +59,20 @@ func memPhases(cmd *cobra.Command, dev *rootfs.Root) error {
 				}
 			}
 		}
-		if asJSON {
-			_ = enc.Encode(m)
+		if p.JSON {
+			p.Line("pipeline", m)
 		} else {
-			writePhases(w, &m)
+			writePhases(p, &m)
 		}
 	}
 	for _, err := range errs {
-		fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+cli.PrintableLine(err.Error()))
+		cli.Warn(cmd, "%v", err)
 	}
-	if asJSON {
-		_ = enc.Encode(cli.Summary{Type: "summary", Command: "mem"})
-	}
-	return w.Flush()
+	return p.End("mem", cli.ExitDone, nil)
 }
 
-func writePhases(w io.Writer, m *pipelineMemory) {
-	fmt.Fprintf(w, "%s (process %d): %s of frames and tensors\n", cli.PrintableLine(m.Pipeline), m.PID, size(&m.Pool))
+func writePhases(w cli.Printer, m *pipelineMemory) {
+	w.Printf("%s (process %d): %s of frames and tensors\n", m.Pipeline, m.PID, size(&m.Pool))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "from\tlasted\tat first\tat last\tpeak\t  phase\t")
 	for _, p := range m.Phases {
@@ -87,7 +80,7 @@ func writePhases(w io.Writer, m *pipelineMemory) {
 		if !p.Exact && p.Peak != nil { // an earlier phase held more
 			peak = "~" + peak
 		}
-		fmt.Fprintf(tw, "%v\t%v\t%s\t%s\t%s\t  %s\t\n", p.At.Round(time.Millisecond), p.Lasted.Round(time.Millisecond), size(p.Start), size(p.End), peak, cli.PrintableLine(p.Name))
+		printable.Fprintf(tw, "%v\t%v\t%s\t%s\t%s\t  %s\t\n", p.At.Round(time.Millisecond), p.Lasted.Round(time.Millisecond), size(p.Start), size(p.End), peak, p.Name)
 	}
 	_ = tw.Flush()
 	if m.Worker == nil {
@@ -97,10 +90,10 @@ func writePhases(w io.Writer, m *pipelineMemory) {
 		fmt.Fprintln(w, "  the GPU process is not running")
 		return
 	}
-	fmt.Fprintf(w, "  GPU process %d: %s resident, peak %s\n", m.Worker.PID, size(m.Worker.Held), size(m.Worker.Peak))
+	w.Printf("  GPU process %d: %s resident, peak %s\n", m.Worker.PID, size(m.Worker.Held), size(m.Worker.Peak))
 	if d := m.Worker.Device; d != nil {
 		for _, p := range d.Phases {
-			fmt.Fprintf(w, "    device memory, %s: peak %s, %d allocations\n", cli.PrintableLine(p.Name), size(new(int64(p.Peak))), p.Allocs)
+			w.Printf("    device memory, %s: peak %s, %d allocations\n", p.Name, size(new(int64(p.Peak))), p.Allocs)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -60,13 +60,13 @@ be parsed completely.`,
   yoctuned monitor --once --format json | jq .rails
   yoctuned monitor --record run.ndjson --duration 10m
   tegrastats | yoctuned monitor --tegrastats -`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := openMonitor(cmd)
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
+			m, err := openMonitor(cmd, dev)
 			if err != nil {
 				return err
 			}
 			return m.run(cmd.Context())
-		},
+		}),
 	}
 	cmd.Flags().Bool("once", false, "show one sample and exit")
 	cmd.Flags().Duration("interval", 0, "`TIME` between samples, at least 100ms (default: the plan's monitor.interval, else 1s)")
@@ -79,16 +79,15 @@ be parsed completely.`,
 
 // monitorRun is one run of monitor.
 type monitorRun struct {
+	cmd      *cobra.Command
 	dev      *rootfs.Root
 	boot     string
 	model    string
 	interval time.Duration
 	duration time.Duration
 	once     bool
-	json     bool
 	text     string // tegrastats file
-	out      io.Writer
-	in       io.Reader
+	out      cli.Printer
 	record   *os.File
 	drift    driftReader
 	screen   *screen // nil: not on a terminal
@@ -96,12 +95,8 @@ type monitorRun struct {
 	samples  int
 }
 
-func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
-	dev, err := rootfs.Open(rootDir(cmd))
-	if err != nil {
-		return nil, err
-	}
-	m := &monitorRun{dev: dev, json: cli.Format(cmd) == "json", out: cmd.OutOrStdout(), in: cmd.InOrStdin()}
+func openMonitor(cmd *cobra.Command, dev *rootfs.Root) (*monitorRun, error) {
+	m := &monitorRun{cmd: cmd, dev: dev, out: cli.NewPrinter(cmd)}
 	m.once, _ = cmd.Flags().GetBool("once")
 	m.interval, _ = cmd.Flags().GetDuration("interval")
 	m.duration, _ = cmd.Flags().GetDuration("duration")
@@ -123,6 +118,7 @@ func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 	m.drift = driftReader{dev: dev, boot: id.BootID, seen: time.Now()}
 	m.drift.watch()
 	if record != "" {
+		var err error
 		m.record, err = os.OpenFile(record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("record: %s already exists; choose another name, or remove it", record)
@@ -151,8 +147,8 @@ func (m *monitorRun) run(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, m.duration)
 		defer cancel()
 	}
-	if !m.json && !m.once && m.text == "" {
-		if s, err := openScreen(m.in, m.out); err != nil {
+	if !m.out.JSON && !m.once && m.text == "" {
+		if s, err := openScreen(m.cmd.InOrStdin(), m.out); err != nil {
 			return err
 		} else if s != nil {
 			m.screen = s
@@ -172,25 +168,10 @@ func (m *monitorRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.end()
-}
-
-func (m *monitorRun) end() error {
-	exit := cli.ExitDone
-	if m.problems > 0 {
-		exit = cli.ExitNo
+	if m.record != nil && m.screen == nil && !m.out.JSON {
+		m.out.Printf("recorded %d samples in %s\n", m.samples, m.record.Name())
 	}
-	if m.json {
-		if err := cli.Encoder(m.out).Encode(cli.Summary{Type: "summary", Command: "monitor", Exit: exit}); err != nil {
-			return err
-		}
-	} else if m.record != nil && m.screen == nil {
-		_, _ = fmt.Fprintf(m.out, "recorded %d samples in %s\n", m.samples, cli.PrintableLine(m.record.Name()))
-	}
-	if exit == cli.ExitNo {
-		return cli.AnswerNo()
-	}
-	return nil
+	return m.out.End("monitor", cli.ExitCode(m.problems == 0), nil)
 }
 
 // samplesInto shows each sample as it comes.
@@ -240,26 +221,22 @@ func (m *monitorRun) samplesInto(ctx context.Context) error {
 }
 
 func (m *monitorRun) tegrastats(ctx context.Context) error {
-	r := m.in
-	if m.text != "-" {
-		f, err := os.Open(m.text)
-		if err != nil {
-			return fmt.Errorf("read tegrastats: %w", err)
-		}
-		defer func() { _ = f.Close() }()
-		r = f
+	r, err := cli.Open(m.cmd, m.text)
+	if err != nil {
+		return fmt.Errorf("read tegrastats: %w", err)
 	}
+	defer r.Close()
 	var last *monitor.Sample
-	err := tegrastats.Read(r, func(n int, line *tegrastats.Line, err error) error {
+	err = tegrastats.Read(r, func(n int, line *tegrastats.Line, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			m.problem(fmt.Sprintf("line %d: %v", n, err))
+			m.problem(fmt.Errorf("line %d: %w", n, err))
 			return nil
 		}
 		if len(line.Unknown) > 0 {
-			m.problem(fmt.Sprintf("line %d: not understood, shown as unknown: %s", n, strings.Join(line.Unknown, ", ")))
+			m.problem(fmt.Errorf("line %d: not understood, shown as unknown: %s", n, strings.Join(line.Unknown, ", ")))
 		}
 		last = line.Sample
 		if m.once {
@@ -279,20 +256,21 @@ func (m *monitorRun) tegrastats(ctx context.Context) error {
 	return nil
 }
 
-func (m *monitorRun) problem(text string) {
+func (m *monitorRun) problem(err error) {
 	m.problems++
-	if m.json {
-		_ = cli.Encoder(m.out).Encode(cli.NewErrorLine(text)) // the next line fails too
-		return
+	if m.out.JSON {
+		m.out.Error(err)
+	} else {
+		m.out.Printf("%v\n", err)
 	}
-	_, _ = fmt.Fprintln(m.out, cli.PrintableLine(text))
 }
 
 func (m *monitorRun) show(s *monitor.Sample) error {
 	m.samples++
 	if m.record != nil {
-		if err := cli.Encoder(m.record).Encode(s); err != nil {
-			return fmt.Errorf("record: %w", err)
+		record := m.out.To(m.record)
+		if record.Encode(s); record.Err() != nil {
+			return fmt.Errorf("record: %w", record.Err())
 		}
 	}
 	var events []watch.Event
@@ -300,24 +278,19 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 		events = m.drift.events()
 	}
 	switch {
-	case m.json:
-		enc := cli.Encoder(m.out)
-		if err := enc.Encode(s); err != nil {
-			return err
-		}
+	case m.out.JSON:
+		m.out.Encode(s)
 		for _, e := range m.drift.fresh() {
-			if err := enc.Encode(e); err != nil {
-				return err
-			}
+			m.out.Encode(e)
 		}
-		return nil
 	case m.screen != nil:
 		return m.screen.draw(frame{model: m.model, sample: s, events: events, interval: m.interval})
 	case m.once:
-		return writeView(m.out, frame{model: m.model, sample: s, events: events}, 80, cli.Colour(m.out))
+		writeView(m.out, frame{model: m.model, sample: s, events: events})
+	default:
+		m.out.Printf("%s\n", oneLine(s))
 	}
-	_, err := fmt.Fprintln(m.out, cli.PrintableLine(oneLine(s)))
-	return err
+	return m.out.Err()
 }
 
 // driftReader follows the drift events of the enforcer. Its socket has them at once; its
@@ -416,15 +389,11 @@ Exit status: 0 done, 1 the file is not a recording, 2 wrong usage.`,
 		Example: `  yoctuned monitor summary run.ndjson
   yoctuned monitor summary run.ndjson --format json | jq 'select(.name == "rail VDD_IN").avg'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := cmd.InOrStdin()
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return fmt.Errorf("summarise: %w", err)
-				}
-				defer func() { _ = f.Close() }()
-				r = f
+			r, err := cli.Open(cmd, args[0])
+			if err != nil {
+				return fmt.Errorf("summarise: %w", err)
 			}
+			defer r.Close()
 			sum := monitor.NewSummary()
 			if err := monitor.Read(r, sum.Add); err != nil {
 				return fmt.Errorf("summarise %s: %w", args[0], err)
@@ -432,29 +401,28 @@ Exit status: 0 done, 1 the file is not a recording, 2 wrong usage.`,
 			if sum.Samples == 0 {
 				return fmt.Errorf("summarise %s: %w: no sample in it", args[0], monitor.ErrRecording)
 			}
-			w := bufio.NewWriter(cmd.OutOrStdout())
-			if cli.Format(cmd) == "json" {
-				enc := cli.Encoder(w) // the buffer keeps its error for Flush
-				for _, s := range sum.Series() {
-					_ = enc.Encode(s)
-				}
-				_ = enc.Encode(struct {
-					cli.Summary
-					Samples   int       `json:"samples"`
-					Duration  float64   `json:"duration_s"`
-					First     time.Time `json:"first"`
-					Last      time.Time `json:"last"`
-					Throttled *float64  `json:"throttled_share"`
-				}{cli.Summary{Type: "summary", Command: "summary"}, sum.Samples, sum.Duration.Seconds(), sum.First, sum.Last, sum.Throttled()})
-				return w.Flush()
+			p := cli.NewPrinter(cmd)
+			if !p.JSON {
+				summaryText(p, sum)
+				return nil
 			}
-			summaryText(w, sum)
-			return w.Flush()
+			for _, s := range sum.Series() {
+				p.Encode(s)
+			}
+			p.Encode(struct {
+				cli.Summary
+				Samples   int       `json:"samples"`
+				Duration  float64   `json:"duration_s"`
+				First     time.Time `json:"first"`
+				Last      time.Time `json:"last"`
+				Throttled *float64  `json:"throttled_share"`
+			}{cli.Summary{Type: "summary", Command: "summary"}, sum.Samples, sum.Duration.Seconds(), sum.First, sum.Last, sum.Throttled()})
+			return nil
 		},
 	}
 }
 
-func summaryText(w io.Writer, sum *monitor.Summary) {
+func summaryText(w cli.Printer, sum *monitor.Summary) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "min\tavg\tp50\tp95\tp99\tmax\t \t")
 	for _, s := range sum.Series() {
@@ -462,15 +430,15 @@ func summaryText(w io.Writer, sum *monitor.Summary) {
 		if s.N < sum.Samples {
 			known = fmt.Sprintf(" (known in %d)", s.N)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", decimal(s.Min), decimal(s.Avg), decimal(s.P50), decimal(s.P95), decimal(s.P99), decimal(s.Max), s.Unit,
-			"  "+cli.PrintableLine(s.Name)+known)
+		printable.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", decimal(s.Min), decimal(s.Avg), decimal(s.P50), decimal(s.P95), decimal(s.P99), decimal(s.Max), s.Unit,
+			"  "+s.Name+known)
 	}
 	_ = tw.Flush()
 	throttled := "throttling is unknown"
 	if share := sum.Throttled(); share != nil {
 		throttled = fmt.Sprintf("throttled in %.1f %% of them", 100**share)
 	}
-	fmt.Fprintf(w, "%d samples in %s; %s\n", sum.Samples, sum.Duration.Round(time.Second), throttled)
+	w.Printf("%d samples in %s; %s\n", sum.Samples, sum.Duration.Round(time.Second), throttled)
 }
 
 // decimal drops the fraction of whole and of large numbers.

@@ -41,24 +41,20 @@ usage, 3 a block of that size cannot be launched.`,
   yoctuned occupancy --sm 110 --registers 72 --shared 16384 --format json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.recorded != "" {
-				return compareOccupancy(cmd, f.recorded)
+				return compareOccupancy(cli.NewPrinter(cmd), f.recorded)
 			}
 			if (f.registers > 0) == (len(args) > 0) && f.registers > 0 {
 				return cli.UsageError(errors.New("give a kernel or --registers, not both"))
 			}
 			d, err := occupancy.Lookup(f.sm)
 			if err != nil {
-				known := []string{}
-				for _, d := range occupancy.Devices() {
-					known = append(known, fmt.Sprint(d.SM()))
-				}
-				return fmt.Errorf("--sm %d: %w; choose one of %s", f.sm, err, strings.Join(known, ", "))
+				return fmt.Errorf("--sm: %w", err)
 			}
 			rows, err := f.rows(d, args)
 			if err != nil {
 				return err
 			}
-			return writeOccupancy(cmd, d, rows)
+			return writeOccupancy(cli.NewPrinter(cmd), d, rows)
 		},
 	}
 	cmd.Flags().IntVar(&f.sm, "sm", 87, "`NUMBER` of the architecture: 87 is compute capability 8.7")
@@ -83,7 +79,7 @@ type recordedAnswer struct {
 }
 
 // compareOccupancy compares the calculator with recorded results of a driver.
-func compareOccupancy(cmd *cobra.Command, path string) error {
+func compareOccupancy(p cli.Printer, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("read the driver's results: %w", err)
@@ -113,26 +109,18 @@ func compareOccupancy(cmd *cobra.Command, path string) error {
 		}
 		if o.Blocks != r.Blocks {
 			wrong++
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "differs: %+v: calculated %d\n", r, o.Blocks); err != nil {
-				return err
-			}
+			p.Printf("differs: %+v: calculated %d\n", r, o.Blocks)
 		}
 	}
 	if asked == 0 {
 		return fmt.Errorf("%s has no results", path)
 	}
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%d results of the driver, %d differ\n", asked, wrong); err != nil {
-		return err
-	}
-	if wrong > 0 {
-		return cli.AnswerNo()
-	}
-	return nil
+	p.Printf("%d results of the driver, %d differ\n", asked, wrong)
+	return cli.Answer(wrong == 0)
 }
 
 // occupancyRow is one kernel with one block size.
 type occupancyRow struct {
-	Type      string            `json:"type"` // "occupancy"
 	Kernel    string            `json:"kernel"`
 	SM        int               `json:"sm"`
 	Block     int               `json:"block"`
@@ -151,7 +139,7 @@ func (f occupancyFlags) rows(d occupancy.Device, args []string) ([]occupancyRow,
 		if f.dynamic > 0 {
 			k.MaxDynamic = f.dynamic
 		}
-		return f.of(d, "own", k, occupancy.Limits{Kernel: "own", Min: d.Warp, Max: d.ThreadsPerBlock, Step: d.Warp})
+		return f.calculate(d, "own", k, occupancy.Limits{Kernel: "own", Min: d.Warp, Max: d.ThreadsPerBlock, Step: d.Warp})
 	}
 	var all []occupancyRow
 	for _, l := range occupancy.Launchable() {
@@ -162,7 +150,7 @@ func (f occupancyFlags) rows(d occupancy.Device, args []string) ([]occupancyRow,
 		if !ok {
 			return nil, fmt.Errorf("the CUDA compiler of this release did not compile %s for sm_%d; give --registers and --shared", l.Kernel, d.SM())
 		}
-		rows, err := f.of(d, l.Kernel, k, l)
+		rows, err := f.calculate(d, l.Kernel, k, l)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +166,8 @@ func (f occupancyFlags) rows(d occupancy.Device, args []string) ([]occupancyRow,
 	return all, nil
 }
 
-func (f occupancyFlags) of(d occupancy.Device, name string, k occupancy.Kernel, l occupancy.Limits) ([]occupancyRow, error) {
+// calculate returns the rows of a kernel: one for each block size.
+func (f occupancyFlags) calculate(d occupancy.Device, name string, k occupancy.Kernel, l occupancy.Limits) ([]occupancyRow, error) {
 	full, _, err := l.Fullest(d, k)
 	if err != nil {
 		return nil, err
@@ -197,45 +186,25 @@ func (f occupancyFlags) of(d occupancy.Device, name string, k occupancy.Kernel, 
 			return nil, cli.UsageError(err)
 		}
 		rows = append(rows, occupancyRow{
-			Type: "occupancy", Kernel: name, SM: d.SM(), Block: b, Registers: k.Registers, Shared: k.Shared,
+			Kernel: name, SM: d.SM(), Block: b, Registers: k.Registers, Shared: k.Shared,
 			Blocks: o.Blocks, Warps: o.Warps, Share: o.Share, Limits: o.Limits, Fullest: b == full,
 		})
 	}
 	return rows, nil
 }
 
-func writeOccupancy(cmd *cobra.Command, d occupancy.Device, rows []occupancyRow) error {
-	w := cmd.OutOrStdout()
-	answer := error(nil)
-	code := 0
+func writeOccupancy(p cli.Printer, d occupancy.Device, rows []occupancyRow) error {
+	if !p.JSON {
+		p.Printf("sm_%d: %d warps, %d blocks, %d registers, %d KiB of shared memory a multiprocessor\n%s\n%-11s %6s %10s %7s %7s %6s  %s\n",
+			d.SM(), d.ThreadsPerSM/d.Warp, d.BlocksPerSM, d.RegistersPerSM, d.SharedPerSM>>10, d.Source, "kernel", "block", "registers", "blocks", "warps", "full", "limited by")
+	}
+	launches := true
 	for _, r := range rows {
-		if r.Blocks == 0 {
-			answer, code = cli.AnswerNo(), cli.ExitNo
+		launches = launches && r.Blocks > 0
+		if p.JSON {
+			p.Line("occupancy", r)
+			continue
 		}
-	}
-	if cli.Format(cmd) == "json" {
-		enc := cli.Encoder(w)
-		for _, r := range rows {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
-		}
-		if err := enc.Encode(cli.Summary{Type: "summary", Command: "occupancy", Exit: code}); err != nil {
-			return err
-		}
-		return answer
-	}
-	if err := occupancyText(w, d, rows); err != nil {
-		return err
-	}
-	return answer
-}
-
-func occupancyText(w io.Writer, d occupancy.Device, rows []occupancyRow) error {
-	_, err := fmt.Fprintf(w, "sm_%d: %d warps, %d blocks, %d registers, %d KiB of shared memory a multiprocessor\n%s\n%-11s %6s %10s %7s %7s %6s  %s\n",
-		d.SM(), d.ThreadsPerSM/d.Warp, d.BlocksPerSM, d.RegistersPerSM, d.SharedPerSM>>10, d.Source, "kernel", "block", "registers", "blocks", "warps", "full", "limited by")
-	for i := 0; err == nil && i < len(rows); i++ {
-		r := rows[i]
 		var limits []string
 		for _, l := range r.Limits {
 			limits = append(limits, string(l))
@@ -244,7 +213,7 @@ func occupancyText(w io.Writer, d occupancy.Device, rows []occupancyRow) error {
 		if r.Fullest {
 			mark = "  <- fullest"
 		}
-		_, err = fmt.Fprintf(w, "%-11s %6d %10d %7d %7d %5.0f%%  %s%s\n", r.Kernel, r.Block, r.Registers, r.Blocks, r.Warps, 100*r.Share, strings.Join(limits, ", "), mark)
+		p.Printf("%-11s %6d %10d %7d %7d %5.0f%%  %s%s\n", r.Kernel, r.Block, r.Registers, r.Blocks, r.Warps, 100*r.Share, strings.Join(limits, ", "), mark)
 	}
-	return err
+	return p.End("occupancy", cli.ExitCode(launches), nil)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/lease"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
@@ -70,9 +70,9 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
 		Example: `  yoctuned pipeline run plan.json
   yoctuned pipeline run plan.json labels --source clip.y4m --format json
   yoctuned pipeline run plan.json --frames 300 --check`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runPipeline(cmd, args, o, traced, check)
-		},
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
+			return runPipeline(cmd, dev, args, o, traced, check)
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Source, "source", "", "`FILE` with video to read instead of the plan's source: .y4m, or in the source's format")
@@ -93,33 +93,28 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
 	return cmd
 }
 
-func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced string, check bool) error {
-	root, stdout, stderr := rootDir(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr()
-
+func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline.Options, traced string, check bool) error {
+	root, out := rootDir(cmd), cli.NewPrinter(cmd)
 	if err := core.CheckFaults(o.GPU.Faults); err != nil {
 		return cli.UsageError(fmt.Errorf("--gpu-faults: %w", err))
-	}
-	dev, err := rootfs.Open(root)
-	if err != nil {
-		return err
 	}
 	file, err := planfile.Load(dev, planfile.Source{Path: args[0]})
 	if err != nil {
 		return err
 	}
 	id := rootfs.Identify(dev)
-	warnOtherBoard(stderr, file.Plan, id)
+	warnOtherBoard(cmd, file.Plan, id)
 	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
 		return err
 	}
 	o.Dir = filepath.Dir(args[0])
 	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
 	o.Host = tensorrt.Look(root, id.Compatible)
-	o.Stdout, o.Device = stdout, dev
-	if cli.Format(cmd) == "text" && o.Plan.Sink.Path == "" {
-		o.Sink = sink.NewText(stdout)
+	o.Stdout, o.Device = out, dev
+	if !out.JSON && o.Plan.Sink.Path == "" {
+		o.Sink = sink.NewText(out)
 	}
-	setScheduling(stderr, &o.Plan)
+	setScheduling(cmd, &o.Plan)
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -137,11 +132,13 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	o.Live, o.NVTX = liveSocket(dev, o.Name), os.Getenv("YOCTUNE_NVTX_LIBRARY")
 	o.Note = func(err error) {
 		if !errors.Is(err, fs.ErrPermission) { // a user without a folder for sockets
-			fmt.Fprintf(stderr, "yoctuned: warning: %s\n", cli.PrintableLine(err.Error()))
+			cli.Warn(cmd, "%v", err)
 		}
 	}
 	// The log has events when they happen; the summary comes at the end, if at all.
-	o.Tell = func(e pipeline.Event) { fmt.Fprintf(stderr, "yoctuned: %s: %s\n", o.Name, happened(e)) }
+	o.Tell = func(e pipeline.Event) {
+		printable.Fprintf(cmd.ErrOrStderr(), "yoctuned: %s: %s\n", o.Name, eventWords(e))
+	}
 	o.Throttled = func() []string { return monitor.Throttling(dev) }
 	if d := o.Plan.Degrade; d != nil {
 		o.Hot = monitor.WatchStrain(ctx, dev, monitor.Limits{Headroom: d.Headroom, Power: d.Power})
@@ -152,7 +149,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	p, err := pipeline.New(o)
 	switch {
 	case err != nil && ctx.Err() != nil: // a signal stopped it
-		fmt.Fprintf(stderr, "yoctuned: %s\n", cli.PrintableLine(err.Error()))
+		printable.Fprintf(cmd.ErrOrStderr(), "yoctuned: %v\n", err)
 		return nil
 	case err != nil:
 		return err
@@ -165,47 +162,46 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	if sum == nil {
 		return runErr
 	}
-	return pipelineAnswer(stdout, stderr, cli.Format(cmd), sum, runErr, check)
+	return pipelineAnswer(cmd, sum, runErr, check)
 }
 
 // warnOtherBoard warns if the plan is for another board. A pipeline changes nothing on the
 // device, so that it may run anywhere.
-func warnOtherBoard(stderr io.Writer, p *plan.Plan, id rootfs.Identity) {
+func warnOtherBoard(cmd *cobra.Command, p *plan.Plan, id rootfs.Identity) {
 	if len(id.Compatible) == 0 {
 		return
 	}
 	if err := planfile.CheckDevice(p, id); errors.Is(err, planfile.ErrBoard) {
-		fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, and this machine is %s\n",
-			cli.PrintableLine(p.Board), cli.PrintableLine(strings.Join(id.Compatible, " ")))
+		cli.Warn(cmd, "the plan is for %s, and this machine is %s", p.Board, strings.Join(id.Compatible, " "))
 	}
 }
 
 // setScheduling sets the CPUs and the scheduling policy of this process. It warns where
 // they cannot be set.
-func setScheduling(stderr io.Writer, p *plan.Pipeline) {
+func setScheduling(cmd *cobra.Command, p *plan.Pipeline) {
 	if p.CPUs != "" {
 		if err := pipeline.Pin(p.CPUs); err != nil {
-			fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline may run on any CPU\n", cli.PrintableLine(err.Error()))
+			cli.Warn(cmd, "%v; the pipeline may run on any CPU", err)
 		}
 	}
 	if err := pipeline.Schedule(p.Scheduling, p.Priority, p.Nice); err != nil {
-		fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs with the default scheduling policy\n", cli.PrintableLine(err.Error()))
+		cli.Warn(cmd, "%v; the pipeline runs with the default scheduling policy", err)
 	}
 }
 
-// happened is an event in words.
-func happened(e pipeline.Event) string {
+// eventWords describes an event.
+func eventWords(e pipeline.Event) string {
 	if e.Kind == pipeline.EventLevel {
-		return fmt.Sprintf("%s: level %d to %d: %s", e.Kind, e.From, e.To, cli.PrintableLine(e.Why))
+		return fmt.Sprintf("%s: level %d to %d: %s", e.Kind, e.From, e.To, e.Why)
 	}
-	return fmt.Sprintf("%s: %s", e.Kind, cli.PrintableLine(e.Why))
+	return fmt.Sprintf("%s: %s", e.Kind, e.Why)
 }
 
 // traceEvents is what --trace keeps for each worker: 2.6 MiB, half an hour at 30
 // frames a second.
 const traceEvents = 1 << 16
 
-// choosePipeline finds the pipeline to run.
+// choosePipeline finds the pipeline that an argument names, or the only one.
 func choosePipeline(p *plan.Plan, name []string) (string, plan.Pipeline, error) {
 	names := slices.Sorted(maps.Keys(p.Pipelines))
 	switch {
@@ -232,35 +228,25 @@ type pipelineSummary struct {
 
 // pipelineAnswer writes the summary, after the error when there is one, and
 // returns the command's answer.
-func pipelineAnswer(stdout, stderr io.Writer, format string, sum *pipeline.Summary, runErr error, check bool) error {
-	code := cli.ExitDone
-	switch {
-	case runErr != nil:
+func pipelineAnswer(cmd *cobra.Command, sum *pipeline.Summary, runErr error, check bool) error {
+	code := cli.ExitCode(!check || sum.SLO == nil || sum.SLO.Met)
+	p := cli.NewPrinter(cmd)
+	if runErr != nil {
 		code = cli.ExitFailed
-		fmt.Fprintln(stderr, "yoctuned: "+cli.PrintableLine(runErr.Error()))
-	case check && sum.SLO != nil && !sum.SLO.Met:
-		code = cli.ExitNo
-	}
-	var err error
-	if format == "json" {
-		enc := cli.Encoder(stdout)
-		if runErr != nil {
-			err = enc.Encode(cli.NewErrorLine(runErr.Error()))
+		printable.Fprintf(cmd.ErrOrStderr(), "yoctuned: %v\n", runErr)
+		if p.JSON {
+			p.Error(runErr)
 		}
-		err = errors.Join(err, enc.Encode(pipelineSummary{sum, "pipeline run", code}))
+	}
+	if p.JSON {
+		p.Encode(pipelineSummary{sum, "pipeline run", code})
 	} else {
-		err = pipelineText(stdout, sum)
+		pipelineText(p, sum)
 	}
-	switch {
-	case err != nil && runErr == nil:
-		return fmt.Errorf("write summary: %w", err)
-	case code != cli.ExitDone:
-		return &cli.ExitError{Code: code}
-	}
-	return nil
+	return cli.Exit(code)
 }
 
-func pipelineText(w io.Writer, s *pipeline.Summary) error {
+func pipelineText(w cli.Printer, s *pipeline.Summary) {
 	row := func(q *pipeline.Quantiles) [4]string {
 		if q == nil {
 			return [4]string{"-", "-", "-", "-"}
@@ -268,61 +254,58 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 		return [4]string{ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max)}
 	}
 	f := s.Frames
-	fmt.Fprintf(w, "\n%s: %d frames read: %d done, %d dropped, %d failed; %.1f fps over %.2f s (%s)\n",
-		cli.PrintableLine(s.Pipeline), f.Read, f.Done, f.Dropped, f.Failed, s.FPS, float64(s.Duration)/1e9, s.Ended)
+	w.Printf("\n%s: %d frames read: %d done, %d dropped, %d failed; %.1f fps over %.2f s (%s)\n",
+		s.Pipeline, f.Read, f.Done, f.Dropped, f.Failed, s.FPS, float64(s.Duration)/1e9, s.Ended)
 	for _, r := range slices.Sorted(maps.Keys(s.Drops)) {
-		fmt.Fprintf(w, "  dropped %d: %s\n", s.Drops[r], cli.PrintableLine(r))
+		w.Printf("  dropped %d: %s\n", s.Drops[r], r)
 	}
 	for _, r := range slices.Sorted(maps.Keys(s.Failures)) {
-		fmt.Fprintf(w, "  failed %d: stage %s\n", s.Failures[r], cli.PrintableLine(r))
+		w.Printf("  failed %d: stage %s\n", s.Failures[r], r)
 	}
 	for _, stage := range slices.Sorted(maps.Keys(s.Fallbacks)) {
-		fmt.Fprintf(w, "  run by the CPU in place of the GPU %d: stage %s\n", s.Fallbacks[stage], cli.PrintableLine(stage))
+		w.Printf("  run by the CPU in place of the GPU %d: stage %s\n", s.Fallbacks[stage], stage)
 	}
 	for _, g := range s.Runtime.GPUs {
 		for _, stage := range slices.Sorted(maps.Keys(g.Frames)) {
-			fmt.Fprintf(w, "  run by GPU %d %d: stage %s\n", g.GPU, g.Frames[stage], cli.PrintableLine(stage))
+			w.Printf("  run by GPU %d %d: stage %s\n", g.GPU, g.Frames[stage], stage)
 		}
 	}
 	for _, e := range s.Events {
-		fmt.Fprintf(w, "  %s\n", happened(e))
+		w.Printf("  %s\n", eventWords(e))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "ms\tqueue p50\tp95\tservice p50\tp95\tp99\tmax\t\n")
 	for _, id := range s.Order {
 		q, v := row(s.Latency.Stages[id].Queue), row(s.Latency.Stages[id].Service)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cli.PrintableLine(id), q[0], q[1], v[0], v[1], v[2], v[3])
+		printable.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", id, q[0], q[1], v[0], v[1], v[2], v[3])
 	}
 	q := row(s.Latency.Total)
 	fmt.Fprintf(t, "end to end\t\t\t%s\t%s\t%s\t%s\t\n", q[0], q[1], q[2], q[3])
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	_ = t.Flush()
 	if s.SLO != nil {
 		writeSLO(w, s)
 	}
 	if s.Runtime.Backend != "" {
-		fmt.Fprintf(w, "preprocessing on %s; ", cli.PrintableLine(s.Runtime.Backend))
+		w.Printf("preprocessing on %s; ", s.Runtime.Backend)
 	}
 	if s.Runtime.ONNXRuntime != "" {
-		fmt.Fprintf(w, "ONNX Runtime %s on %s; ", cli.PrintableLine(s.Runtime.ONNXRuntime), cli.PrintableLine(s.Runtime.Provider))
+		w.Printf("ONNX Runtime %s on %s; ", s.Runtime.ONNXRuntime, s.Runtime.Provider)
 	}
-	_, err := fmt.Fprintf(w, "%d frames in %.1f MiB\n", s.Runtime.Frames, float64(s.Runtime.Bytes)/(1<<20))
-	return err
+	w.Printf("%d frames in %.1f MiB\n", s.Runtime.Frames, float64(s.Runtime.Bytes)/(1<<20))
 }
 
 // writeSLO writes whether the run met its objectives.
-func writeSLO(w io.Writer, s *pipeline.Summary) {
+func writeSLO(w cli.Printer, s *pipeline.Summary) {
 	verdict := map[bool]string{true: "met", false: "missed"}
 	if o := s.SLO.LatencyP95; o != nil {
 		found := "no frame was done"
 		if o.Found != nil {
 			found = ms(int64(*o.Found)) + " ms measured"
 		}
-		fmt.Fprintf(w, "slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], ms(int64(o.Wanted)), found)
+		w.Printf("slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], ms(int64(o.Wanted)), found)
 	}
 	if o := s.SLO.MinFPS; o != nil {
-		fmt.Fprintf(w, "slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], s.FPS, o.Wanted)
+		w.Printf("slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], s.FPS, o.Wanted)
 	}
 }
 

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -19,7 +20,7 @@ type inventory struct {
 	Args     []string
 	Modes    []string // power modes, by id
 	Mode     string   // the one in force
-	Problems []string // what could not be read
+	Problems []error  // what could not be read
 }
 
 func newProbeCommand() *cobra.Command {
@@ -33,20 +34,16 @@ which "yoctune facts refresh" compares with the facts about the board. probe onl
 and reports what it could not read.`,
 		Example: `  yoctuned probe
   yoctuned probe --format json | jq 'select(.class == "irq")'`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 			inv := probe(dev)
-			w := bufio.NewWriter(cmd.OutOrStdout())
-			if cli.Format(cmd) == "json" {
-				inv.json(w)
-			} else {
-				inv.text(w)
+			p := cli.NewPrinter(cmd)
+			if !p.JSON {
+				inv.text(p)
+				return nil
 			}
-			return w.Flush()
-		},
+			inv.json(p)
+			return p.End("probe", cli.ExitDone, nil)
+		}),
 	}
 }
 
@@ -54,7 +51,7 @@ func probe(dev rootfs.FS) inventory {
 	inv := inventory{Identity: rootfs.Identify(dev), Hardware: rootfs.ReadHardware(dev)}
 	problem := func(err error) {
 		if err != nil {
-			inv.Problems = append(inv.Problems, err.Error())
+			inv.Problems = append(inv.Problems, err)
 		}
 	}
 	for _, class := range rootfs.Classes() {
@@ -88,38 +85,24 @@ func probe(dev rootfs.FS) inventory {
 	return inv
 }
 
-func (inv inventory) json(w *bufio.Writer) {
-	enc := cli.Encoder(w) // the buffer keeps its error for Flush
-	_ = enc.Encode(struct {
-		Type string `json:"type"`
+func (inv inventory) json(p cli.Printer) {
+	p.Line("device", struct {
 		rootfs.Identity
 		Args  []string `json:"args"`
 		Modes []string `json:"power_modes"`
 		Mode  string   `json:"power_mode,omitempty"`
-	}{"device", inv.Identity, inv.Args, inv.Modes, inv.Mode})
-	_ = enc.Encode(struct {
-		Type string `json:"type"`
-		rootfs.Hardware
-	}{"hardware", inv.Hardware})
+	}{inv.Identity, inv.Args, inv.Modes, inv.Mode})
+	p.Line("hardware", inv.Hardware)
 	for _, n := range inv.Nodes {
-		_ = enc.Encode(struct {
-			Type string `json:"type"`
-			rootfs.Node
-		}{"node", n})
+		p.Line("node", n)
 	}
-	for _, p := range inv.Problems {
-		_ = enc.Encode(cli.NewErrorLine(p))
+	for _, err := range inv.Problems {
+		p.Error(err)
 	}
-	_ = enc.Encode(cli.Summary{Type: "summary", Command: "probe"})
 }
 
-func (inv inventory) text(w *bufio.Writer) {
-	row := func(key, value string) {
-		if value == "" {
-			value = "–"
-		}
-		fmt.Fprintf(w, "%-12s %s\n", key, cli.PrintableLine(value))
-	}
+func (inv inventory) text(p cli.Printer) {
+	row := func(key, value string) { p.Printf("%-12s %s\n", key, cmp.Or(value, "–")) }
 	row("model", inv.Identity.Model)
 	row("compatible", strings.Join(inv.Identity.Compatible, " "))
 	row("L4T", inv.Identity.L4T)
@@ -140,7 +123,7 @@ func (inv inventory) text(w *bufio.Writer) {
 		}
 		row(n.Class, text)
 	}
-	for _, p := range inv.Problems {
-		row("unreadable", p)
+	for _, err := range inv.Problems {
+		row("unreadable", err.Error())
 	}
 }

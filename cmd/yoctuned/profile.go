@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 )
 
 // profiler is a program that runs another and records it.
@@ -86,7 +87,7 @@ the file exists, 2 wrong usage.`,
 			if _, err := os.Lstat(name + p.ending); !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("profile: %s already exists; remove it, or choose another name with -o", name+p.ending)
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "yoctuned: %s records %s in %s\n", p.name, p.what, cli.PrintableLine(name+p.ending))
+			printable.Fprintf(cmd.ErrOrStderr(), "yoctuned: %s records %s in %s\n", p.name, p.what, name+p.ending)
 			argv := slices.Concat([]string{program}, p.args(file), []string{command}, args[1:])
 			if err := unix.Exec(program, argv, os.Environ()); err != nil {
 				return fmt.Errorf("profile: start %s: %w", program, err)

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -15,7 +14,6 @@ import (
 
 // settingLine is one result in JSON.
 type settingLine struct {
-	Type    string          `json:"type"` // "setting"
 	ID      string          `json:"id"`
 	Path    string          `json:"path"`
 	Wanted  string          `json:"wanted"`
@@ -35,10 +33,7 @@ type report struct {
 }
 
 func (r report) exit() int {
-	if enforce.Satisfied(r.Results) {
-		return cli.ExitDone
-	}
-	return cli.ExitNo
+	return cli.ExitCode(enforce.Satisfied(r.Results))
 }
 
 func (r report) origin(id string) *string {
@@ -46,8 +41,7 @@ func (r report) origin(id string) *string {
 	if !ok {
 		return nil
 	}
-	s := fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
-	return &s
+	return new(fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column))
 }
 
 func (r report) counts() map[string]int {
@@ -80,47 +74,32 @@ func (r report) sharing(res enforce.Result) int {
 }
 
 // write renders the results and returns the command's answer as its error.
-func (r report) write(w io.Writer, format string) error {
-	buf := bufio.NewWriter(w)
-	if format == "json" {
-		r.json(buf)
+func (r report) write(p cli.Printer) error {
+	if p.JSON {
+		r.settings(p)
 	} else {
-		r.text(buf, cli.Colour(w))
+		r.text(p)
 	}
-	if err := buf.Flush(); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	if r.exit() == cli.ExitNo {
-		return cli.AnswerNo()
-	}
-	return nil
+	return p.End(r.Command, r.exit(), r.counts())
 }
 
-func (r report) json(w io.Writer) {
-	enc := cli.Encoder(w)
-	for _, l := range r.settings() {
-		_ = enc.Encode(l) // the buffer keeps its error for Flush
-	}
-	_ = enc.Encode(cli.Summary{Type: "summary", Command: r.Command, Outcomes: r.counts(), Exit: r.exit()})
-}
-
-func (r report) settings() []settingLine {
-	out := make([]settingLine, 0, len(r.Results))
+// settings writes a line of JSON for each result.
+func (r report) settings(p cli.Printer) {
 	for _, res := range r.Results {
 		l := settingLine{
-			Type: "setting", ID: res.ID, Path: res.Path, Wanted: res.Wanted,
+			ID: res.ID, Path: res.Path, Wanted: res.Wanted,
 			Outcome: res.Outcome, Counts: !res.Satisfied(), Origin: r.origin(res.ID), Message: res.Message,
 		}
 		if res.Known {
 			l.Found = &res.Found
 		}
-		out = append(out, l)
+		p.Line("setting", l)
 	}
-	return out
 }
 
 // text writes one aligned line a result and, below those that are not ok, why.
-func (r report) text(w io.Writer, colour bool) {
+func (r report) text(p cli.Printer) {
+	colour := cli.Colour(p)
 	rows := [][]string{{"outcome", "setting", "wanted", "found", "set at"}}
 	shown := []enforce.Result{{}}
 	for _, res := range r.Results {
@@ -141,7 +120,7 @@ func (r report) text(w io.Writer, colour bool) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i := range row {
-			row[i] = short(cli.PrintableLine(row[i]))
+			row[i] = short(printable.Line(row[i]))
 			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
 		}
 	}
@@ -159,7 +138,7 @@ func (r report) text(w io.Writer, colour bool) {
 		if colour {
 			text = paint(text, row[0], n == 0, shown[n])
 		}
-		fmt.Fprintln(w, text)
+		fmt.Fprintln(p, text)
 		msg := shown[n].Message
 		if shared := r.sharing(shown[n]); shared > 1 {
 			cause := r.cause(shown[n])
@@ -169,10 +148,10 @@ func (r report) text(w io.Writer, colour bool) {
 			said[cause] = true
 		}
 		if msg != "" {
-			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width[0]+2), cli.PrintableLine(msg))
+			p.Printf("%s%s\n", strings.Repeat(" ", width[0]+2), msg)
 		}
 	}
-	fmt.Fprintln(w, r.summary())
+	p.Printf("%s\n", r.summary())
 }
 
 func (r report) summary() string {

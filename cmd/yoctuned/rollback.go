@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -22,11 +25,7 @@ Exit status: 0 everything is restored, 1 the journal cannot be read or written, 
 usage, 3 some values could not be restored.`,
 		Example: `  yoctuned rollback
   yoctuned rollback --root tree/ --format json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 			unlock, err := lock(dev, "rollback")
 			if err != nil {
 				return err
@@ -40,13 +39,9 @@ usage, 3 some values could not be restored.`,
 			if err != nil && len(results) == 0 {
 				return err
 			}
-			quiet, _ := cmd.Flags().GetBool("quiet")
-			answer := report{"rollback", results, nil, quiet}.write(cmd.OutOrStdout(), cli.Format(cmd))
-			if err != nil {
-				return err
-			}
-			return answer
-		},
+			answer := report{"rollback", results, nil, isQuiet(cmd)}.write(cli.NewPrinter(cmd))
+			return cmp.Or(err, answer)
+		}),
 	}
 	cmd.Flags().BoolP("quiet", "q", false, "show only values that could not be restored (text output)")
 	return cmd

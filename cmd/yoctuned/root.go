@@ -8,6 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/version"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // groups lists the commands. A new one is a file with a constructor, and a line here.
@@ -60,6 +61,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func rootDir(cmd *cobra.Command) string {
 	root, _ := cmd.Flags().GetString("root")
 	return root
+}
+
+// onDevice makes a command that works on the device below --root.
+func onDevice(run func(cmd *cobra.Command, dev *rootfs.Root, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		dev, err := rootfs.Open(rootDir(cmd))
+		if err != nil {
+			return err
+		}
+		return run(cmd, dev, args)
+	}
 }
 
 // newGroupCommand returns a command that only has others below it.

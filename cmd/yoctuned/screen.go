@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/units"
@@ -174,9 +175,9 @@ const (
 	bold, dim, green, yellow, red, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 )
 
-func writeView(w io.Writer, v view, width int, colour bool) error {
-	_, err := io.WriteString(w, strings.Join(v.lines(width, colour), "\n")+"\n")
-	return err
+// writeView prints a view once, 80 characters wide.
+func writeView(p cli.Printer, v view) {
+	fmt.Fprintln(p, strings.Join(v.lines(80, cli.Colour(p)), "\n"))
 }
 
 // page collects lines of a width.
@@ -189,7 +190,7 @@ type page struct {
 // row adds a label and text, which is cut to the width.
 func (p *page) row(label, style, text string) {
 	const column = 9
-	text = cut(cli.PrintableLine(text), p.width-column)
+	text = cut(printable.Line(text), p.width-column)
 	if p.colour && style != "" {
 		text = style + text + reset
 	}

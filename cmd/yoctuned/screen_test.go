@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -14,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -151,7 +150,7 @@ func TestTextOfADeviceIsEscapedForTheTerminal(t *testing.T) {
 	if strings.ContainsRune(text, 27) {
 		t.Errorf("%q", text)
 	}
-	if line := fmt.Sprint(cli.PrintableLine(oneLine(s))); strings.ContainsRune(line, 27) {
+	if line := printable.Line(oneLine(s)); strings.ContainsRune(line, 27) {
 		t.Errorf("%q", line)
 	}
 }

@@ -60,7 +60,7 @@ Exit status: 0 ended by a signal, 1 failed, 2 wrong usage.`,
 		Example: `  yoctuned serve
   yoctuned serve --listen unix:/run/yoctune/serve.socket --metrics --no-history
   curl --unix-socket /run/yoctune/serve.socket http://localhost/metrics`,
-		RunE: runServe,
+		RunE: onDevice(runServe),
 	}
 	cmd.Flags().StringSlice("listen", []string{defaultListen}, "`ADDRESS` to listen on: host:port, or unix:/path; may be repeated")
 	cmd.Flags().Bool("remote", false, "allow addresses that the network can reach; there is no login")
@@ -71,13 +71,9 @@ Exit status: 0 ended by a signal, 1 failed, 2 wrong usage.`,
 	return cmd
 }
 
-func runServe(cmd *cobra.Command, _ []string) error {
-	dev, err := rootfs.Open(rootDir(cmd))
-	if err != nil {
-		return err
-	}
+func runServe(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 	log := func(format string, args ...any) {
-		_, _ = fmt.Fprintln(cmd.OutOrStdout(), cli.PrintableLine(fmt.Sprintf(format, args...))) // there is nowhere to report a failed log
+		cli.NewPrinter(cmd).Printf("%s\n", fmt.Sprintf(format, args...)) // text also with --format json
 	}
 	if size, _ := cmd.Flags().GetInt64("history-size"); size < 1 || size > 1<<16 {
 		return cli.UsageError(fmt.Errorf("--history-size %d: choose 1 to %d MiB", size, 1<<16))

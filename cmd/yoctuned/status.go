@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/journal"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -16,7 +17,6 @@ import (
 
 // deviceStatus is the status of the device. Refused and JournalError hold reasons.
 type deviceStatus struct {
-	Type         string           `json:"type"` // "status"
 	Model        string           `json:"model,omitempty"`
 	Plan         string           `json:"plan,omitempty"` // file
 	Board        string           `json:"board,omitempty"`
@@ -38,7 +38,7 @@ type deviceStatus struct {
 }
 
 func newStatusCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "status [PLAN]",
 		Short: "Show the installed plan, its signature, and what was applied since boot",
 		Long: `Show which plan is installed and whether it is accepted, whether unsigned plans are
@@ -50,42 +50,22 @@ Exit status: 0 the plan is accepted, 1 failed, 2 wrong usage, 3 there is no plan
 is refused.`,
 		Example: `  yoctuned status
   yoctuned status plan.json --format json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
-			src := planSource(cmd, args)
-			s := readStatus(dev, src)
-			w := cmd.OutOrStdout()
-			exit := cli.ExitDone
-			if s.Refused != "" {
-				exit = cli.ExitNo
-			}
-			if cli.Format(cmd) == "json" {
-				enc := cli.Encoder(w)
-				err = enc.Encode(s)
-				if err == nil {
-					err = enc.Encode(cli.Summary{Type: "summary", Command: "status", Exit: exit})
-				}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
+			s := readStatus(dev, planSource(cmd, args))
+			p := cli.NewPrinter(cmd)
+			if p.JSON {
+				p.Line("status", s)
 			} else {
-				err = s.text(w)
+				s.text(p)
 			}
-			if err != nil {
-				return err
-			}
-			if exit == cli.ExitNo {
-				return cli.AnswerNo()
-			}
-			return nil
-		},
+			return p.End("status", cli.ExitCode(s.Refused == ""), nil)
+		}),
 	}
-	return cmd
 }
 
 func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 	id := rootfs.Identify(dev)
-	s := deviceStatus{Type: "status", Model: id.Model, Signature: signatureRule(dev)}
+	s := deviceStatus{Model: id.Model, Signature: signatureRule(dev)}
 	file, err := planfile.Load(dev, src)
 	if err == nil {
 		p := file.Plan
@@ -135,14 +115,8 @@ func signatureRule(dev rootfs.FS) string {
 	return fmt.Sprintf("signature required: %d keys installed", len(keys))
 }
 
-func (s deviceStatus) text(w io.Writer) error {
-	row := func(key, value string) {
-		if value == "" {
-			value = "–"
-		}
-		// Standard output that fails shows in the last write, which is returned.
-		_, _ = fmt.Fprintf(w, "%-11s %s\n", key, cli.PrintableLine(value))
-	}
+func (s deviceStatus) text(p cli.Printer) {
+	row := func(key, value string) { p.Printf("%-11s %s\n", key, cmp.Or(value, "–")) }
 	row("machine", s.Model)
 	row("plan", s.Plan)
 	if s.Plan != "" {
@@ -175,12 +149,7 @@ func (s deviceStatus) text(w io.Writer) error {
 		row("boots", fmt.Sprintf("serial %d was applied at %d of %d boots, and has not been in force for %s", b.Serial, len(b.Boots), planfile.MaxBoots, planfile.ProveAfter))
 	}
 	s.watched(row)
-	holder := s.Holder
-	if holder == "" {
-		holder = "no process"
-	}
-	_, err := fmt.Fprintf(w, "%-11s %s\n", "changed by", cli.PrintableLine(holder))
-	return err
+	row("changed by", cmp.Or(s.Holder, "no process"))
 }
 
 // recent is how many events and contests the text shows; JSON has them all.

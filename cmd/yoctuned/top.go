@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/signal"
@@ -42,7 +41,7 @@ line per pipeline. With --format json each pipeline is one object per update,
 Exit status: 0 done, 1 failed, or NAME is not running, 2 wrong usage.`,
 		Example: `  yoctuned pipeline top
   yoctuned pipeline top door --once --format json | jq .rates`,
-		RunE: runTop,
+		RunE: onDevice(runTop),
 	}
 	cmd.Flags().Bool("once", false, "show one interval and exit")
 	cmd.Flags().Duration("interval", time.Second, "`TIME` between updates, at least 100ms")
@@ -55,18 +54,13 @@ type topRun struct {
 	name     string // "": all
 	interval time.Duration
 	once     bool
-	json     bool
-	out      io.Writer
+	out      cli.Printer
 	screen   *screen
 	before   map[string]*live.Snapshot // by pipeline and process
 }
 
-func runTop(cmd *cobra.Command, args []string) error {
-	dev, err := rootfs.Open(rootDir(cmd))
-	if err != nil {
-		return err
-	}
-	t := &topRun{dirs: liveDirs(dev), json: cli.Format(cmd) == "json", out: cmd.OutOrStdout(), before: map[string]*live.Snapshot{}}
+func runTop(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
+	t := &topRun{dirs: liveDirs(dev), out: cli.NewPrinter(cmd), before: map[string]*live.Snapshot{}}
 	if len(args) > 0 {
 		t.name = args[0]
 	}
@@ -76,7 +70,8 @@ func runTop(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	defer stop()
-	if !t.json && !t.once {
+	if !t.out.JSON && !t.once {
+		var err error
 		if t.screen, err = openScreen(cmd.InOrStdin(), t.out); err != nil {
 			return err
 		} else if t.screen != nil {
@@ -87,10 +82,7 @@ func runTop(cmd *cobra.Command, args []string) error {
 	if err := t.run(ctx); err != nil {
 		return err
 	}
-	if t.json {
-		return cli.Encoder(t.out).Encode(cli.Summary{Type: "summary", Command: "top"})
-	}
-	return nil
+	return t.out.End("top", cli.ExitDone, nil)
 }
 
 func (t *topRun) run(ctx context.Context) error {
@@ -100,10 +92,10 @@ func (t *topRun) run(ctx context.Context) error {
 	if t.screen != nil {
 		resized = t.screen.resized
 	}
-	for looks := 0; ; looks++ {
-		// The first look is what the rates of the next are since.
-		rows, errs := t.look()
-		if looks > 0 || len(rows) == 0 {
+	for n := 0; ; n++ {
+		// Rates need two readings.
+		rows, errs := t.read()
+		if n > 0 || len(rows) == 0 {
 			if err := t.show(rows, errs); err != nil {
 				return err
 			}
@@ -126,13 +118,14 @@ func (t *topRun) run(ctx context.Context) error {
 	}
 }
 
-// running is a pipeline and what it did since the look before.
+// running is a pipeline and what it did since the last reading.
 type running struct {
 	*live.Snapshot
 	Rates live.Rates `json:"rates"`
 }
 
-func (t *topRun) look() (rows []running, errs []error) {
+// read reads all pipelines.
+func (t *topRun) read() (rows []running, errs []error) {
 	seen := map[string]*live.Snapshot{}
 	for _, dir := range t.dirs {
 		list, failed := live.All(dir)
@@ -159,34 +152,26 @@ func (t *topRun) show(rows []running, errs []error) error {
 		return errors.Join(append([]error{why}, errs...)...)
 	}
 	switch v := (topView{rows: rows, errs: errs, interval: t.interval, now: time.Now()}); {
-	case t.json:
-		enc := cli.Encoder(t.out)
+	case t.out.JSON:
 		for _, err := range errs {
-			if err := enc.Encode(cli.NewErrorLine(err.Error())); err != nil {
-				return err
-			}
+			t.out.Error(err)
 		}
 		for _, r := range rows {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
+			t.out.Encode(r)
 		}
-		return nil
 	case t.screen != nil:
 		return t.screen.draw(v)
 	case t.once:
-		return writeView(t.out, v, 80, cli.Colour(t.out))
+		writeView(t.out, v)
 	default:
 		for _, r := range rows {
-			if _, err := fmt.Fprintln(t.out, cli.PrintableLine(v.now.Format("15:04:05")+" "+r.head())); err != nil {
-				return err
-			}
+			t.out.Printf("%s %s\n", v.now.Format("15:04:05"), r.head())
 		}
-		return nil
 	}
+	return t.out.Err()
 }
 
-// topView is one look on a screen.
+// topView is one reading on a screen.
 type topView struct {
 	rows     []running
 	errs     []error
@@ -245,8 +230,8 @@ func (r running) lines(p *page) {
 	p.row("", style, r.head()+fmt.Sprintf("  up %v", time.Duration(r.Up).Round(time.Second)))
 	f := r.Frames
 	p.row("frames", "", fmt.Sprintf("%d read  %d done  %d dropped  %d failed  %d in work", f.Read, f.Done, f.Dropped, f.Failed, r.InFlight))
-	p.wrap("dropped", yellow, counted(r.Drops, r.Rates.Drops))
-	p.wrap("failed", red, counted(r.Failures, nil))
+	p.wrap("dropped", yellow, listCounts(r.Drops, r.Rates.Drops))
+	p.wrap("failed", red, listCounts(r.Failures, nil))
 	p.row("", dim, fmt.Sprintf(topRow, "stage", "queue", "busy", "wait p50", "p95", "work p50", "p95 ms"))
 	for i, st := range r.Stages {
 		queue, busy, now := "-", "-", r.Rates.Stages[i]
@@ -294,8 +279,8 @@ func (r running) lines(p *page) {
 	}
 }
 
-// counted lists counts by what they are of, and how many came since the last look.
-func counted(all, fresh map[string]uint64) []string {
+// listCounts lists counts by name, and how many came since the last reading.
+func listCounts(all, fresh map[string]uint64) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		text := fmt.Sprintf("%s %d", k, all[k])
@@ -307,7 +292,7 @@ func counted(all, fresh map[string]uint64) []string {
 	return out
 }
 
-// process is what was counted for it, per second.
+// process lists the counters of the process, per second.
 func (r running) process() []string {
 	c, s := r.Rates.Counts, r.Rates.Seconds
 	cpu := "-"

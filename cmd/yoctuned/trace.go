@@ -3,14 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -47,10 +48,12 @@ Exit status: 0 shown, 1 the file cannot be read or is not a trace, 2 wrong usage
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			if cli.Format(cmd) == "json" {
-				return cli.Encoder(cmd.OutOrStdout()).Encode(v)
+			if p := cli.NewPrinter(cmd); p.JSON {
+				p.Encode(v)
+			} else {
+				traceText(p, v)
 			}
-			return traceText(cmd.OutOrStdout(), v)
+			return nil
 		},
 	}
 	fl := cmd.Flags()
@@ -61,33 +64,29 @@ Exit status: 0 shown, 1 the file cannot be read or is not a trace, 2 wrong usage
 	return cmd
 }
 
-func traceText(w io.Writer, v *trace.View) error {
-	ms := func(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
+func traceText(w cli.Printer, v *trace.View) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "stage\truns\ttotal ms\tbusy\tp50 ms\tp95\tmax\twait p50\tmax\t\n")
 	for _, s := range v.Stages {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f %%\t%s\t%s\t%s\t%s\t%s\t\n", cli.PrintableLine(s.Stage), s.Runs, ms(s.Total), 100*s.Busy, ms(s.P50), ms(s.P95), ms(s.Max), ms(s.WaitP50), ms(s.WaitMax))
+		printable.Fprintf(t, "%s\t%d\t%s\t%.0f %%\t%s\t%s\t%s\t%s\t%s\t\n", s.Stage, s.Runs, ms(s.Total), 100*s.Busy, ms(s.P50), ms(s.P95), ms(s.Max), ms(s.WaitP50), ms(s.WaitMax))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	_ = t.Flush()
 	for _, b := range v.Backends {
-		fmt.Fprintf(w, "on %s: %d runs, %s ms\n", cli.PrintableLine(b.Backend), b.Runs, ms(b.Total))
+		w.Printf("on %s: %d runs, %s ms\n", b.Backend, b.Runs, ms(b.Total))
 	}
 	for _, s := range v.Slowest {
-		fmt.Fprintf(w, "slow: %s, frame %d, %s ms at %s ms, after waiting %s ms\n", cli.PrintableLine(s.Stage), s.Frame, ms(s.Dur), ms(s.Start), ms(s.Wait))
+		w.Printf("slow: %s, frame %d, %s ms at %s ms, after waiting %s ms\n", s.Stage, s.Frame, ms(s.Dur), ms(s.Start), ms(s.Wait))
 	}
 	for _, f := range slices.Sorted(maps.Keys(v.Frames)) {
-		fmt.Fprintf(w, "frames %s: %d\n", cli.PrintableLine(f), v.Frames[f])
+		w.Printf("frames %s: %d\n", f, v.Frames[f])
 	}
 	for _, r := range slices.Sorted(maps.Keys(v.Reasons)) {
-		fmt.Fprintf(w, "  %s: %d\n", cli.PrintableLine(r), v.Reasons[r])
+		w.Printf("  %s: %d\n", r, v.Reasons[r])
 	}
 	for _, e := range v.Events {
-		fmt.Fprintf(w, "at %s ms, %s: %s\n", ms(e.At), cli.PrintableLine(e.Name), cli.PrintableLine(e.Why))
+		w.Printf("at %s ms, %s: %s\n", ms(e.At), e.Name, e.Why)
 	}
 	if v.Overwritten > 0 {
-		fmt.Fprintf(w, "%d older events were overwritten\n", v.Overwritten)
+		w.Printf("%d older events were overwritten\n", v.Overwritten)
 	}
-	return nil
 }

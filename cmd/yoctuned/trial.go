@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/cli"
-	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/trial"
@@ -24,11 +23,7 @@ may be used at the next boot.
 
 Exit status: 0 confirmed, 1 there is no trial, or its time is over, 2 wrong usage.`,
 		Example: `  yoctuned confirm`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 			unlock, err := lock(dev, "confirm")
 			if err != nil {
 				return err
@@ -38,12 +33,12 @@ Exit status: 0 confirmed, 1 there is no trial, or its time is over, 2 wrong usag
 			if err != nil {
 				return fmt.Errorf("confirm: %w", err)
 			}
-			if cli.Format(cmd) == "json" {
-				return cli.Encoder(cmd.OutOrStdout()).Encode(cli.Summary{Type: "summary", Command: "confirm"})
+			p := cli.NewPrinter(cmd)
+			if !p.JSON {
+				p.Printf("confirmed: %s serial %d stays\n", t.Target, t.Serial)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "confirmed: %s serial %d stays\n", cli.PrintableLine(t.Target), t.Serial)
-			return err
-		},
+			return p.End("confirm", cli.ExitDone, nil)
+		}),
 	}
 }
 
@@ -55,14 +50,10 @@ func newRevertCommand() *cobra.Command {
 		Long:    `"yoctuned apply --try" starts this command, which reverts the trial even if apply is killed.`,
 		Example: `  yoctuned revert`,
 		Hidden:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 			signal.Ignore(unix.SIGHUP, unix.SIGINT)
 			return trial.Guard(cmd.Context(), dev)
-		},
+		}),
 	}
 }
 
@@ -73,10 +64,23 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	if err != nil {
 		return err
 	}
-	quiet, _ := cmd.Flags().GetBool("quiet")
-	r := report{"apply", results, file.Origins, quiet}
-	out := trialOutput{cmd, cli.Format(cmd) == "json"}
-	out.applied(r, d)
+	r := report{"apply", results, file.Origins, isQuiet(cmd)}
+	p := cli.NewPrinter(cmd)
+	if p.JSON {
+		r.settings(p)
+	} else {
+		r.text(p)
+		p.Printf("trying for %s: 'yoctuned confirm' keeps it, Ctrl-C reverts it now\n", d)
+	}
+	state := func(name string, left int64) {
+		if p.JSON {
+			p.Line("trial", struct {
+				State string `json:"state"` // running, confirmed, reverted
+				Left  int64  `json:"left_s,omitempty"`
+			}{name, left})
+		}
+	}
+	state("running", int64(d/time.Second))
 	unlock()
 
 	// An interrupt reverts at once.
@@ -87,53 +91,18 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 		return err
 	}
 	if confirmed {
-		return out.ended("confirmed", r.exit(), nil)
-	}
-	return out.ended("reverted", cli.ExitNo, reverted)
-}
-
-// trialOutput is what `apply --try` prints.
-type trialOutput struct {
-	cmd  *cobra.Command
-	json bool
-}
-
-type trialLine struct {
-	Type  string `json:"type"`  // "trial"
-	State string `json:"state"` // running, confirmed, reverted
-	Left  int64  `json:"left_s,omitempty"`
-}
-
-func (o trialOutput) applied(r report, d time.Duration) {
-	w := o.cmd.OutOrStdout()
-	if o.json {
-		enc := cli.Encoder(w)
-		for _, s := range r.settings() {
-			_ = enc.Encode(s) // standard output that fails shows in the last write
+		state("confirmed", 0)
+		if !p.JSON {
+			p.Printf("confirmed\n")
 		}
-		_ = enc.Encode(trialLine{"trial", "running", int64(d / time.Second)})
-		return
+		return p.End("apply", r.exit(), nil)
 	}
-	r.text(w, cli.Colour(w))
-	_, _ = fmt.Fprintf(w, "trying for %s: 'yoctuned confirm' keeps it, Ctrl-C reverts it now\n", d)
-}
-
-func (o trialOutput) ended(state string, exit int, reverted []enforce.Result) error {
-	w := o.cmd.OutOrStdout()
-	var err error
-	if o.json {
-		enc := cli.Encoder(w)
-		_ = enc.Encode(trialLine{"trial", state, 0})
-		err = enc.Encode(cli.Summary{Type: "summary", Command: "apply", Exit: exit})
-	} else {
+	state("reverted", 0)
+	if !p.JSON {
 		if len(reverted) > 0 {
-			r := report{"reverted", reverted, nil, true}
-			r.text(w, cli.Colour(w))
+			report{"reverted", reverted, nil, true}.text(p)
 		}
-		_, err = fmt.Fprintln(w, map[string]string{"confirmed": "confirmed", "reverted": "not confirmed: everything is as it was before"}[state])
+		p.Printf("not confirmed: everything is as it was before\n")
 	}
-	if err == nil && exit == cli.ExitNo {
-		return cli.AnswerNo()
-	}
-	return err
+	return p.End("apply", cli.ExitNo, nil)
 }

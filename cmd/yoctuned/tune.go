@@ -62,12 +62,11 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 	if s.Device, err = d.Info(); err != nil {
 		return err
 	}
-	w := cmd.OutOrStdout()
-	inJSON := cli.Format(cmd) == "json"
-	enc := cli.Encoder(w)
+	p := cli.NewPrinter(cmd)
 	each := func(v bench.Tuned) error {
-		if inJSON {
-			return enc.Encode(v)
+		if p.JSON {
+			p.Encode(v)
+			return p.Err()
 		}
 		shape := fmt.Sprintf("blocks of %d", v.Block)
 		if v.Tile != nil {
@@ -77,8 +76,8 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 		if v.Time > 0 && v.BuiltIn > 0 {
 			gain = fmt.Sprintf("%s, default %s", brief(v.Time.Nanoseconds()), brief(v.BuiltIn.Nanoseconds()))
 		}
-		_, err := fmt.Fprintf(w, "%-44s %-9s %-28s %s\n", v.Name, v.From, shape, gain)
-		return err
+		p.Printf("%-44s %-9s %-28s %s\n", v.Name, v.From, shape, gain)
+		return p.Err()
 	}
 	if err := bench.Tune(cmd.Context(), d, t, each); err != nil {
 		return err
@@ -89,14 +88,13 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 			s.Note = &note
 		}
 	}
-	if inJSON {
-		return enc.Encode(s)
+	if p.JSON {
+		p.Encode(s)
+		return nil
 	}
 	if s.Note != nil {
-		if _, err := fmt.Fprintf(w, "note: %s\n", cli.PrintableLine(*s.Note)); err != nil {
-			return err
-		}
+		p.Printf("note: %s\n", *s.Note)
 	}
-	_, err = fmt.Fprintf(w, "%d measurements on %s\n", s.Runs, cli.PrintableLine(s.Device.Name))
-	return err
+	p.Printf("%d measurements on %s\n", s.Runs, s.Device.Name)
+	return nil
 }

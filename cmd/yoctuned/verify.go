@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 )
@@ -27,8 +28,7 @@ some settings are not as wanted.`,
 				return err
 			}
 			results := enforce.Verify(dev, file.Plan, enforce.DefaultOptions())
-			quiet, _ := cmd.Flags().GetBool("quiet")
-			return report{"verify", results, file.Origins, quiet}.write(cmd.OutOrStdout(), cli.Format(cmd))
+			return report{"verify", results, file.Origins, isQuiet(cmd)}.write(cli.NewPrinter(cmd))
 		},
 	}
 	planFlags(cmd)

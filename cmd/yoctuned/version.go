@@ -1,10 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/version"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -18,23 +18,19 @@ func newVersionCommand() *cobra.Command {
 		Example: `  yoctuned version
   yoctuned version --format json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := cmd.OutOrStdout()
-			if cli.Format(cmd) != "json" {
-				_, err := fmt.Fprintf(w, "yoctuned %s %s/%s %s, plans: %s\n", version.Version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema)
-				return err
+			p := cli.NewPrinter(cmd)
+			if !p.JSON {
+				p.Printf("yoctuned %s %s/%s %s, plans: %s\n", version.Version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema)
+				return nil
 			}
-			enc := cli.Encoder(w)
-			if err := enc.Encode(struct {
-				Type    string `json:"type"`
+			p.Line("version", struct {
 				Version string `json:"version"`
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
 				Go      string `json:"go"`
 				Plan    string `json:"plan"`
-			}{"version", version.Version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema}); err != nil {
-				return err
-			}
-			return enc.Encode(cli.Summary{Type: "summary", Command: "version"})
+			}{version.Version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema})
+			return p.End("version", cli.ExitDone, nil)
 		},
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/journal"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -20,13 +20,12 @@ import (
 
 // explanation explains the value of a node.
 type explanation struct {
-	Type      string           `json:"type"` // "node"
 	ID        string           `json:"id"`
 	Path      string           `json:"path"`
 	Policy    string           `json:"policy"`
 	Wanted    string           `json:"wanted"`
 	Found     *string          `json:"found"` // null: it could not be read
-	Outcome   string           `json:"outcome"`
+	Outcome   outcome.Outcome  `json:"outcome"`
 	Message   string           `json:"message"`  // what the kernel makes of it: rounded, capped, refused
 	Origin    *string          `json:"origin"`   // line of the configuration
 	Original  *string          `json:"original"` // what it was before the first apply since boot, null: never written
@@ -51,41 +50,23 @@ Exit status: 0 the node is as wanted, 1 the plan has no such node, 2 wrong usage
 node is not as wanted.`,
 		Example: `  yoctuned why vm.swappiness
   yoctuned why /sys/block/nvme0n1/queue/scheduler --format json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dev, err := rootfs.Open(rootDir(cmd))
-			if err != nil {
-				return err
-			}
+		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 			planName, _ := cmd.Flags().GetString("plan")
 			found, err := explain(dev, planName, args[0])
 			if err != nil {
 				return err
 			}
-			w := cmd.OutOrStdout()
-			exit := cli.ExitDone
+			p, answer := cli.NewPrinter(cmd), true
 			for _, e := range found {
-				if e.Outcome != "ok" {
-					exit = cli.ExitNo
-				}
-				if cli.Format(cmd) == "json" {
-					err = cli.Encoder(w).Encode(e)
+				answer = answer && e.Outcome == outcome.OK
+				if p.JSON {
+					p.Line("node", e)
 				} else {
-					err = e.text(w)
-				}
-				if err != nil {
-					return err
+					e.text(p)
 				}
 			}
-			if cli.Format(cmd) == "json" {
-				if err := cli.Encoder(w).Encode(cli.Summary{Type: "summary", Command: "why", Exit: exit}); err != nil {
-					return err
-				}
-			}
-			if exit == cli.ExitNo {
-				return cli.AnswerNo()
-			}
-			return nil
-		},
+			return p.End("why", cli.ExitCode(answer), nil)
+		}),
 	}
 	cmd.Flags().String("plan", "", "`FILE` of the plan (default: the enforced or installed one)")
 	return cmd
@@ -119,8 +100,8 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 			continue
 		}
 		e := explanation{
-			Type: "node", ID: r.ID, Path: r.Path, Policy: policy[r.ID], Wanted: r.Wanted,
-			Outcome: string(r.Outcome), Message: r.Message, Origin: report{Origins: file.Origins}.origin(r.ID),
+			ID: r.ID, Path: r.Path, Policy: policy[r.ID], Wanted: r.Wanted,
+			Outcome: r.Outcome, Message: r.Message, Origin: report{Origins: file.Origins}.origin(r.ID),
 		}
 		if r.Known {
 			e.Found = &r.Found
@@ -168,11 +149,8 @@ func isNamed(node string, r enforce.Result) bool {
 		knob.SysctlPath(knob.DottedSysctl(node)) == r.Path
 }
 
-func (e explanation) text(w io.Writer) error {
-	row := func(key, format string, args ...any) {
-		// Standard output that fails shows in the last write, which is returned.
-		_, _ = fmt.Fprintf(w, "%-10s %s\n", key, cli.PrintableLine(fmt.Sprintf(format, args...)))
-	}
+func (e explanation) text(p cli.Printer) {
+	row := func(key, format string, args ...any) { p.Printf("%-10s %s\n", key, fmt.Sprintf(format, args...)) }
 	row("node", "%s", e.Path)
 	found := "unreadable"
 	if e.Found != nil {
@@ -214,8 +192,7 @@ func (e explanation) text(w io.Writer) error {
 		}
 		row(ev.Time.Format("15:04:05"), "%s", text)
 	}
-	_, err := fmt.Fprintln(w)
-	return err
+	p.Printf("\n")
 }
 
 func who(p *rootfs.Process) string {

@@ -14,11 +14,6 @@ func newWorkerCommand() *cobra.Command {
 		Long:    `yoctuned starts this command to use the GPU in a separate process. It has no use by hand.`,
 		Example: `  yoctuned pipeline run plan.json  # starts one if a stage has device gpu`,
 		Hidden:  true,
-		RunE: func(*cobra.Command, []string) error {
-			if code := worker.Serve(); code != 0 {
-				return &cli.ExitError{Code: code}
-			}
-			return nil
-		},
+		RunE:    func(*cobra.Command, []string) error { return cli.Exit(worker.Serve()) },
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fatih/color"
 
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -56,7 +57,7 @@ func (p *printer) diagnostic(d Diagnostic) {
 	case Warning:
 		tone = color.FgYellow
 	}
-	p.printf("%s: %s\n", p.paint(fmt.Sprintf("%s[%s]", d.Severity, d.ID), tone, color.Bold), p.paint(Visible(d.Message), color.Bold))
+	p.printf("%s: %s\n", p.paint(fmt.Sprintf("%s[%s]", d.Severity, d.ID), tone, color.Bold), p.paint(printable.Line(d.Message), color.Bold))
 	gutter := "  "
 	if d.Pos.File != "" {
 		gutter = p.excerpt("-->", d.Pos, d.Length, tone, "")
@@ -66,7 +67,7 @@ func (p *printer) diagnostic(d Diagnostic) {
 	}
 	note := func(label, text string) {
 		if text != "" {
-			p.printf("%s%s %s: %s\n", gutter, p.paint("=", color.FgBlue, color.Bold), p.paint(label, color.Bold), Visible(text))
+			p.printf("%s%s %s: %s\n", gutter, p.paint("=", color.FgBlue, color.Bold), p.paint(label, color.Bold), printable.Line(text))
 		}
 	}
 	note("path", d.Path)
@@ -96,10 +97,10 @@ func (p *printer) excerpt(arrow string, pos plan.Position, length int, tone colo
 	}
 	bar := p.paint("|", color.FgBlue, color.Bold)
 	p.printf("%s%s\n", pad, bar)
-	p.printf("%s %s %s\n", p.paint(number, color.FgBlue, color.Bold), bar, Visible(expandTabs(line)))
-	marks := strings.Repeat(" ", utf8.RuneCountInString(Visible(expandTabs(lead)))) + p.paint(strings.Repeat("^", max(length, 1)), tone, color.Bold)
+	p.printf("%s %s %s\n", p.paint(number, color.FgBlue, color.Bold), bar, printable.Line(expandTabs(line)))
+	marks := strings.Repeat(" ", utf8.RuneCountInString(printable.Line(expandTabs(lead)))) + p.paint(strings.Repeat("^", max(length, 1)), tone, color.Bold)
 	if message != "" {
-		marks += " " + Visible(message)
+		marks += " " + printable.Line(message)
 	}
 	p.printf("%s%s %s\n", pad, bar, marks)
 	return pad
@@ -163,30 +164,3 @@ func tokenLength(s string) int {
 }
 
 func expandTabs(s string) string { return strings.ReplaceAll(s, "\t", "    ") }
-
-// Visible replaces characters that could hide or reorder text on a terminal by
-// their code points.
-func Visible(s string) string {
-	if !strings.ContainsFunc(s, hidden) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if hidden(r) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func hidden(r rune) bool {
-	switch {
-	case r < 0x20, r >= 0x7f && r < 0xa0, r == utf8.RuneError:
-		return true
-	case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff:
-		return true
-	}
-	return false
-}

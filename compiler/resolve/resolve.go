@@ -168,7 +168,7 @@ func (p *Project) profiles(use config.List[config.String], report *diag.Report) 
 		profile := p.Config.Profiles.Get(name.Text)
 		if !profile.IsSet() || profile.Node().Kind != load.Struct {
 			report.Add(diag.Diagnostic{ID: "YT0203", Severity: diag.Error, Pos: name.Pos(), Path: fmt.Sprintf("%s[%d]", use.FullPath(), i),
-				Message: fmt.Sprintf("profile %q is not defined", diag.Visible(name.Text)), Help: diag.DidYouMean(name.Text, sorted(p.Config.Profiles.Keys()))})
+				Message: fmt.Sprintf("profile %q is not defined", name.Text), Help: diag.DidYouMean(name.Text, sorted(p.Config.Profiles.Keys()))})
 			continue
 		}
 		out = append(out, layered{name.Text, profile.Node()})
@@ -214,7 +214,7 @@ func (p *Project) findBoard(t *Target, checked, report *diag.Report) bool {
 		}
 		slices.Sort(known)
 		reportUnknown(name, checked, report, diag.Diagnostic{ID: "YT0201", Pos: id.Pos(),
-			Message: fmt.Sprintf("unknown board %q", diag.Visible(id.Text)), Help: diag.DidYouMean(id.Text, known),
+			Message: fmt.Sprintf("unknown board %q", id.Text), Help: diag.DidYouMean(id.Text, known),
 			Expected: "one of " + strings.Join(known, ", ") + ", or a name under boards"})
 	}
 	t.Board = facts
@@ -229,7 +229,7 @@ func (p *Project) findRelease(t *Target, checked, report *diag.Report) bool {
 	facts, found := release.Lookup(name.Text)
 	if !found {
 		reportUnknown(name, checked, report, diag.Diagnostic{ID: "YT0202", Pos: name.Pos(),
-			Message: fmt.Sprintf("unknown release %q", diag.Visible(name.Text)), Help: diag.DidYouMean(name.Text, release.Names()),
+			Message: fmt.Sprintf("unknown release %q", name.Text), Help: diag.DidYouMean(name.Text, release.Names()),
 			Expected: "one of " + strings.Join(release.Names(), ", ")})
 	}
 	t.Release = facts

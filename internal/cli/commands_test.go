@@ -79,7 +79,7 @@ func TestUsageErrors(t *testing.T) {
 		"push":                             "missing arguments: LAYER REFERENCE",
 		"push a":                           "missing argument: REFERENCE",
 		"predict --kernel 1":               "missing argument: FRAGMENT",
-		"predict a":                        "--kernel K is required: is the version of a kernel",
+		"predict a":                        "--kernel K is required",
 		"lease":                            "missing argument: COMMAND",
 		"build --outptu a":                 `unknown flag --outptu; did you mean "--output"?`,
 		"build --zzzzzz a":                 "unknown flag --zzzzzz",
@@ -112,7 +112,7 @@ func TestExitCodesAndTheJSONOfAFailure(t *testing.T) {
 		stdout string
 	}{
 		{nil, ExitDone, ""},
-		{AnswerNo(), ExitNo, ""},
+		{Answer(false), ExitNo, ""},
 		{AlreadyReported(), ExitFailed, ""},
 		{errors.New("broken"), ExitFailed, `{"type":"error","message":"broken"}` + "\n" + `{"type":"summary","command":"do","exit":1}` + "\n"},
 		{UsageError(errors.New("wrong")), ExitUsage, `{"type":"error","message":"wrong"}` + "\n" + `{"type":"summary","command":"do","exit":2}` + "\n"},

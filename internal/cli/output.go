@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/yoctune/yoctune/internal/printable"
 )
 
 // output is a program's standard output. After the first failed write it only repeats
@@ -36,6 +39,8 @@ func File(w io.Writer) *os.File {
 		return w
 	case *output:
 		return File(w.w)
+	case Printer:
+		return File(w.w)
 	}
 	return nil
 }
@@ -46,31 +51,100 @@ func Colour(w io.Writer) bool {
 	return f != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// Encoder writes NDJSON.
-func Encoder(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc
+// Printer prints the results of a command: text, or objects in JSON, one per line.
+// [Run] reports a write that fails; nothing is written after it.
+type Printer struct {
+	*output
+	JSON bool
 }
 
-// printable escapes what could hide or reorder text on a terminal. Line breaks stay.
-func printable(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		lines[i] = PrintableLine(line)
+// NewPrinter returns the printer of a command's standard output.
+func NewPrinter(cmd *cobra.Command) Printer {
+	out, ok := cmd.OutOrStdout().(*output)
+	if !ok {
+		out = &output{w: cmd.OutOrStdout()}
 	}
-	return strings.Join(lines, "\n")
+	return Printer{out, Format(cmd) == "json"}
 }
 
-// PrintableLine is [printable] for text that must stay on one line.
-func PrintableLine(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		if c == utf8.RuneError || !unicode.IsPrint(c) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-		} else {
-			b.WriteRune(c)
+// To returns a printer with the same format that writes to w.
+func (p Printer) To(w io.Writer) Printer { return Printer{&output{w: w}, p.JSON} }
+
+// Err is the error of the first write that failed. Commands that run until they are
+// stopped end with it.
+func (p Printer) Err() error { return p.err }
+
+// Printf prints text. Strings and errors among args are made printable, see package
+// printable.
+func (p Printer) Printf(format string, args ...any) { printable.Fprintf(p, format, args...) }
+
+// Encode prints v in JSON, as one line.
+func (p Printer) Encode(v any) {
+	enc := json.NewEncoder(p)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); p.err == nil {
+		p.err = err // v may have a value that JSON lacks
+	}
+}
+
+// Line prints a line of JSON: the type of the line, and the fields of objects.
+func (p Printer) Line(kind string, objects ...any) {
+	line := fmt.Sprintf(`{"type":%q`, kind)
+	for _, v := range objects {
+		var b bytes.Buffer
+		part := p.To(&b)
+		if part.Encode(v); p.err == nil {
+			p.err = part.err
+		}
+		fields := strings.TrimPrefix(strings.TrimSuffix(b.String(), "}\n"), "{")
+		if fields != "" {
+			line += "," + fields
 		}
 	}
-	return b.String()
+	fmt.Fprintln(p, line+"}")
+}
+
+// Summary prints the last line of a command's JSON: the name of the command, and the
+// fields of objects.
+func (p Printer) Summary(command string, objects ...any) {
+	p.Line("summary", slices.Insert(objects, 0, any(struct {
+		Command string `json:"command"`
+	}{command}))...)
+}
+
+// Error prints a line of JSON about an error.
+func (p Printer) Error(err error) {
+	p.Line("error", struct {
+		Message string `json:"message"`
+	}{err.Error()})
+}
+
+// Summary is the last line of a command's JSON.
+type Summary struct {
+	Type     string         `json:"type"` // "summary"
+	Command  string         `json:"command"`
+	Outcomes map[string]int `json:"outcomes,omitempty"`
+	Exit     int            `json:"exit"`
+}
+
+// End prints the last line in JSON, and ends the command with an exit code. outcomes
+// counts the results, and may be nil.
+func (p Printer) End(command string, exit int, outcomes map[string]int) error {
+	if p.JSON {
+		p.Encode(Summary{"summary", command, outcomes, exit})
+	}
+	return Exit(exit)
+}
+
+// Open opens a file that an argument names, or standard input for "-".
+func Open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	return os.Open(name)
+}
+
+// Warn prints a warning to standard error.
+func Warn(cmd *cobra.Command, format string, args ...any) {
+	printable.Fprintf(cmd.ErrOrStderr(), cmd.Root().Name()+": warning: "+format+"\n", args...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -66,19 +67,30 @@ func TestFailedWriteIsReportedOnceAndFailsTheCommand(t *testing.T) {
 	}
 }
 
-func TestTextForATerminalHasNoControlCharacters(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain":             "plain",
-		"nvme0n1 – größer":  "nvme0n1 – größer",
-		"\x1b[2Jgone\r\n":   `\x1b[2Jgone\r\n`,
-		"\u202eright":       `\u202eright`,
-		string([]byte{255}): `\ufffd`,
-	} {
-		if got := PrintableLine(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+func TestLinesOfJSONBeginWithTheirType(t *testing.T) {
+	var b strings.Builder
+	p := Printer{&output{w: &b}, true}
+	p.Line("empty")
+	p.Line("fields", struct {
+		A int    `json:"a"`
+		B string `json:"b"`
+	}{1, "<"})
+	p.Line("none", struct{}{})
+	p.Summary("do", struct {
+		Of map[string]int `json:"of"`
+	}{map[string]int{"a": 1}})
+	p.Error(errors.New("broken"))
+	want := `{"type":"empty"}
+{"type":"fields","a":1,"b":"<"}
+{"type":"none"}
+{"type":"summary","command":"do","of":{"a":1}}
+{"type":"error","message":"broken"}
+`
+	if b.String() != want || p.Err() != nil {
+		t.Errorf("%s, %v", &b, p.Err())
 	}
-	if got, want := printable("one\ntwo\a"), "one\ntwo\\a"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	p.Encode(math.NaN())
+	if p.Err() == nil {
+		t.Error("a number that JSON lacks is not an error")
 	}
 }

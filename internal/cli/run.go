@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/internal/printable"
 )
 
 // Exit codes of every command.
@@ -41,11 +43,27 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // UsageError marks err as a mistake on the command line.
 func UsageError(err error) error { return &ExitError{Code: ExitUsage, Err: err} }
 
-// AnswerNo ends a command that ran and whose answer is no.
-func AnswerNo() error { return &ExitError{Code: ExitNo} }
+// Exit ends a command that printed everything, with an exit code.
+func Exit(code int) error {
+	if code == ExitDone {
+		return nil
+	}
+	return &ExitError{Code: code}
+}
+
+// ExitCode is the exit code of a command that ran, by its answer.
+func ExitCode(yes bool) int {
+	if yes {
+		return ExitDone
+	}
+	return ExitNo
+}
+
+// Answer ends a command that ran, by its answer.
+func Answer(yes bool) error { return Exit(ExitCode(yes)) }
 
 // AlreadyReported ends a command that failed and printed why.
-func AlreadyReported() error { return &ExitError{Code: ExitFailed} }
+func AlreadyReported() error { return Exit(ExitFailed) }
 
 // Run executes the command line and returns the exit code. root comes from [NewRoot].
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
@@ -68,34 +86,16 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 			return code
 		}
 	}
-	text := printable(err.Error())
-	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), text)
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), printable.Text(err.Error()))
 	if code == ExitUsage {
 		fmt.Fprintln(stderr, usageHint(cmd))
 	}
 	if wantsJSON(cmd, args) {
-		enc := Encoder(stdout) // the error is on stderr too
-		_ = enc.Encode(NewErrorLine(err.Error()))
-		_ = enc.Encode(Summary{Type: "summary", Command: cmd.Name(), Exit: code})
+		p := Printer{&output{w: stdout}, true} // the error is on stderr too
+		p.Error(err)
+		_ = p.End(cmd.Name(), code, nil)
 	}
 	return code
-}
-
-// ErrorLine is an error in JSON output.
-type ErrorLine struct {
-	Type    string `json:"type"` // "error"
-	Message string `json:"message"`
-}
-
-// NewErrorLine returns the line of an error.
-func NewErrorLine(message string) ErrorLine { return ErrorLine{Type: "error", Message: message} }
-
-// Summary is the last line of JSON output.
-type Summary struct {
-	Type     string         `json:"type"` // "summary"
-	Command  string         `json:"command"`
-	Outcomes map[string]int `json:"outcomes,omitempty"`
-	Exit     int            `json:"exit"`
 }
 
 // wantsJSON reports whether the output is JSON, even where the flags could not be

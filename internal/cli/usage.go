@@ -107,18 +107,16 @@ const (
 // checkFlags finds required flags that are missing and flags that exclude each other.
 func checkFlags(cmd *cobra.Command) (err error) {
 	var missing []string
-	text := ""
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(f.Annotations[requiredKey], "true") && !f.Changed {
-			var name string
-			name, text = placeholder(f)
+			name, _ := placeholder(f)
 			missing = append(missing, "--"+f.Name+" "+name)
 		}
 	})
 	switch len(missing) {
 	case 0:
 	case 1:
-		return fmt.Errorf("%s is required: %s", missing[0], text)
+		return fmt.Errorf("%s is required", missing[0])
 	default:
 		return fmt.Errorf("%s are required", enumerate(missing, "and"))
 	}

@@ -12,7 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"strconv"
+	"strings"
 )
 
 // Errors of Device.Occupancy and Lookup.
@@ -175,12 +176,14 @@ func (d Device) barriers() int {
 
 // Lookup returns the device with a compute capability; sm is 87 for 8.7 (sm_87).
 func Lookup(sm int) (Device, error) {
-	all := Devices()
-	i := slices.IndexFunc(all, func(d Device) bool { return d.SM() == sm })
-	if i < 0 {
-		return Device{}, fmt.Errorf("sm_%d: %w", sm, errUnknown)
+	var known []string
+	for _, d := range Devices() {
+		if d.SM() == sm {
+			return d, nil
+		}
+		known = append(known, strconv.Itoa(d.SM()))
 	}
-	return all[i], nil
+	return Device{}, fmt.Errorf("sm_%d: %w; choose one of %s", sm, errUnknown, strings.Join(known, ", "))
 }
 
 func ceil(x, unit int) int { return (x + unit - 1) / unit }

@@ -14,7 +14,6 @@ import (
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/literal"
 
-	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/schema/facts"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
@@ -137,7 +136,7 @@ func (c Comparison) Contradictions() int {
 }
 
 func (p Probe) identifyBoard(id string) (*board.Board, error) {
-	compatible := diag.Visible(strings.Join(p.device.Compatible, " "))
+	compatible := strings.Join(p.device.Compatible, " ")
 	if id == "" {
 		for _, known := range board.IDs() {
 			if board.IsCompatible(known, p.device.Compatible) {
@@ -150,7 +149,7 @@ func (p Probe) identifyBoard(id string) (*board.Board, error) {
 	}
 	b, ok := board.Lookup(id)
 	if !ok {
-		return nil, fmt.Errorf("no facts about the board %q%s", diag.Visible(id), facts.Suggest(id))
+		return nil, fmt.Errorf("no facts about the board %q%s", id, facts.Suggest(id))
 	}
 	if board.Identifiable(id) && len(p.device.Compatible) > 0 && !board.IsCompatible(id, p.device.Compatible) {
 		return nil, fmt.Errorf("--board %s: the device is another module (%s)", id, compatible)
@@ -163,11 +162,11 @@ func (p Probe) identifyRelease(name string, b *board.Board) (release.Release, er
 		name = p.nearestRelease(b)
 	}
 	if name == "" {
-		return release.Release{}, fmt.Errorf("no branch has L4T %q for %s: choose one with --release", diag.Visible(p.device.L4T), b.ID)
+		return release.Release{}, fmt.Errorf("no branch has L4T %q for %s: choose one with --release", p.device.L4T, b.ID)
 	}
 	r, ok := release.Lookup(name)
 	if !ok {
-		return release.Release{}, fmt.Errorf("release %q is not known%s", diag.Visible(name), facts.Suggest(name))
+		return release.Release{}, fmt.Errorf("release %q is not known%s", name, facts.Suggest(name))
 	}
 	return r, nil
 }

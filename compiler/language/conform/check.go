@@ -343,7 +343,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sub string, par
 	}
 	if len(v.patterns) > 0 && len(v.fields) == 0 {
 		d := c.examine(name, v.patterns[0].key, sub, partial)
-		d[0].Message = fmt.Sprintf("invalid name %q", diag.Visible(f.Name))
+		d[0].Message = fmt.Sprintf("invalid name %q", f.Name)
 		d[0].ID = "YT0109"
 		if f.Name == "--" {
 			d[0].Help = "leave it out: the kernel hands what stands behind -- to the first program, and the BSP's initial file system passes nothing on"
@@ -353,7 +353,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sub string, par
 	if reason, ok := removed(sub); ok {
 		return []diag.Diagnostic{{
 			ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub, See: seeSchema(c.def),
-			Message: fmt.Sprintf("field %q has no effect in this version: %s", diag.Visible(f.Name), reason),
+			Message: fmt.Sprintf("field %q has no effect in this version: %s", f.Name, reason),
 			Help:    "remove it",
 		}}
 	}
@@ -366,7 +366,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sub string, par
 	slices.Sort(names)
 	d := diag.Diagnostic{
 		ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub,
-		Message: fmt.Sprintf("unknown field %q", diag.Visible(f.Name)), See: seeSchema(c.def),
+		Message: fmt.Sprintf("unknown field %q", f.Name), See: seeSchema(c.def),
 	}
 	if !d.SuggestName(f.Name, names) && len(names) > 0 {
 		d.Help = "fields here: " + strings.Join(names, ", ")
@@ -403,7 +403,7 @@ func (c *Checker) CheckNames(n *load.Node, field string) {
 		sub := load.PathOf(field, f.Name)
 		name := &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos}
 		for _, d := range c.examine(name, p.key, sub, false) {
-			d.Message = fmt.Sprintf("invalid name %q", diag.Visible(f.Name))
+			d.Message = fmt.Sprintf("invalid name %q", f.Name)
 			c.report.Add(d)
 		}
 		if f.Value.Kind != load.Struct {

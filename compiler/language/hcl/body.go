@@ -88,7 +88,7 @@ func (t *table) field(name string) (field, bool) {
 }
 
 func misspelt(pos position, path, name string) diag.Diagnostic {
-	return diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, name), Message: fmt.Sprintf("unknown field %q", diag.Visible(name)),
+	return diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, name), Message: fmt.Sprintf("unknown field %q", name),
 		Help: fmt.Sprintf("names are written in small letters here: %q", snake(name))}
 }
 

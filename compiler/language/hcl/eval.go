@@ -155,7 +155,7 @@ func (e *evaluator) variable(v *variable) (cty.Value, bool) {
 			}
 			if diags.HasErrors() {
 				v.state = failed
-				e.add(diag.Diagnostic{ID: "YT0101", Pos: at, Message: fmt.Sprintf("%s is given as %q, which is not a value of its type", v.name, diag.Visible(*v.text)), Help: "write it as in a file, such as --var 'cores=[4, 5]'"})
+				e.add(diag.Diagnostic{ID: "YT0101", Pos: at, Message: fmt.Sprintf("%s is given as %q, which is not a value of its type", v.name, *v.text), Help: "write it as in a file, such as --var 'cores=[4, 5]'"})
 				return cty.DynamicVal, false
 			}
 		}

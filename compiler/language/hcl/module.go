@@ -246,15 +246,15 @@ func (m *module) open(c *call) *module {
 	source := src.AsString()
 	const help = "a module is a folder below the project: source = \"./modules/network\""
 	if !strings.HasPrefix(source, "./") && !strings.HasPrefix(source, "../") {
-		return refuse("YT0003", fmt.Sprintf("module source %q is not allowed", diag.Visible(source)), help)
+		return refuse("YT0003", fmt.Sprintf("module source %q is not allowed", source), help)
 	}
 	dir := path.Join(m.dir, source)
 	if !fs.ValidPath(dir) {
-		return refuse("YT0003", fmt.Sprintf("module source %q leads out of the project", diag.Visible(source)), help)
+		return refuse("YT0003", fmt.Sprintf("module source %q leads out of the project", source), help)
 	}
 	for up := m; up != nil; up = up.parent {
 		if up.dir == dir {
-			return refuse("YT0108", fmt.Sprintf("module %q contains itself", diag.Visible(source)), "let one of the modules in the circle do without the other")
+			return refuse("YT0108", fmt.Sprintf("module %q contains itself", source), "let one of the modules in the circle do without the other")
 		}
 	}
 	if e.modules++; e.modules > maxModules {
@@ -265,10 +265,10 @@ func (m *module) open(c *call) *module {
 	}
 	files, err := e.folder(dir)
 	if err != nil {
-		return refuse("YT0003", fmt.Sprintf("module %q cannot be read: %s", diag.Visible(source), reason(err)), help)
+		return refuse("YT0003", fmt.Sprintf("module %q cannot be read: %s", source, reason(err)), help)
 	}
 	if len(files) == 0 {
-		return refuse("YT0003", fmt.Sprintf("module %q has no %s file", diag.Visible(source), Extension), help)
+		return refuse("YT0003", fmt.Sprintf("module %q has no %s file", source, Extension), help)
 	}
 	inner := e.module(dir, files)
 	if inner == nil {

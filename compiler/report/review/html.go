@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/report/graph"
 	"github.com/yoctune/yoctune/compiler/report/htmlpage"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -25,7 +26,7 @@ func (r *Review) WriteHTML(w io.Writer) error {
 		Title: fmt.Sprintf("Review of %s: %s", r.Layer, count(r.Changes(), "change")),
 		Parts: parts,
 		Funcs: template.FuncMap{
-			"count": count, "place": Place, "pictures": r.pictures(), "visible": visible, "gravest": r.gravest,
+			"count": count, "place": Place, "pictures": r.pictures(), "visible": printable.Line, "gravest": r.gravest,
 			"sides": sides, "side": func(c cell, class string) sided { return sided{c, class} }, "folders": folders, "sign": Kind.sign, "open": open,
 		},
 		Data: r,
@@ -293,7 +294,7 @@ func apart(a, b string) (before, was, after, now string) {
 
 func visibleLine(s string) string {
 	s = strings.TrimSuffix(s, "\n")
-	return visible(strings.ReplaceAll(s, "\t", "    "))
+	return printable.Line(strings.ReplaceAll(s, "\t", "    "))
 }
 
 func planOf(t *target) *plan.Plan {

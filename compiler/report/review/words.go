@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -81,7 +82,7 @@ func (k Kind) sign() string {
 // control characters are written as escapes.
 func (r *Review) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", visible(r.Headline()))
+	fmt.Fprintf(&b, "%s\n", printable.Line(r.Headline()))
 	if len(r.Build) > 0 {
 		b.WriteString("\nbuild settings\n")
 		for _, c := range r.Build {
@@ -95,18 +96,18 @@ func (r *Review) WriteText(w io.Writer) error {
 		}
 	}
 	for _, t := range r.Targets {
-		fmt.Fprintf(&b, "\n%s\n", visible(t.headline()))
+		fmt.Fprintf(&b, "\n%s\n", printable.Line(t.headline()))
 		for _, c := range t.Own {
 			c.text(&b, r.Folder)
 		}
 		if recipes := t.Rebuild(); len(recipes) > 0 {
-			fmt.Fprintf(&b, "  rebuild: %s\n", visible(strings.Join(recipes, ", ")))
+			fmt.Fprintf(&b, "  rebuild: %s\n", printable.Line(strings.Join(recipes, ", ")))
 		}
 	}
 	if r.Changes() == 0 && !r.Clean() {
 		b.WriteByte('\n')
 		for _, f := range r.Files {
-			fmt.Fprintf(&b, "  %s %s\n", f.Kind.sign(), visible(f.Path))
+			fmt.Fprintf(&b, "  %s %s\n", f.Kind.sign(), printable.Line(f.Path))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -137,9 +138,9 @@ func (t Target) Count() string {
 }
 
 func (c Change) text(b *strings.Builder, folder string) {
-	fmt.Fprintf(b, "  %s %s %s", c.Kind.sign(), c.Area, visible(c.Name))
+	fmt.Fprintf(b, "  %s %s %s", c.Kind.sign(), c.Area, printable.Line(c.Name))
 	if a := c.Arrow(); a != "" {
-		b.WriteString(": " + visible(a))
+		b.WriteString(": " + printable.Line(a))
 	}
 	b.WriteByte('\n')
 	for i, d := range c.Details {
@@ -148,7 +149,7 @@ func (c Change) text(b *strings.Builder, folder string) {
 			fmt.Fprintf(b, "      … %d more\n", len(c.Details)-most)
 			break
 		}
-		fmt.Fprintf(b, "      %s: %s\n", visible(d.Name), visible(d.Arrow()))
+		fmt.Fprintf(b, "      %s: %s\n", printable.Line(d.Name), printable.Line(d.Arrow()))
 	}
 	about := []string{needLabels[c.Need]}
 	if c.Why != "" {
@@ -158,29 +159,7 @@ func (c Change) text(b *strings.Builder, folder string) {
 		place := diag.Below(folder, *c.Origin)
 		about = append(about, Place(&place))
 	}
-	fmt.Fprintf(b, "      [%s]\n", visible(strings.Join(about, " · ")))
-}
-
-// visible keeps a value on its line and away from the terminal's controls.
-func visible(s string) string {
-	if strings.IndexFunc(s, hidden) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if hidden(r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// hidden reports control characters and those that change the direction of text: a
-// reviewer must see every character.
-func hidden(r rune) bool {
-	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff
+	fmt.Fprintf(b, "      [%s]\n", printable.Line(strings.Join(about, " · ")))
 }
 
 // WriteJSON writes one object a line, a summary last.
@@ -351,7 +330,7 @@ func code(s string) string {
 	if r := []rune(s); len(r) > most {
 		s = string(r[:most]) + "…"
 	}
-	s = visible(s)
+	s = printable.Line(s)
 	fence, run := 1, 0
 	for _, r := range s {
 		if r == '`' {
