@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errKilled is what everything answers after the process "died".
+// errKilled is returned by all calls after the process was killed.
 var errKilled = errors.New("killed")
 
-// Kernel makes a synthetic tree answer like a kernel, as far as tests need it,
-// and lets them break it: fail a node, or die at any step that changes something.
+// Kernel imitates a kernel's behaviour on a synthetic tree, as far as tests need it. Tests can
+// inject errors into it, and kill the process at any change.
 type Kernel struct {
 	rootfs.Device
 
-	lock sync.Mutex // devices are written side by side
+	lock sync.Mutex // devices are written in parallel
 
-	// ReadFault and WriteFault are answers by path.
+	// ReadFault and WriteFault are errors by path.
 	ReadFault, WriteFault map[string]error
 
-	// Hung are nodes that do not answer before their channel is closed.
+	// Hung has the nodes whose read blocks until the channel is closed.
 	Hung map[string]chan struct{}
 
-	// Quirk, when set, may replace the value that a write leaves behind.
+	// Quirk, if set, returns the value that a node has after a write.
 	Quirk func(name, value string) string
 
-	// Clock counts changes: writes to the kernel and to yoctuned's state. At
-	// change number KillAt the process dies: before it, or, with Torn, in its
-	// middle (a kernel write is done, an append only half).
+	// Clock counts changes: writes to the kernel and to yoctuned's state. The process is
+	// killed at change number KillAt: before the change or, with Torn, during it. A torn
+	// kernel write is complete, a torn append is half done.
 	Clock  int
 	KillAt int // 0: never
 	Torn   bool
@@ -42,30 +42,30 @@ type Kernel struct {
 	Writes []string
 }
 
-// NewKernel wraps a tree.
+// NewKernel returns a kernel on a tree.
 func NewKernel(dev rootfs.Device) *Kernel {
 	return &Kernel{Device: dev, ReadFault: map[string]error{}, WriteFault: map[string]error{}}
 }
 
-func (k *Kernel) dead() bool { return k.KillAt > 0 && k.Clock >= k.KillAt }
+func (k *Kernel) isKilled() bool { return k.KillAt > 0 && k.Clock >= k.KillAt }
 
-// step counts a change and reports whether it still happens, wholly or in half.
+// step counts a change and reports whether it is made, completely or by half.
 func (k *Kernel) step() (whole, half bool) {
-	if k.dead() {
+	if k.isKilled() {
 		return false, false
 	}
 	k.Clock++
-	return !k.dead(), k.dead() && k.Torn
+	return !k.isKilled(), k.isKilled() && k.Torn
 }
 
 // Read implements [rootfs.FS].
 func (k *Kernel) Read(name string) (rootfs.Content, error) {
 	if c := k.Hung[name]; c != nil {
-		<-c // without the lock: the others answer
+		<-c // without the lock, so that other nodes can be read
 	}
 	k.lock.Lock()
 	defer k.lock.Unlock()
-	if k.dead() {
+	if k.isKilled() {
 		return rootfs.Content{}, errKilled
 	}
 	if err := k.ReadFault[name]; err != nil {
@@ -86,15 +86,16 @@ func (k *Kernel) Write(name, value string) error {
 		return &rootfs.PathError{Op: "write", Path: name, Err: err}
 	}
 	k.Writes = append(k.Writes, name+"="+value)
-	err := k.behave(name, value)
+	err := k.writeNode(name, value)
 	if half {
 		return errKilled
 	}
 	return err
 }
 
-func (k *Kernel) behave(name, value string) error {
-	refuse := func(e error) error { return &rootfs.PathError{Op: "write", Path: name, Err: e} }
+// writeNode writes a value as the kernel does: it refuses, rounds or completes some values, and
+// some writes change a neighbouring node.
+func (k *Kernel) writeNode(name, value string) error {
 	old, err := k.Device.Read(name)
 	if err != nil {
 		return err
@@ -103,56 +104,37 @@ func (k *Kernel) behave(name, value string) error {
 		words := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(old.Text))
 		i := slices.Index(words, value)
 		if i < 0 {
-			return refuse(unix.EINVAL)
+			return refuse(name)
 		}
 		words[i] = "[" + value + "]"
 		value = strings.Join(words, " ")
 	}
-	sibling := func(base string) string { return path.Dir(name) + "/" + base }
-	switch base := path.Base(name); base {
+	base := path.Base(name)
+	switch base {
 	case "drop_caches", "compact_memory": // actions, which leave no value
 		if k.Quirk != nil {
 			k.Quirk(name, value)
 		}
 		return nil
 	case "swappiness":
-		if n, err := strconv.ParseInt(value, 0, 64); err != nil || n < 0 || n > 200 {
-			return refuse(unix.EINVAL)
-		} else {
-			value = strconv.FormatInt(n, 10) // 0x2a reads back as 42
+		n, err := strconv.ParseInt(value, 0, 64)
+		if err != nil || n < 0 || n > 200 {
+			return refuse(name)
 		}
-	case "dirty_bytes", "dirty_background_bytes":
-		if value == "0" {
-			return refuse(unix.EINVAL)
-		}
-		if err := k.Device.Write(sibling(strings.Replace(base, "bytes", "ratio", 1)), "0\n"); err != nil {
-			return err
-		}
-	case "dirty_ratio", "dirty_background_ratio":
-		if err := k.Device.Write(sibling(strings.Replace(base, "ratio", "bytes", 1)), "0\n"); err != nil {
-			return err
-		}
-	case "scheduler":
-		if err := k.Device.Write(sibling("nr_requests"), "64\n"); err != nil {
-			return err
-		}
+		value = strconv.FormatInt(n, 10) // 0x2a reads back as 42
 	case "read_ahead_kb":
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			return refuse(unix.EINVAL)
+			return refuse(name)
 		}
 		value = strconv.Itoa(n / 4 * 4) // whole pages
 	case "scaling_min_freq", "scaling_max_freq":
-		other := strings.NewReplacer("min", "max", "max", "min").Replace(base)
-		c, err := k.Device.Read(sibling(other))
-		if err != nil {
-			return err
-		}
-		a, _ := strconv.Atoi(value)
-		b, _ := strconv.Atoi(strings.TrimSpace(c.Text))
-		if base == "scaling_min_freq" && a > b || base == "scaling_max_freq" && a < b {
-			return refuse(unix.EINVAL)
-		}
+		err = k.checkWindow(name, value)
+	default:
+		err = k.changeNeighbour(name, value)
+	}
+	if err != nil {
+		return err
 	}
 	if k.Quirk != nil {
 		value = k.Quirk(name, value)
@@ -160,11 +142,51 @@ func (k *Kernel) behave(name, value string) error {
 	return k.Device.Write(name, value+"\n")
 }
 
+// refuse returns the error of a write that the kernel refuses.
+func refuse(name string) error {
+	return &rootfs.PathError{Op: "write", Path: name, Err: unix.EINVAL}
+}
+
+// checkWindow refuses a limit of a clock beyond the opposite limit.
+func (k *Kernel) checkWindow(name, value string) error {
+	other := strings.NewReplacer("min_freq", "max_freq", "max_freq", "min_freq").Replace(name)
+	c, err := k.Device.Read(other)
+	if err != nil {
+		return err
+	}
+	low, _ := strconv.Atoi(value)
+	high, _ := strconv.Atoi(strings.TrimSpace(c.Text))
+	if path.Base(name) == "scaling_max_freq" {
+		low, high = high, low
+	}
+	if low > high {
+		return refuse(name)
+	}
+	return nil
+}
+
+// changeNeighbour makes the change of another node that a write causes.
+func (k *Kernel) changeNeighbour(name, value string) error {
+	dir, base := path.Split(name)
+	switch base {
+	case "dirty_bytes", "dirty_background_bytes":
+		if value == "0" {
+			return refuse(name)
+		}
+		return k.Device.Write(dir+strings.Replace(base, "bytes", "ratio", 1), "0\n")
+	case "dirty_ratio", "dirty_background_ratio":
+		return k.Device.Write(dir+strings.Replace(base, "ratio", "bytes", 1), "0\n")
+	case "scheduler":
+		return k.Device.Write(dir+"nr_requests", "64\n")
+	}
+	return nil
+}
+
 // ReadState implements [rootfs.State].
 func (k *Kernel) ReadState(name string) ([]byte, error) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
-	if k.dead() {
+	if k.isKilled() {
 		return nil, errKilled
 	}
 	return k.Device.ReadState(name)
@@ -174,7 +196,7 @@ func (k *Kernel) ReadState(name string) ([]byte, error) {
 func (k *Kernel) WriteState(name string, data []byte) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()
-	if whole, _ := k.step(); !whole { // a rename has no middle
+	if whole, _ := k.step(); !whole { // a rename is atomic
 		return errKilled
 	}
 	return k.Device.WriteState(name, data)

@@ -2,24 +2,22 @@ package devicetest
 
 import (
 	"fmt"
-	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// power writes a configuration of the facts that are known about the board's
-// modes, on the nodes of this tree, and puts the nodes where the default mode has
-// them. NVIDIA's own file may not be handed on.
+// power writes an nvpmodel.conf from the board's facts, since NVIDIA's own file may not be
+// redistributed. It creates the nodes of the file and sets those of the default mode.
 func (t *tree) power(m model, id string) {
 	facts, ok := board.Lookup(id)
 	if !ok {
@@ -29,29 +27,12 @@ func (t *tree) power(m model, id string) {
 	table := facts.Tables[m.table]
 	emc := facts.EMCNodes[m.line]
 	var b strings.Builder
-	b.WriteString("# synthetic: what is known of the board's modes\n")
+	b.WriteString("# synthetic: the known parts of the board's modes\n")
 	for _, p := range table.Params {
 		fmt.Fprintf(&b, "< PARAM TYPE=%s NAME=%s >\n", p.Type, p.Name)
-		args := make([]string, 0, len(p.Paths))
-		for arg := range p.Paths {
-			args = append(args, arg)
-		}
-		sort.Strings(args)
-		for _, arg := range args {
-			base, next := strings.CutSuffix(arg, "_KNEXT")
-			_, twin := p.Paths[arg+"_KNEXT"]
-			node := m.node(p, base, p.Paths[arg], emc.Cap)
-			name := p.Paths[arg]
-			if p.Name == "EMC" && m.line != "R35" && !next && !twin {
-				name = node // the facts are of the kernel before
-			}
+		for _, arg := range slices.Sorted(maps.Keys(p.Paths)) {
+			name := t.powerNode(m, p, arg, emc.Cap, facts.CPUkHz)
 			fmt.Fprintf(&b, "%s %s\n", arg, name)
-			switch {
-			case strings.HasSuffix(name, "/scaling_available_frequencies"):
-				t.steps(name, facts.CPUkHz)
-			case next || !twin: // a kernel has one of the two
-				t.clock(name, node)
-			}
 		}
 	}
 	mode := 0
@@ -69,60 +50,66 @@ func (t *tree) power(m model, id string) {
 	}
 	fmt.Fprintf(&b, "\n< PM_CONFIG DEFAULT=%d >\n", mode)
 	t.file(power.ConfigFile, b.String())
-	t.file(power.StatusFile, fmt.Sprintf("pmode:%04d\n", mode))
-	t.settle(mode)
+	t.enterMode(mode)
 }
 
-// node is where a parameter lies in this tree.
-func (m model) node(p board.Param, arg, name, emc string) string {
+// powerNode creates the node of a parameter's argument and returns the path that
+// nvpmodel.conf declares for it.
+func (t *tree) powerNode(m model, p board.Param, arg, emc string, khz []int64) string {
+	base, next := strings.CutSuffix(arg, "_KNEXT")
+	_, twin := p.Paths[arg+"_KNEXT"]
+	name := p.Paths[arg]
+	node := m.nodePath(p, base, name, emc)
+	if p.Name == "EMC" && m.line != "R35" && !next && !twin {
+		name = node // the facts are those of an older kernel
+	}
 	switch {
-	case p.Name == "EMC":
-		return emc
-	case p.Name == "GPU":
-		return m.gpuDir + "/devfreq/" + path.Base(m.gpuDir) + "/" + path.Base(name)
-	case strings.HasSuffix(arg, "_PG_MASK"), strings.HasPrefix(p.Name, "GPU_POWER_CONTROL"):
-		_, rest, _ := strings.Cut(name, "gpu.0")
-		return m.gpuDir + rest
+	case strings.HasSuffix(name, "/scaling_available_frequencies"):
+		if len(khz) > 0 {
+			t.file(name, strings.Trim(fmt.Sprint(khz), "[]")+"\n")
+		}
+	case next || !twin: // each kernel has one of the two
+		t.clock(name, node)
 	}
 	return name
 }
 
-// steps writes a clock's table, where it is known.
-func (t *tree) steps(name string, khz []int64) {
-	words := make([]string, len(khz))
-	for i, n := range khz {
-		words[i] = strconv.FormatInt(n, 10)
+// nodePath returns the path of a parameter's node in this tree.
+func (m model) nodePath(p board.Param, arg, name, emc string) string {
+	switch {
+	case p.Name == "EMC":
+		return emc
+	case p.Name == "GPU":
+		return m.GPUDir + "/devfreq/" + m.GPUName() + "/" + path.Base(name)
+	case strings.HasSuffix(arg, "_PG_MASK"), strings.HasPrefix(p.Name, "GPU_POWER_CONTROL"):
+		_, rest, _ := strings.Cut(name, "gpu.0")
+		return m.GPUDir + rest
 	}
-	if len(words) > 0 {
-		t.file(name, strings.Join(words, " ")+"\n")
-	}
+	return name
 }
 
-// clock makes the node of a parameter, and a link where its path is another one.
+// clock creates the node of a parameter, and a link if the parameter has another path.
 func (t *tree) clock(name, node string) {
-	if t.err != nil {
-		return
-	}
 	if _, err := os.Stat(filepath.Join(t.dir, node)); err != nil {
 		t.file(node, "0\n")
 	}
 	if _, err := os.Stat(filepath.Join(t.dir, name)); err == nil || name == node || t.err != nil {
 		return
 	}
-	// The folder is the link, as in a kernel: gpu.0, devfreq_dev.
+	// In a kernel the directory is the link: gpu.0, devfreq_dev.
 	for dir, to := path.Dir(name), path.Dir(node); ; dir, to = path.Dir(dir), path.Dir(to) {
 		if path.Base(dir) != path.Base(to) || path.Dir(dir) == "/" {
-			if _, err := os.Lstat(filepath.Join(t.dir, dir)); err == nil {
-				return
+			if _, err := os.Lstat(filepath.Join(t.dir, dir)); err != nil {
+				t.link(dir, to)
 			}
-			t.link(dir, up(path.Dir(dir))+strings.TrimPrefix(to, "/sys/"))
 			return
 		}
 	}
 }
 
-// settle makes the nodes say what they say when the mode is in force.
-func (t *tree) settle(id int) {
+// enterMode writes nvpmodel's status and the nodes of a mode.
+func (t *tree) enterMode(id int) {
+	t.file(power.StatusFile, fmt.Sprintf("pmode:%04d\n", id))
 	if t.err != nil {
 		return
 	}
@@ -147,10 +134,10 @@ func (t *tree) settle(id int) {
 	}
 }
 
-func (t *tree) flashPower(p *plan.Power) {
-	const conf = power.ConfigFile
+// installPower adds the plan's power modes to nvpmodel.conf and enters the default one.
+func (t *tree) installPower(p *plan.Power) {
 	mode := -1
-	t.append(conf, func(old string) string {
+	t.edit(power.ConfigFile, func(old string) string {
 		head, _, _ := strings.Cut(old, "< PM_CONFIG")
 		var b strings.Builder
 		b.WriteString(head)
@@ -172,7 +159,6 @@ func (t *tree) flashPower(p *plan.Power) {
 		return text + fmt.Sprintf("< PM_CONFIG DEFAULT=%d >\n", max(mode, 0))
 	})
 	if mode >= 0 {
-		t.file(power.StatusFile, fmt.Sprintf("pmode:%04d\n", mode))
-		t.settle(mode)
+		t.enterMode(mode)
 	}
 }

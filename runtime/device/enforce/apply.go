@@ -65,7 +65,7 @@ func selectWritable(dev rootfs.FS, all []*target, o Options) []*target {
 func finishUnwritable(dev rootfs.FS, t *target, o Options) bool {
 	if t.isAbsent() || t.real == "" {
 		t.fault(dev, o, false, t.err)
-	} else if t.needsReboot && !t.isSatisfied() && power.Used(dev, t.real) {
+	} else if t.needsReboot && !t.isSatisfied() && power.IsGPUUsed(dev, t.real) {
 		t.finishMask()
 	} else if err := checkWrite(dev, t); err != nil {
 		t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))

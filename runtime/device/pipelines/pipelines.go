@@ -87,7 +87,7 @@ func ReadAll[T any](dir string, decode func([]byte) (*T, error)) (list []*T, err
 	} else if err != nil {
 		return nil, []error{err}
 	}
-	// Side by side, so that a pipeline that hangs does not delay the others.
+	// Read in parallel, so that a pipeline that hangs does not delay the others.
 	type answer struct {
 		value *T
 		err   error
@@ -113,7 +113,7 @@ func ReadAll[T any](dir string, decode func([]byte) (*T, error)) (list []*T, err
 	return list, errs
 }
 
-// Progress is the part of a pipeline's statistics that tells whether it meets its
+// Progress is the part of a pipeline's statistics that shows whether it meets its
 // latency objective. Counts are since its start.
 type Progress struct {
 	Type     string `json:"type"` // "pipeline"

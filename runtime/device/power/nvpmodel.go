@@ -20,11 +20,11 @@ const (
 	StatusFile = "/var/lib/nvpmodel/status"
 )
 
-// ErrConfig says that the file is not an nvpmodel configuration.
+// ErrConfig is wrapped by errors about a file that is not an nvpmodel configuration.
 var ErrConfig = errors.New("not an nvpmodel configuration")
 
-// Parse parses an nvpmodel.conf. Sections and lines that the parser skips do not make
-// it fail unless the meaning of a mode depends on them: newer releases add some.
+// Parse parses an nvpmodel.conf. Unknown sections and lines, which newer releases add, are
+// errors only if the meaning of a mode depends on them.
 func Parse(text []byte) (*nvpmodel.File, error) {
 	file, problems, err := nvpmodel.Parse(text)
 	if err != nil {
@@ -41,7 +41,7 @@ func Parse(text []byte) (*nvpmodel.File, error) {
 	return file, nil
 }
 
-// Read returns the device's configuration; nil without an error when it has none.
+// Read returns the device's configuration, nil if it has none.
 func Read(dev rootfs.FS) (*nvpmodel.File, error) {
 	b, err := dev.ReadFile(ConfigFile, nvpmodel.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -22,7 +22,7 @@ type original struct {
 // yet.
 func Current(dev rootfs.FS, file *nvpmodel.File) (int, error) {
 	content, err := dev.Read(StatusFile)
-	if absent(err) {
+	if isAbsent(err) {
 		if file.Default == nil {
 			return -1, nil
 		}
@@ -46,11 +46,11 @@ func Current(dev rootfs.FS, file *nvpmodel.File) (int, error) {
 // used. It records the original status first.
 func Remember(dev rootfs.Device, id int) error {
 	before, err := dev.Read(StatusFile)
-	if err != nil && !absent(err) {
+	if err != nil && !isAbsent(err) {
 		return fmt.Errorf("set power mode of the next boot: %w", err)
 	}
-	if _, kept := dev.ReadState(originalFile); absent(kept) {
-		if err := rootfs.WriteJSON(dev, originalFile, original{before.Text, absent(err)}); err != nil {
+	if _, kept := dev.ReadState(originalFile); isAbsent(kept) {
+		if err := rootfs.WriteJSON(dev, originalFile, original{before.Text, isAbsent(err)}); err != nil {
 			return fmt.Errorf("set power mode of the next boot: record the original: %w", err)
 		}
 	} else if kept != nil {

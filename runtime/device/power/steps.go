@@ -18,11 +18,11 @@ import (
 // independent: missing nodes are reported, and the others are written.
 type Step struct {
 	Param, Arg string
-	Path       string // the node, "" if the configuration declares none
-	Want       string // value of the node when the mode is in force
-	Write      string // text to write, if it differs from Want
-	AtLeast    bool   // accept any value from Want up: no cap, and the maximum is unknown
-	Also       []string
+	Path       string   // the node, "" if the configuration declares none
+	Want       string   // value of the node when the mode is in force
+	Write      string   // text to write, if it differs from Want
+	AtLeast    bool     // accept any value from Want up: no cap, and the maximum is unknown
+	Also       []string // further accepted values
 	Stage      Stage
 	Missing    string // why there is no node
 }
@@ -53,16 +53,16 @@ const unlimited = "2147483647"
 func Steps(dev rootfs.FS, file *nvpmodel.File, m *nvpmodel.Mode) []Step {
 	var steps []Step
 	for _, p := range m.Settings {
-		s := Step{Param: p.Param, Arg: p.Arg, Want: p.Value, Stage: stage(p)}
+		s := Step{Param: p.Param, Arg: p.Arg, Want: p.Value, Stage: chooseStage(p)}
 		d := file.Param(p.Param)
-		s.Path, s.Missing = node(dev, d, p)
+		s.Path, s.Missing = findNode(dev, d, p)
 		switch {
 		case s.Stage == Cores:
-			if !core(dev, &s) {
+			if !resolveCore(dev, &s) {
 				continue
 			}
 		case s.Path != "" && d.Type == "CLOCK":
-			clock(dev, file, d, p, &s)
+			resolveClock(dev, file, d, p, &s)
 		}
 		// A policy has several lines if the file has one for each core.
 		if s.Path != "" && s.Stage != Wake {
@@ -78,7 +78,7 @@ func Steps(dev rootfs.FS, file *nvpmodel.File, m *nvpmodel.Mode) []Step {
 	return steps
 }
 
-func stage(p nvpmodel.Setting) Stage {
+func chooseStage(p nvpmodel.Setting) Stage {
 	switch {
 	case p.Param == "CPU_ONLINE":
 		return Cores
@@ -92,9 +92,9 @@ func stage(p nvpmodel.Setting) Stage {
 	return Clocks
 }
 
-// node finds the file of a line: that of the running kernel line where the section
-// has two.
-func node(dev rootfs.FS, d *nvpmodel.Param, p nvpmodel.Setting) (name, missing string) {
+// findNode returns the node of a setting. If the configuration declares one for each of two
+// kernel lines, it returns the existing one.
+func findNode(dev rootfs.FS, d *nvpmodel.Param, p nvpmodel.Setting) (name, missing string) {
 	first := d.Arg(p.Arg)
 	if first == nil {
 		return "", "the configuration does not declare " + p.Param + " " + p.Arg
@@ -103,21 +103,21 @@ func node(dev rootfs.FS, d *nvpmodel.Param, p nvpmodel.Setting) (name, missing s
 		if candidate == nil {
 			continue
 		}
-		name := nodeOf(dev, candidate)
+		name := nodePath(dev, candidate)
 		if _, err := dev.Resolve(name); err == nil || errors.Is(err, rootfs.ErrPath) {
 			return name, "" // a forbidden path is reported when it is used
 		}
 	}
-	return nodeOf(dev, first), ""
+	return nodePath(dev, first), ""
 }
 
-// nodeOf returns the path of an argument. That of a HWMON is below the one hwmonN of
-// its folder: the number differs between boots.
-func nodeOf(dev rootfs.FS, a *nvpmodel.Arg) string {
+// nodePath returns the path of an argument. A hwmon attribute is in the only hwmonN
+// directory below the declared one, since the number differs between boots.
+func nodePath(dev rootfs.FS, a *nvpmodel.Arg) string {
 	if a.Attr == "" {
 		return a.Path
 	}
-	names, _ := dev.List(a.Path) // absent: the name below does not resolve either
+	names, _ := dev.List(a.Path) // if it is absent, the path below is too
 	for _, n := range names {
 		if strings.HasPrefix(n, "hwmon") && n != "hwmon" {
 			return path.Join(a.Path, n, a.Attr)
@@ -126,9 +126,9 @@ func nodeOf(dev rootfs.FS, a *nvpmodel.Arg) string {
 	return path.Join(a.Path, a.Attr)
 }
 
-// core reports whether a line about a core has something to do. Kernels give the
-// boot core no switch: it is on.
-func core(dev rootfs.FS, s *Step) bool {
+// resolveCore reports whether the setting of a core is a step. The boot core has no node and
+// is always on.
+func resolveCore(dev rootfs.FS, s *Step) bool {
 	if _, err := dev.Resolve(s.Path); err == nil || s.Path == "" {
 		return true
 	}
@@ -139,10 +139,10 @@ func core(dev rootfs.FS, s *Step) bool {
 	return s.Want != "0"
 }
 
-// clock resolves nvpmodel's special values. MIN 0 is the lowest of the table, and
-// the kernel says so; -1 means no cap, which reads as the highest.
-func clock(dev rootfs.FS, file *nvpmodel.File, d *nvpmodel.Param, p nvpmodel.Setting, s *Step) {
-	table := table(dev, d, s.Path)
+// resolveClock resolves nvpmodel's special values. A minimum of 0 is the lowest step of the
+// clock, and -1 is no cap, which the kernel reports as the highest step.
+func resolveClock(dev rootfs.FS, file *nvpmodel.File, d *nvpmodel.Param, p nvpmodel.Setting, s *Step) {
+	table := readSteps(dev, d, s.Path)
 	switch {
 	case s.Want == "-1":
 		s.Write = unlimited
@@ -157,12 +157,11 @@ func clock(dev rootfs.FS, file *nvpmodel.File, d *nvpmodel.Param, p nvpmodel.Set
 			s.Write = s.Want
 			return
 		}
-		s.Want, s.AtLeast = strconv.FormatInt(highest(file, p), 10), true
+		s.Want, s.AtLeast = strconv.FormatInt(highestClock(file, p), 10), true
 	case s.Want == "0" && p.Arg == "MIN_FREQ" && len(table) > 0:
 		s.Want = strconv.FormatInt(table[0], 10)
 	default:
-		// NVIDIA's own files hold clocks that no table has; the kernel takes a
-		// neighbour of them.
+		// NVIDIA's files have clocks between two steps. The kernel uses one of the two.
 		hz, err := strconv.ParseInt(s.Want, 10, 64)
 		if err != nil || len(table) < 2 {
 			return
@@ -175,9 +174,9 @@ func clock(dev rootfs.FS, file *nvpmodel.File, d *nvpmodel.Param, p nvpmodel.Set
 	}
 }
 
-// table is a clock's steps, ascending; its two ends where the kernel lists no
-// more, nil where it says nothing.
-func table(dev rootfs.FS, d *nvpmodel.Param, name string) []int64 {
+// readSteps returns a clock's steps in ascending order: all of them, or only the lowest and
+// the highest if the kernel lists no others, or nil if they are unknown.
+func readSteps(dev rootfs.FS, d *nvpmodel.Param, name string) []int64 {
 	dir := path.Dir(name)
 	var lists []string
 	for _, declared := range []string{"FREQ_TABLE", "FREQ_TABLE_KNEXT"} {
@@ -194,7 +193,7 @@ func table(dev rootfs.FS, d *nvpmodel.Param, name string) []int64 {
 		if err != nil || c.Truncated {
 			continue
 		}
-		if t := numbers(c.Text); len(t) > 0 {
+		if t := parseNumbers(c.Text); len(t) > 0 {
 			return t
 		}
 	}
@@ -204,12 +203,12 @@ func table(dev rootfs.FS, d *nvpmodel.Param, name string) []int64 {
 		if err != nil {
 			return nil
 		}
-		ends = append(ends, numbers(c.Text)...)
+		ends = append(ends, parseNumbers(c.Text)...)
 	}
 	return ends
 }
 
-func numbers(text string) []int64 {
+func parseNumbers(text string) []int64 {
 	var out []int64
 	for word := range strings.FieldsSeq(text) {
 		if n, err := strconv.ParseInt(word, 10, 64); err == nil && n > 0 {
@@ -220,9 +219,9 @@ func numbers(text string) []int64 {
 	return out
 }
 
-// highest is the most that any mode asks of a clock: whoever reads no less has no
-// cap that a mode of this file could have set.
-func highest(file *nvpmodel.File, p nvpmodel.Setting) int64 {
+// highestClock returns the highest value of a clock in any mode. A clock at or above it is
+// not capped by a mode of this file.
+func highestClock(file *nvpmodel.File, p nvpmodel.Setting) int64 {
 	most := int64(1)
 	for _, m := range file.Modes {
 		for _, q := range m.Settings {
@@ -234,12 +233,11 @@ func highest(file *nvpmodel.File, p nvpmodel.Setting) int64 {
 	return most
 }
 
-// Used reports whether the GPU has been used since boot, after which its masks
-// cannot change: the driver has saved its golden context.
-func Used(dev rootfs.FS, mask string) bool {
+// IsGPUUsed reports whether the GPU of a mask has been used since boot. Its masks cannot change
+// afterwards, because the driver has saved its golden context.
+func IsGPUUsed(dev rootfs.FS, mask string) bool {
 	c, err := dev.Read(path.Join(path.Dir(mask), "golden_img_status"))
 	return err == nil && strings.TrimSpace(c.Text) == "1"
 }
 
-// absent reports whether err says that there is no such file.
-func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
