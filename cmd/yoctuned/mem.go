@@ -41,7 +41,7 @@ Exit status: 0 done, 1 failed, or no pipeline is running (with --phases), 2 wron
 			if all, _ := cmd.Flags().GetBool("all"); all {
 				most = 1 << 30
 			}
-			p, r := cli.NewPrinter(cmd), memory.Take(dev)
+			p, r := cli.NewPrinter(cmd), memory.ReadReport(dev)
 			if p.JSON {
 				memJSON(p, r, most)
 			} else {

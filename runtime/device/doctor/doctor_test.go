@@ -290,7 +290,7 @@ func TestEveryCheckHasAFailingCase(t *testing.T) {
 	}
 	for _, f := range doctor.Examine(&doctor.Input{Dev: dev}) {
 		if f.Check != "network-latency" && f.Check != "kernel-occupancy" && !strings.Contains(string(source), `", "`+f.Check+`", doctor.`) {
-			t.Errorf("no test makes %s complain", f.Check)
+			t.Errorf("no test makes %s addFault", f.Check)
 		}
 	}
 }

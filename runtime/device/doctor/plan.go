@@ -98,7 +98,7 @@ func checkServices(in *Input) answer {
 	}
 	worst := answer{verdict: OK}
 	var found, advice []string
-	complain := func(v Verdict, what, do string) {
+	addFault := func(v Verdict, what, do string) {
 		found, advice = append(found, what), append(advice, do)
 		if worst.verdict == OK || v == Fail {
 			worst.verdict = v
@@ -114,13 +114,13 @@ func checkServices(in *Input) answer {
 			if name == "nvpmodel.service" {
 				do = "nvpmodel leaves the mode half applied at the first missing node: " + do
 			}
-			complain(Fail, name+" failed", do)
+			addFault(Fail, name+" failed", do)
 		case clocks && (u.Active == "active" || u.Active == "activating"):
-			complain(Warn, name+" is running", "it locks clocks that the plan sets: systemctl disable --now "+name)
+			addFault(Warn, name+" is running", "it locks clocks that the plan sets: systemctl disable --now "+name)
 		}
 	}
 	if clocksLocked(in) {
-		complain(Warn, "every CPU clock is locked at its maximum", "jetson_clocks was run: 'jetson_clocks --restore' or a reboot restores the clocks")
+		addFault(Warn, "every CPU clock is locked at its maximum", "jetson_clocks was run: 'jetson_clocks --restore' or a reboot restores the clocks")
 	}
 	switch {
 	case worst.verdict != OK:

@@ -64,7 +64,7 @@ func selectWritable(dev rootfs.FS, all []*target, o Options) []*target {
 // finishUnwritable finishes a target that cannot be written or must not be.
 func finishUnwritable(dev rootfs.FS, t *target, o Options) bool {
 	if t.isAbsent() || t.real == "" {
-		t.fault(dev, o, false, t.err)
+		t.finishFault(dev, o, false, t.err)
 	} else if t.needsReboot && !t.isSatisfied() && power.IsGPUUsed(dev, t.real) {
 		t.finishMask()
 	} else if err := checkWrite(dev, t); err != nil {
@@ -137,7 +137,7 @@ func finishUnreadable(dev rootfs.FS, t *target, o Options) bool {
 	if errors.Is(t.err, unix.EIO) && !strings.HasPrefix(t.real, "/proc/irq/") {
 		return false
 	}
-	t.fault(dev, o, false, t.err)
+	t.finishFault(dev, o, false, t.err)
 	return true
 }
 
@@ -262,7 +262,7 @@ func (s *Session) writeTargets(all, pending []*target) {
 		if t.err == nil && (len(undone) > 0 || !t.wasSatisfied) {
 			t.observe(s.reader)
 		}
-		s.settle(t, was[t])
+		s.judgeWritten(t, was[t])
 	}
 }
 
@@ -342,16 +342,16 @@ func (t *target) isSatisfied() bool {
 	return t.known && err == nil && ok
 }
 
-// settle sets the result of a target from its last observation.
-func (s *Session) settle(t *target, written bool) {
+// judgeWritten sets the result of a target from its last observation.
+func (s *Session) judgeWritten(t *target, written bool) {
 	switch {
 	case t.needsReboot && !t.isSatisfied():
 		t.finishMask()
 	case t.err != nil && !t.known && written && !isRetriable(t.err):
 		// The value was written but cannot be read back.
-		t.fault(s.dev, s.options, false, t.err)
+		t.finishFault(s.dev, s.options, false, t.err)
 	case t.err != nil:
-		t.fault(s.dev, s.options, true, t.err)
+		t.finishFault(s.dev, s.options, true, t.err)
 	case t.isSatisfied():
 		t.finish(outcome.OK, "")
 	case t.wasSatisfied:

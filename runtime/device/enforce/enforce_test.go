@@ -824,7 +824,7 @@ func TestHungNodeIsSkippedUntilItResponds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if r := s.Look([]string{node})[node]; r.Outcome != outcome.Stale {
+		if r := s.Inspect([]string{node})[node]; r.Outcome != outcome.Stale {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -833,7 +833,7 @@ func TestHungNodeIsSkippedUntilItResponds(t *testing.T) {
 	}
 	close(h.release)
 	for late := time.Now().Add(20 * time.Second); ; {
-		if r := s.Look([]string{node})[node]; r.Outcome == outcome.OK {
+		if r := s.Inspect([]string{node})[node]; r.Outcome == outcome.OK {
 			break
 		} else if time.Now().After(late) {
 			t.Fatalf("it answers, and is %+v", r)

@@ -91,7 +91,7 @@ func newModeTarget(sel *selector, step power.Step) *target {
 		t.finish(outcome.Unsupported, t.path+": "+step.Missing)
 		return t
 	}
-	t := sel.node(s, step.Path)
+	t := sel.nodeTarget(s, step.Path)
 	t.write, t.accepted, t.needsReboot = step.Write, step.Also, step.Stage == power.Masks
 	return t
 }
@@ -145,7 +145,7 @@ func (s *Session) SetMode(name string) ([]Result, error) {
 	if err := s.enterMode(config, def); err != nil {
 		return nil, err
 	}
-	return append([]Result{modeResult(s.dev, s.plan.Power, s.mode)}, s.mode.faults()...), nil
+	return append([]Result{modeResult(s.dev, s.plan.Power, s.mode)}, s.mode.failedLines()...), nil
 }
 
 // enterMode sets cores and masks first and then, with the GPU awake, clocks and the rest.
@@ -171,9 +171,9 @@ func (s *Session) enterMode(config *nvpmodel.File, def *nvpmodel.Mode) error {
 	return s.recordMode(def)
 }
 
-// faults returns the lines of the mode that do not hold. They are excused, since the mode's
+// failedLines returns the lines of the mode that do not hold. They are excused, since the mode's
 // own result covers them.
-func (m *mode) faults() []Result {
+func (m *mode) failedLines() []Result {
 	var out []Result
 	for _, t := range m.lines {
 		if t.result.Outcome != outcome.OK {

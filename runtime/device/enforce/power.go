@@ -44,7 +44,7 @@ func defaultResults(dev rootfs.FS, p *plan.Power, m *mode, err error) []Result {
 	case p == nil || p.Default == "" && m == nil:
 		return nil
 	case m != nil:
-		return append([]Result{modeResult(dev, p, m)}, m.faults()...)
+		return append([]Result{modeResult(dev, p, m)}, m.failedLines()...)
 	}
 	r := Result{ID: modeID, Path: power.StatusFile, Wanted: p.Default, Outcome: outcome.Unsupported, Message: err.Error()}
 	if config, cerr := power.Read(dev); cerr == nil && config != nil {

@@ -57,7 +57,7 @@ func (s *Session) Apply() ([]Result, error) {
 	if err := s.applyTargets(s.targets); err != nil {
 		return nil, err
 	}
-	results := results(s.targets)
+	results := collectResults(s.targets)
 	for _, pr := range powerResults(s.dev, s.plan.Power) {
 		pr.Excused = true
 		results = append(results, pr)
@@ -229,12 +229,12 @@ func (s *Session) targetsAt(reals []string) []*target {
 	return out
 }
 
-// Look reads the named nodes and returns their results. It writes nothing.
-func (s *Session) Look(reals []string) map[string]Result {
+// Inspect reads the named nodes and returns their results. It writes nothing.
+func (s *Session) Inspect(reals []string) map[string]Result {
 	out := map[string]Result{}
 	for _, t := range s.targetsAt(reals) {
 		t.reset()
-		t.recoverIn(func() { t.look(s.dev, s.reader, s.options, s.journal) })
+		t.recoverIn(func() { t.inspect(s.dev, s.reader, s.options, s.journal) })
 		out[t.real] = t.result
 	}
 	return out
@@ -361,7 +361,7 @@ func (s *Session) Overlay(settings []plan.Setting) ([]Result, error) {
 	}
 	s.overlay = over
 	s.writeTargets(over, selectWritable(s.dev, over, s.options))
-	return results(over), nil
+	return collectResults(over), nil
 }
 
 // RemoveOverlay ends the overlay: the plan's nodes get the plan's values again, the others

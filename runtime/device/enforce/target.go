@@ -78,12 +78,12 @@ func planTargets(sel *selector, p *plan.Plan) []*target {
 func (sel *selector) targetsOf(settings []plan.Setting) []*target {
 	var out []*target
 	for _, s := range settings {
-		out = append(out, sel.targets(s)...)
+		out = append(out, sel.settingTargets(s)...)
 	}
 	return out
 }
 
-func (sel *selector) targets(s plan.Setting) []*target {
+func (sel *selector) settingTargets(s plan.Setting) []*target {
 	if err := checkVocabulary(s); err != nil {
 		name := cmp.Or(s.Select.Path, describeSelection(s.Select))
 		return newFinished(s, name, outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(name), err))
@@ -94,9 +94,9 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	case s.Select.Class == rootfs.ClassConfig:
 		return []*target{sel.kernelOption(s)}
 	case s.Select.Path != "":
-		return []*target{sel.node(s, s.Select.Path)}
+		return []*target{sel.nodeTarget(s, s.Select.Path)}
 	}
-	nodes, err := sel.class(s.Select.Class)
+	nodes, err := sel.listClass(s.Select.Class)
 	if err != nil {
 		return newFinished(s, describeSelection(s.Select), outcome.Unsupported, err.Error())
 	}
@@ -106,7 +106,7 @@ func (sel *selector) targets(s plan.Setting) []*target {
 			n = sel.describe(n)
 		}
 		if rootfs.Matches(s.Select, n) {
-			out = append(out, sel.attributes(s, n)...)
+			out = append(out, sel.attributeTargets(s, n)...)
 		}
 	}
 	if len(out) > 0 {
@@ -144,9 +144,9 @@ func checkVocabulary(s plan.Setting) error {
 	return nil
 }
 
-// attributes returns the targets of one device: one, or several for an attribute with a
+// attributeTargets returns the targets of one device: one, or several for an attribute with a
 // pattern such as "queues/rx-*/rps_cpus".
-func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
+func (sel *selector) attributeTargets(s plan.Setting, n rootfs.Node) []*target {
 	name := path.Join(n.Path, s.Select.Attr)
 	// "../lo/mtu" would select another device than the one named.
 	if slices.Contains(strings.Split(s.Select.Attr, "/"), "..") {
@@ -158,11 +158,11 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 		return offline
 	}
 	if !strings.ContainsAny(s.Select.Attr, "*?[") {
-		return []*target{sel.node(s, name)}
+		return []*target{sel.nodeTarget(s, name)}
 	}
 	var out []*target
 	for _, found := range sel.expandPattern(n.Path, strings.Split(s.Select.Attr, "/")) {
-		out = append(out, sel.node(s, found))
+		out = append(out, sel.nodeTarget(s, found))
 	}
 	if len(out) == 0 {
 		return newFinished(s, name, outcome.Unsupported, fmt.Sprintf("%s: %s has no %s", outcome.Name(name), n.Name, s.Select.Attr))
@@ -204,7 +204,7 @@ func (sel *selector) isOffline(n rootfs.Node) bool {
 	return err == nil && strings.TrimSpace(c.Text) == "0"
 }
 
-func (sel *selector) class(class string) ([]rootfs.Node, error) {
+func (sel *selector) listClass(class string) ([]rootfs.Node, error) {
 	if nodes, ok := sel.nodes[class]; ok {
 		return nodes, nil
 	}
@@ -224,8 +224,8 @@ func (sel *selector) describe(n rootfs.Node) rootfs.Node {
 	return d
 }
 
-// node returns the target of a path. It resolves the path and does not read the node.
-func (sel *selector) node(s plan.Setting, name string) *target {
+// nodeTarget returns the target of a path. It resolves the path and does not read the node.
+func (sel *selector) nodeTarget(s plan.Setting, name string) *target {
 	t := &target{setting: s, path: name}
 	if !strings.HasPrefix(name, "/proc/") && !strings.HasPrefix(name, "/sys/") {
 		t.err = fmt.Errorf("%w: %s", rootfs.ErrPath, name)
@@ -332,8 +332,8 @@ func (t *target) finish(result outcome.Outcome, message string) {
 	}
 }
 
-// fault sets the result from an error.
-func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
+// finishFault sets the result from an error.
+func (t *target) finishFault(dev rootfs.FS, o Options, write bool, err error) {
 	f := outcome.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.MissingCaps, Err: err}
 	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
 		t.finish(outcome.Unsupported, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))

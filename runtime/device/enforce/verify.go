@@ -24,13 +24,13 @@ func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
 	all := planTargets(newSelector(dev), p)
 	r := newReader(dev, o.ReadTimeout)
 	for _, t := range all {
-		t.recoverIn(func() { t.look(dev, r, o, j) })
+		t.recoverIn(func() { t.inspect(dev, r, o, j) })
 	}
-	out := append(results(all), powerResults(dev, p.Power)...)
+	out := append(collectResults(all), powerResults(dev, p.Power)...)
 	m, err := modeToVerify(dev, p.Power, all)
 	if m != nil {
 		for _, t := range m.lines {
-			t.recoverIn(func() { t.look(dev, r, o, j) })
+			t.recoverIn(func() { t.inspect(dev, r, o, j) })
 		}
 	}
 	out = append(out, unitResults(dev, p.Units)...)
@@ -58,8 +58,8 @@ func modeToVerify(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, 
 	return newMode(dev, config, def, settings), nil
 }
 
-// look reads a target and judges it. j may be nil.
-func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
+// inspect reads a target and judges it. j may be nil.
+func (t *target) inspect(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 	t.observe(r)
 	t.judge(dev, o)
 	if t.result.Outcome == outcome.Differs && j != nil && j.Explains(t.real, t.setting.Want, t.found.Value) {
@@ -86,7 +86,7 @@ func (t *target) judge(dev rootfs.FS, o Options) {
 	case isReadOnly(s) && t.isAbsent():
 		t.finishPending(fmt.Sprintf("%s does not exist", t.path))
 	case !t.known && t.err != nil:
-		t.fault(dev, o, false, t.err)
+		t.finishFault(dev, o, false, t.err)
 	case !t.known: // a missing kernel argument
 		t.finishPending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
 	default:
@@ -168,8 +168,8 @@ func describeWanted(s plan.Setting) string {
 	return s.Want
 }
 
-// results returns the results of targets.
-func results(all []*target) []Result {
+// collectResults returns the results of targets.
+func collectResults(all []*target) []Result {
 	out := make([]Result, len(all))
 	for i, t := range all {
 		out[i] = t.result

@@ -116,7 +116,7 @@ func Load(store rootfs.State, boot string) (*Journal, error) {
 			j.unclean = true
 		default:
 			own = true
-			j.take(r)
+			j.enter(r)
 		}
 	}
 	if j.Foreign > 0 && !own {
@@ -125,7 +125,7 @@ func Load(store rootfs.State, boot string) (*Journal, error) {
 	return j, nil
 }
 
-func (j *Journal) take(r record) {
+func (j *Journal) enter(r record) {
 	switch {
 	case r.Plan != nil:
 		j.Plan = r.Plan
@@ -160,7 +160,7 @@ func (j *Journal) Begin(p Plan, originals []Original) error {
 			records = append(records, record{Original: &originals[i]})
 		}
 	}
-	return j.add(records)
+	return j.append(records)
 }
 
 // Remember records values that the kernel changes, so that verify can distinguish them from
@@ -172,7 +172,7 @@ func (j *Journal) Remember(notes []Note) error {
 			records = append(records, record{Note: &notes[i]})
 		}
 	}
-	return j.add(records)
+	return j.append(records)
 }
 
 // Cover records the values of nodes before an overlay changes them. It returns once they are
@@ -182,7 +182,7 @@ func (j *Journal) Cover(before []Original) error {
 	for i := range before {
 		records = append(records, record{Cover: &before[i]})
 	}
-	return j.add(records)
+	return j.append(records)
 }
 
 // Uncover rewrites the journal without the values under an overlay, after these were
@@ -201,7 +201,7 @@ func (j *Journal) Explains(path, want, found string) bool {
 	return ok && n.Want == want && n.Found == found
 }
 
-func (j *Journal) add(records []record) error {
+func (j *Journal) append(records []record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (j *Journal) add(records []record) error {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	for _, r := range records {
-		j.take(r)
+		j.enter(r)
 	}
 	return nil
 }

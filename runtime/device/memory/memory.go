@@ -44,8 +44,8 @@ type Slab struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// Take reads the report.
-func Take(dev rootfs.FS) *Report {
+// ReadReport reads the report.
+func ReadReport(dev rootfs.FS) *Report {
 	r := &Report{Info: map[string]int64{}}
 	read := func(name string, limit int) (string, bool) {
 		b, err := dev.ReadFile(name, limit)

@@ -34,7 +34,7 @@ func tree(t *testing.T, files map[string]string) *rootfs.Root {
 }
 
 func TestProcessesAreSortedByPSS(t *testing.T) {
-	r := memory.Take(tree(t, map[string]string{
+	r := memory.ReadReport(tree(t, map[string]string{
 		"/proc/1/comm": "systemd\n", "/proc/1/smaps_rollup": "00400000-7fff rollup\nRss: 9000 kB\nPss: 4000 kB\nSwapPss: 0 kB\n",
 		"/proc/812/comm": "vision\n", "/proc/812/smaps_rollup": "00400000-7fff rollup\nRss: 900000 kB\nPss: 800000 kB\nSwapPss: 12 kB\n",
 		"/proc/2/comm": "kthreadd\n", "/proc/2/smaps_rollup": "",
@@ -58,7 +58,7 @@ func TestUnreadableProcessesAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := memory.Take(dev)
+	r := memory.ReadReport(dev)
 	if text := strings.Join(r.Problems, "\n"); !strings.Contains(text, "/proc/meminfo") || !strings.Contains(text, "/proc/slabinfo") {
 		t.Error(text)
 	}
@@ -71,7 +71,7 @@ func TestSharesOfThisMachineAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := memory.Take(dev)
+	r := memory.ReadReport(dev)
 	sum := int64(0)
 	for _, p := range r.Processes {
 		sum += p.PSS

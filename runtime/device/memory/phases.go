@@ -52,13 +52,13 @@ func (p *Phases) Begin(name string) {
 	if p.began.IsZero() {
 		p.began, p.every = now, 100*time.Millisecond
 	}
-	p.look(now, true)
+	p.addPoint(now, true)
 	at := now.Sub(p.began)
 	if n := len(p.phases); n > 0 {
 		p.phases[n-1].Lasted = at - p.phases[n-1].At
 	}
 	ph := Phase{Name: name, At: at}
-	if held, most, ok := p.held(); ok {
+	if held, most, ok := p.readResident(); ok {
 		ph.Start, ph.End, ph.Peak = &held, new(held), new(held)
 		p.top = most
 	}
@@ -69,15 +69,15 @@ func (p *Phases) Begin(name string) {
 func (p *Phases) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.look(time.Now(), false)
+	p.addPoint(time.Now(), false)
 }
 
-func (p *Phases) look(now time.Time, always bool) {
+func (p *Phases) addPoint(now time.Time, always bool) {
 	n := len(p.phases)
 	if n == 0 || !always && now.Before(p.next) {
 		return
 	}
-	held, most, ok := p.held()
+	held, most, ok := p.readResident()
 	ph := &p.phases[n-1]
 	ph.Lasted = now.Sub(p.began) - ph.At
 	if !ok || ph.Peak == nil {
@@ -107,11 +107,11 @@ func (p *Phases) look(now time.Time, always bool) {
 func (p *Phases) Take() ([]Phase, []Point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.look(time.Now(), true)
+	p.addPoint(time.Now(), true)
 	return append([]Phase{}, p.phases...), append([]Point{}, p.timeline...)
 }
 
-func (p *Phases) held() (held, most int64, ok bool) {
+func (p *Phases) readResident() (held, most int64, ok bool) {
 	if p.read != nil {
 		return p.read()
 	}

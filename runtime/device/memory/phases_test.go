@@ -41,7 +41,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	start := p.began
 	for s := range 100_000 {
 		p.mu.Lock()
-		p.look(start.Add(time.Duration(s)*time.Second), false)
+		p.addPoint(start.Add(time.Duration(s)*time.Second), false)
 		p.mu.Unlock()
 	}
 	_, timeline := p.Take()

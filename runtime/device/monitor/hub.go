@@ -33,7 +33,7 @@ func (h *Hub) Watch(ctx context.Context) <-chan *Sample {
 	h.mu.Lock()
 	h.watchers[c] = true
 	if len(h.watchers) == 1 {
-		h.start()
+		h.startSampling()
 	} else if h.last != nil {
 		c <- h.last
 	}
@@ -42,8 +42,8 @@ func (h *Hub) Watch(ctx context.Context) <-chan *Sample {
 	return c
 }
 
-// start is called with the lock held.
-func (h *Hub) start() {
+// startSampling is called with the lock held.
+func (h *Hub) startSampling() {
 	ctx, stop := context.WithCancel(context.Background())
 	before, done := h.done, make(chan struct{})
 	h.stop, h.done = stop, done

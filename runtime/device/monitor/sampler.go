@@ -82,7 +82,7 @@ func (s *Sampler) Take() *Sample {
 		Cooling: []Cooling{}, Alarms: []Alarm{}, Stale: []Stale{},
 	}
 	for _, sn := range s.sensors {
-		sn.start(start)
+		sn.startRead(start)
 	}
 	// These files are in memory and cannot block.
 	s.sampleCPUs(out)
@@ -94,8 +94,8 @@ func (s *Sampler) Take() *Sample {
 	return out
 }
 
-// start starts a read unless the previous one has not returned.
-func (sn *sensor) start(now time.Duration) {
+// startRead starts a read unless the previous one has not returned.
+func (sn *sensor) startRead(now time.Duration) {
 	if sn.busy {
 		select {
 		case <-sn.answer: // discard a late answer

@@ -75,7 +75,7 @@ func Load(dev rootfs.FS, src Source) (*File, error) {
 		return nil, fmt.Errorf("read plan: %w", err)
 	}
 	f := &File{Path: name}
-	if f.Signer, err = verify(dev, data, func() ([]byte, error) { return read(name+signature.Extension, signature.MaxSize) }); err != nil {
+	if f.Signer, err = verifySignature(dev, data, func() ([]byte, error) { return read(name+signature.Extension, signature.MaxSize) }); err != nil {
 		return nil, fmt.Errorf("read plan: %s: %w", name, err)
 	}
 	f.Signed = f.Signer != ""
@@ -106,9 +106,9 @@ func readAtMost(r io.Reader, name string, limit int) ([]byte, error) {
 	return b, err
 }
 
-// verify returns the id of the installed key that signed data. If no key is installed it
+// verifySignature returns the id of the installed key that signed data. If no key is installed it
 // accepts unsigned plans and returns "".
-func verify(dev rootfs.FS, data []byte, sidecar func() ([]byte, error)) (string, error) {
+func verifySignature(dev rootfs.FS, data []byte, sidecar func() ([]byte, error)) (string, error) {
 	keys, err := Keys(dev)
 	if err != nil || len(keys) == 0 {
 		return "", err
@@ -188,13 +188,13 @@ func CheckDevice(p *plan.Plan, id rootfs.Identity) error {
 	}
 	// Nodes and power modes change with each major version. An unknown version of the
 	// device is accepted.
-	if p.L4T != "" && id.L4T != "" && major(p.L4T) != major(id.L4T) {
+	if p.L4T != "" && id.L4T != "" && majorVersion(p.L4T) != majorVersion(id.L4T) {
 		return fmt.Errorf("%w: the plan is for %s, this device runs %s%s", ErrL4T, p.L4T, id.L4T, override)
 	}
 	return nil
 }
 
-func major(version string) string {
+func majorVersion(version string) string {
 	first, _, _ := strings.Cut(version, ".")
 	return first
 }

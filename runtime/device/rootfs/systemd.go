@@ -291,7 +291,7 @@ func (s *systemd) call(do func(context.Context, *dbus.Conn) error) error {
 		_ = s.conn.Close()
 		s.conn = nil
 	}
-	return mapError(err)
+	return wrapRefusal(err)
 }
 
 func (s *systemd) close() {
@@ -319,8 +319,8 @@ func dialSystemd() (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// mapError wraps systemd's refusals with the matching errno.
-func mapError(err error) error {
+// wrapRefusal wraps systemd's refusals with the matching errno.
+func wrapRefusal(err error) error {
 	var refused dbus.Error
 	if !errors.As(err, &refused) {
 		return err

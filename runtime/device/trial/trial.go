@@ -52,10 +52,10 @@ func Start(dev *rootfs.Root, p *plan.Plan, d time.Duration, root string) (*planf
 // Wait returns when the trial is confirmed or reverted. When the context ends before,
 // Wait reverts the trial at once.
 func Wait(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) (confirmed bool, reverted []enforce.Result, err error) {
-	if err := await(ctx, dev, t); err != nil && ctx.Err() == nil {
+	if err := awaitEnd(ctx, dev, t); err != nil && ctx.Err() == nil {
 		return false, nil, err
 	}
-	return settle(dev, ctx.Err() != nil)
+	return endTrial(dev, ctx.Err() != nil)
 }
 
 // Guard waits for the end of the running trial and reverts it unless it was confirmed.
@@ -64,10 +64,10 @@ func Guard(ctx context.Context, dev *rootfs.Root) error {
 	if err != nil || !t.Running(rootfs.Identify(dev).BootID) {
 		return err
 	}
-	if err := await(ctx, dev, t); err != nil {
+	if err := awaitEnd(ctx, dev, t); err != nil {
 		return err
 	}
-	_, _, err = settle(dev, false)
+	_, _, err = endTrial(dev, false)
 	return err
 }
 
@@ -126,9 +126,9 @@ func startGuard(root string) error {
 	return guard.Process.Release()
 }
 
-// await returns when the time of the trial is over or its record changes, whichever is
+// awaitEnd returns when the time of the trial is over or its record changes, whichever is
 // first.
-func await(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
+func awaitEnd(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
 	file, err := dev.StatePath(planfile.TrialFile)
 	if err != nil {
 		return err
@@ -163,10 +163,10 @@ func await(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
 	return ctx.Err()
 }
 
-// settle takes the lock and reverts the trial unless it was confirmed. The guard and the
+// endTrial takes the lock and reverts the trial unless it was confirmed. The guard and the
 // first process both call it; the second call does nothing.
-func settle(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
-	unlock, err := lock(dev)
+func endTrial(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
+	unlock, err := waitForLock(dev)
 	if err != nil {
 		return false, nil, err
 	}
@@ -192,8 +192,8 @@ func revert(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Resu
 	return false, reverted, t.Write(dev)
 }
 
-// lock waits up to five seconds for the lock, which the other process may hold.
-func lock(dev *rootfs.Root) (func(), error) {
+// waitForLock waits up to five seconds for the lock, which the other process may hold.
+func waitForLock(dev *rootfs.Root) (func(), error) {
 	const tries = 50
 	for n := 0; ; n++ {
 		unlock, err := dev.Lock("yoctuned " + GuardCommand)

@@ -375,7 +375,7 @@ func faultModel() []fault {
 				r.place("/sys/class/thermal/cooling_device9/cur_state", "3\n", 0o644)
 				r.place("/sys/class/thermal/cooling_device9/max_state", "9\n", 0o644)
 				r.silently(maxFreq, "1190400")
-				if got := r.session.Look([]string{maxFreq})[maxFreq]; got.Outcome != outcome.Capped || !strings.Contains(got.Message, "capped by cpufreq-cpu0 (step 3 of 9)") {
+				if got := r.session.Inspect([]string{maxFreq})[maxFreq]; got.Outcome != outcome.Capped || !strings.Contains(got.Message, "capped by cpufreq-cpu0 (step 3 of 9)") {
 					r.t.Errorf("%+v", got)
 				}
 				r.after(2 * watch.SweepEvery)

@@ -201,9 +201,9 @@ func (k *Keeper) fileSystems() []string {
 
 var errNoTestNode = errors.New("no node of the plan is writable for a test")
 
-// touch writes a node of a file system its own value, to test whether that raises an
+// writeTest writes a node of a file system its own value, to test whether that raises an
 // event. Only nodes that the plan enforces are candidates.
-func (k *Keeper) touch(name string) error {
+func (k *Keeper) writeTest(name string) error {
 	var reals []string
 	for real, n := range k.nodes {
 		if fileSystem(real) == name && n.Policy != plan.Report && !rootfs.IsVirtual(real) {
@@ -211,7 +211,7 @@ func (k *Keeper) touch(name string) error {
 		}
 	}
 	slices.Sort(reals)
-	looked := k.session.Look(reals)
+	looked := k.session.Inspect(reals)
 	for _, real := range reals {
 		if looked[real].Outcome == outcome.OK && k.session.Touch(real) == nil {
 			return nil
@@ -420,7 +420,7 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 		return
 	}
 	var fix []string
-	looked := k.session.Look(reals)
+	looked := k.session.Inspect(reals)
 	for _, real := range reals {
 		r, ok := looked[real]
 		if !ok {
@@ -434,7 +434,7 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 			}
 			continue
 		}
-		event := k.event(kind, k.nodes[real], r, by[real], why)
+		event := k.newEvent(kind, k.nodes[real], r, by[real], why)
 		if k.mustRepair(now, real, r, &event) {
 			fix = append(fix, real)
 		}
@@ -503,7 +503,7 @@ func (k *Keeper) repairNodes(reals []string, by map[string]*rootfs.Process, kind
 		}
 		e, seen := k.last[real]
 		if !seen {
-			e = k.event(kind, k.nodes[real], r, by[real], why)
+			e = k.newEvent(kind, k.nodes[real], r, by[real], why)
 		}
 		e.Outcome, e.Message, e.Repair = r.Outcome, r.Message, max(took.Microseconds(), 1)
 		k.last[real] = e
@@ -544,7 +544,7 @@ func (k *Keeper) setLeases(leases []Lease) {
 // State returns the current state, which the caller must not change.
 func (k *Keeper) State() *State { return &k.state }
 
-func (k *Keeper) event(kind string, n enforce.Node, r enforce.Result, by *rootfs.Process, why string) Event {
+func (k *Keeper) newEvent(kind string, n enforce.Node, r enforce.Result, by *rootfs.Process, why string) Event {
 	e := Event{
 		Type: kind, Time: k.wall().UTC(), ID: n.ID, Path: n.Path, Wanted: n.Want,
 		Found: r.Found, By: by, Outcome: r.Outcome, Message: r.Message,

@@ -16,7 +16,7 @@ import (
 func (d *daemon) acceptClients(time.Duration) {
 	for _, c := range d.server.accept() {
 		if err := d.poll.add(c.fd); err != nil {
-			d.server.drop(c)
+			d.server.closeClient(c)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (d *daemon) hasPendingRequest() bool {
 
 // hangUp ends a connection and its lease.
 func (d *daemon) hangUp(now time.Duration, c *client) {
-	d.server.drop(c)
+	d.server.closeClient(c)
 	if c.lease != 0 {
 		d.releaseLease(now, "ended with its holder", c.lease)
 	}

@@ -235,7 +235,7 @@ func (s *server) publish(e Event) {
 		if !c.watches {
 			continue
 		}
-		a := api.Answer{Type: api.Happened, Event: e.api(c.lost)}
+		a := api.Answer{Type: api.Happened, Event: e.toAPI(c.lost)}
 		switch err := s.send(c, a); {
 		case err == nil:
 			c.lost = 0
@@ -252,11 +252,11 @@ func (s *server) publish(e Event) {
 // clients read lines of up to 64 KiB.
 const maxText = 1024
 
-// api converts an event to the protocol's type.
-func (e Event) api(lost int) *api.Event {
+// toAPI converts an event to the protocol's type.
+func (e Event) toAPI(lost int) *api.Event {
 	out := &api.Event{
-		Kind: e.Type, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: clip(e.Wanted), Found: clip(e.Found),
-		Outcome: string(e.Outcome), Repair: e.Repair, Lost: lost, Message: clip(e.Message),
+		Kind: e.Type, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: truncate(e.Wanted), Found: truncate(e.Found),
+		Outcome: string(e.Outcome), Repair: e.Repair, Lost: lost, Message: truncate(e.Message),
 	}
 	if e.By != nil {
 		out.By = &api.Process{PID: e.By.PID, Command: e.By.Command, Args: e.By.Args, Unit: e.By.Unit}
@@ -276,9 +276,9 @@ func FromAPI(e api.Event) Event {
 	return out
 }
 
-func clip(text string) string { return text[:min(len(text), maxText)] }
+func truncate(text string) string { return text[:min(len(text), maxText)] }
 
-func (s *server) drop(c *client) {
+func (s *server) closeClient(c *client) {
 	delete(s.clients, c.fd)
 	_ = unix.Close(c.fd)
 	if c.holder >= 0 {
@@ -289,7 +289,7 @@ func (s *server) drop(c *client) {
 
 func (s *server) close() {
 	for _, c := range s.clients {
-		s.drop(c)
+		s.closeClient(c)
 	}
 	_ = unix.Close(s.fd)
 	_ = unix.Unlink(s.path)

@@ -107,7 +107,7 @@ func (d *daemon) probeFileSystem(name string, read func(), delivered map[string]
 	if delivered[name] {
 		return ""
 	}
-	if err := d.keeper.touch(name); err != nil {
+	if err := d.keeper.writeTest(name); err != nil {
 		return err.Error()
 	}
 	if read(); !delivered[name] {
