@@ -13,15 +13,24 @@ import (
 // WriteJSON writes one object a line, each with "type":"diagnostic". The caller
 // writes the summary object.
 func WriteJSON(w io.Writer, r *Report) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	for _, d := range r.All() {
-		line := struct {
+		if err := WriteLines(w, struct {
 			Type string `json:"type"`
 			Diagnostic
-		}{"diagnostic", d}
-		if err := enc.Encode(line); err != nil {
+		}{"diagnostic", d}); err != nil {
 			return fmt.Errorf("writing diagnostics: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteLines writes each value as JSON on a line.
+func WriteLines(w io.Writer, values ...any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for _, v := range values {
+		if err := enc.Encode(v); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func Canonical(typ, text string) (string, error) {
 		cpus, err := parseCPUList(text)
 		return cpulist.Format(cpus), err
 	case plan.TypeCPUMask:
-		cpus, err := parseCPUMask(text)
+		cpus, err := ParseCPUMask(text)
 		return cpulist.Format(cpus), err
 	case plan.TypeBool:
 		switch strings.ToLower(text) {
@@ -252,9 +252,9 @@ func parseCPUList(text string) ([]int, error) {
 	return cpus, nil
 }
 
-// parseCPUMask reads hexadecimal words of 32 bits, most significant first, and
+// ParseCPUMask reads hexadecimal words of 32 bits, most significant first, and
 // returns the processors in ascending order.
-func parseCPUMask(text string) ([]int, error) {
+func ParseCPUMask(text string) ([]int, error) {
 	words := strings.Split(strings.TrimPrefix(text, "0x"), ",")
 	if len(words) > cpulist.Max/32 {
 		return nil, fmt.Errorf("%w: cpu mask %q is too wide", ErrValue, Clip(text))
@@ -276,7 +276,7 @@ func parseCPUMask(text string) ([]int, error) {
 	return cpus, nil
 }
 
-// formatCPUMask is the inverse of parseCPUMask.
+// formatCPUMask is the inverse of [ParseCPUMask].
 func formatCPUMask(cpus []int) string {
 	if len(cpus) == 0 {
 		return ""
@@ -301,7 +301,7 @@ func Within(typ, text, list string) (kept string, changed bool) {
 	switch typ {
 	case plan.TypeCPUList:
 	case plan.TypeCPUMask:
-		parse, format = parseCPUMask, formatCPUMask
+		parse, format = ParseCPUMask, formatCPUMask
 	default:
 		return text, false
 	}

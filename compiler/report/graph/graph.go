@@ -10,6 +10,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/knob"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -193,7 +195,7 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 	if !ok || b.Cores == 0 {
 		return d
 	}
-	const label, cell, lane = 170.0, 46.0, 26.0
+	const label, cell, laneHeight = 170.0, 46.0, 26.0
 	x := make([]float64, b.Cores)
 	at := margin + label
 	ends := map[int]bool{}
@@ -210,24 +212,17 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 		}
 	}
 	isolated := map[int]bool{}
-	lanes := []struct {
+	type lane struct {
 		name, class string
 		cpus        []int
-	}{}
-	addLane := func(name, class string, cpus []int) {
-		lanes = append(lanes, struct {
-			name, class string
-			cpus        []int
-		}{name, class, cpus})
 	}
+	var lanes []lane
+	addLane := func(name, class string, cpus []int) { lanes = append(lanes, lane{name, class, cpus}) }
 	irqs := ""
 	for _, s := range p.Settings {
 		if s.ID == "kernel.args.isolcpus" {
-			parts := strings.Split(s.Want, ",")
-			for _, part := range parts {
-				for _, c := range list(part, b.Cores) {
-					isolated[c] = true
-				}
+			for _, c := range list(s.Want, b.Cores) {
+				isolated[c] = true
 			}
 		}
 		if s.ID == "irq.default" {
@@ -273,12 +268,12 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 	for _, l := range lanes {
 		d.text("small", "start", margin, y+16, short(l.name, 24))
 		for i := range b.Cores {
-			d.rect("track", x[i]+2, y+3, cell-4, lane-8, 3, "")
+			d.rect("track", x[i]+2, y+3, cell-4, laneHeight-8, 3, "")
 		}
 		for _, c := range l.cpus {
-			d.rect(l.class, x[c]+2, y+3, cell-4, lane-8, 3, l.name)
+			d.rect(l.class, x[c]+2, y+3, cell-4, laneHeight-8, 3, l.name)
 		}
-		y += lane
+		y += laneHeight
 	}
 	d.grow(at+margin, y+margin)
 	return d
@@ -288,45 +283,23 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 func list(text string, cores int) []int {
 	var out []int
 	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		a, err := strconv.Atoi(from)
-		if err != nil {
-			continue // isolcpus has words among the numbers
-		}
-		z := a
-		if isRange {
-			if z, err = strconv.Atoi(to); err != nil {
-				continue
-			}
-		}
-		for c := max(a, 0); c <= z && c < cores; c++ {
-			out = append(out, c)
+		if cpus, err := cpulist.Parse(part); err == nil { // isolcpus has words among the numbers
+			out = append(out, cpus...)
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return below(slices.Compact(out), cores)
 }
 
-// mask reads a cpu mask of hexadecimal words.
+// mask reads a cpu mask, leaving out what the board does not have.
 func mask(text string, cores int) []int {
-	digits := strings.ReplaceAll(strings.TrimPrefix(text, "0x"), ",", "")
-	var out []int
-	for i, r := range []byte(reversed(digits)) {
-		v, err := strconv.ParseUint(string(rune(r)), 16, 8)
-		if err != nil {
-			return nil
-		}
-		for bit := range 4 {
-			if c := 4*i + bit; v>>bit&1 == 1 && c < cores {
-				out = append(out, c)
-			}
-		}
+	cpus, err := knob.ParseCPUMask(text)
+	if err != nil {
+		return nil
 	}
-	return out
+	return below(cpus, cores)
 }
 
-func reversed(s string) string {
-	b := []byte(s)
-	slices.Reverse(b)
-	return string(b)
+func below(cpus []int, cores int) []int {
+	return slices.DeleteFunc(cpus, func(c int) bool { return c >= cores })
 }

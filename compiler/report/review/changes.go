@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/big"
 	"path"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/yoctune/yoctune/emitters/settings"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
 )
@@ -71,16 +71,11 @@ func kindOf(was, now string) Kind {
 	return Changed
 }
 
-// both walks the keys of two maps in order.
-func both[V any](a, b map[string]V, each func(key string)) {
-	all := map[string]bool{}
-	for k := range a {
-		all[k] = true
-	}
-	for k := range b {
-		all[k] = true
-	}
-	for _, k := range slices.Sorted(maps.Keys(all)) {
+// eachKey calls each for the keys of two maps, in order.
+func eachKey[V any](a, b map[string]V, each func(key string)) {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	for _, k := range slices.Compact(keys) {
 		each(k)
 	}
 }
@@ -107,7 +102,7 @@ func (c *comparison) compareDevice() {
 
 // compareKeys compares the keys whose plans the device accepts.
 func (c *comparison) compareKeys() {
-	both(c.was.keys, c.now.keys, func(name string) {
+	eachKey(c.was.keys, c.now.keys, func(name string) {
 		if a, b := c.was.keys[name], c.now.keys[name]; a != b {
 			c.add(Change{Area: "trust", ID: "runtime.keys." + name, Name: "key " + name, Was: a, Now: b, Rebuild: []string{c.config()}})
 		}
@@ -131,7 +126,7 @@ func settingsOf(p *plan.Plan) map[string]plan.Setting {
 
 func (c *comparison) compareSettings() {
 	was, now := settingsOf(c.was.Plan), settingsOf(c.now.Plan)
-	both(was, now, func(id string) {
+	eachKey(was, now, func(id string) {
 		a, old := was[id]
 		b, new := now[id]
 		if old && new && a == b || a.Select.Class == "config" || b.Select.Class == "config" {
@@ -220,15 +215,9 @@ func formatSetting(s plan.Setting) string {
 
 // cores writes the kernel's mask of processors as their numbers.
 func cores(mask string) string {
-	n, ok := new(big.Int).SetString(strings.ReplaceAll(mask, ",", ""), 16)
-	if !ok || n.Sign() <= 0 || n.BitLen() > 1024 {
+	list, err := knob.ParseCPUMask(mask)
+	if err != nil || len(list) == 0 {
 		return mask
-	}
-	var list []int
-	for i := range n.BitLen() {
-		if n.Bit(i) == 1 {
-			list = append(list, i)
-		}
 	}
 	return "cores " + cpulist.Format(list)
 }
@@ -246,23 +235,14 @@ func node(s plan.Select) string {
 
 func modesOf(p *plan.Power) map[string]plan.PowerMode {
 	out := map[string]plan.PowerMode{}
-	if p != nil {
-		for _, m := range p.Modes {
-			out[m.Name] = m
-		}
+	for _, m := range p.Modes {
+		out[m.Name] = m
 	}
 	return out
 }
 
 func (c *comparison) comparePower() {
-	a, b := c.was.Power, c.now.Power
-	none := &plan.Power{}
-	if a == nil {
-		a = none
-	}
-	if b == nil {
-		b = none
-	}
+	a, b := cmp.Or(c.was.Power, &plan.Power{}), cmp.Or(c.now.Power, &plan.Power{})
 	recipes := []string{"tegra-nvpmodel-base", c.config()}
 	if a.Table != b.Table {
 		c.add(Change{Area: "power table", ID: "power.table", Name: "table", Was: a.Table, Now: b.Table, Need: reboot, Rebuild: recipes})
@@ -275,7 +255,7 @@ func (c *comparison) comparePower() {
 		}
 		c.add(Change{Area: "power mode", ID: "power.default", Name: "default", Was: a.Default, Now: b.Default, Need: need, Rebuild: recipes})
 	}
-	both(was, now, func(name string) {
+	eachKey(was, now, func(name string) {
 		details := modeDetails(was[name], now[name])
 		if len(details) == 0 {
 			return
@@ -341,34 +321,26 @@ func clock(p plan.PowerParam) string {
 
 // modeDetails compares two modes parameter by parameter.
 func modeDetails(a, b plan.PowerMode) []Detail {
+	var origin []Detail
 	if a.Name != "" && b.Name != "" && (a.ID != b.ID || a.From != b.From) {
-		return append([]Detail{{"id and origin", fmt.Sprintf("%d, from %s", a.ID, a.From), fmt.Sprintf("%d, from %s", b.ID, b.From)}}, params(a, b)...)
+		origin = []Detail{{"id and origin", fmt.Sprintf("%d, from %s", a.ID, a.From), fmt.Sprintf("%d, from %s", b.ID, b.From)}}
 	}
-	return params(a, b)
-}
-
-func params(a, b plan.PowerMode) []Detail {
-	was, now := map[string]string{}, map[string]string{}
-	var order []string
-	for _, m := range []struct {
-		mode plan.PowerMode
-		into map[string]string
-	}{{b, now}, {a, was}} {
-		for _, p := range m.mode.Params {
-			key := p.Param + " " + p.Arg
-			if was[key] == "" && now[key] == "" {
-				order = append(order, key)
-			}
-			m.into[key] = clock(p)
+	values := func(m plan.PowerMode) map[string]string {
+		out := map[string]string{}
+		for _, p := range m.Params {
+			out[p.Param+" "+p.Arg] = clock(p)
 		}
+		return out
 	}
+	was, now := values(a), values(b)
 	var out []Detail
-	for _, key := range order {
-		if was[key] != now[key] {
-			out = append(out, Detail{key, was[key], now[key]})
+	for _, p := range slices.Concat(b.Params, a.Params) {
+		key := p.Param + " " + p.Arg
+		if d := (Detail{key, was[key], now[key]}); d.Was != d.Now && !slices.Contains(out, d) {
+			out = append(out, d)
 		}
 	}
-	return mergeCores(out)
+	return append(origin, mergeCores(out)...)
 }
 
 var numbered = regexp.MustCompile(`^(.*_)(\d+)(.*)$`)
@@ -407,7 +379,7 @@ func (c *comparison) compareKernel() {
 		c.add(Change{Area: "kernel", ID: "kernel.preempt", Name: "recipe", Was: cmp.Or(c.was.provider, "the BSP's"), Now: cmp.Or(c.now.provider, "the BSP's"),
 			Need: reboot, Rebuild: append(slices.Clone(c.now.recipes), "every kernel module")})
 	}
-	both(c.was.kernel, c.now.kernel, func(symbol string) {
+	eachKey(c.was.kernel, c.now.kernel, func(symbol string) {
 		a, b := c.was.kernel[symbol], c.now.kernel[symbol]
 		if a == b {
 			return
@@ -428,12 +400,12 @@ func (c *comparison) compareServices() {
 
 // compareUnits compares units; start makes the change of one.
 func (c *comparison) compareUnits(was, now map[string]unit, start func(unit) Change) {
-	both(was, now, func(name string) {
+	eachKey(was, now, func(name string) {
 		a, old := was[name]
 		b, new := now[name]
 		var details []Detail
 		for _, key := range append(slices.Clone(b.keys), a.keys...) {
-			d := Detail{key, limit(key, strings.Join(a.values[key], "; ")), limit(key, strings.Join(b.values[key], "; "))}
+			d := Detail{key, formatLimit(key, strings.Join(a.values[key], "; ")), formatLimit(key, strings.Join(b.values[key], "; "))}
 			if d.Was != d.Now && !slices.Contains(details, d) {
 				details = append(details, d)
 			}
@@ -457,8 +429,8 @@ func (c *comparison) compareUnits(was, now map[string]unit, start func(unit) Cha
 	})
 }
 
-// limit writes the memory limits of units as people do.
-func limit(key, value string) string {
+// formatLimit writes the memory limits of units with a unit.
+func formatLimit(key, value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strings.HasPrefix(key, "Service.Memory") {
 		return showSize(n)
 	}
@@ -478,7 +450,7 @@ func unitSummary(u unit) string {
 // One that comes or goes is a package.
 func (c *comparison) comparePrograms() {
 	was, now := c.was.in, c.now.in
-	both(was.program, now.program, func(name string) {
+	eachKey(was.program, now.program, func(name string) {
 		a, old := was.program[name]
 		b, new := now.program[name]
 		if !old || !new || a == b {
@@ -490,7 +462,7 @@ func (c *comparison) comparePrograms() {
 		}
 		c.add(ch)
 	})
-	both(was.service, now.service, func(name string) {
+	eachKey(was.service, now.service, func(name string) {
 		if len(was.service[name].keys) == 0 || len(now.service[name].keys) == 0 {
 			return
 		}
@@ -510,9 +482,9 @@ func (c *comparison) compareModels() {
 			moved[sum] = address
 		}
 	}
-	both(c.was.models, c.now.models, func(address string) {
+	eachKey(c.was.models, c.now.models, func(address string) {
 		a, b := c.was.models[address], c.now.models[address]
-		ch := Change{Area: "model", ID: c.now.user(b), Name: path.Base(address), Was: a, Now: b, Need: restart, Rebuild: recipe}
+		ch := Change{Area: "model", ID: c.now.pipelineOf(b), Name: path.Base(address), Was: a, Now: b, Need: restart, Rebuild: recipe}
 		switch {
 		case a == b:
 			return
@@ -525,9 +497,9 @@ func (c *comparison) compareModels() {
 	})
 }
 
-// user is the pipeline that runs the model of a digest, or the first: labels go by
-// their name.
-func (t *target) user(sum string) string {
+// pipelineOf returns the pipeline that runs the model of a digest, or the first one:
+// labels are installed by name.
+func (t *target) pipelineOf(sum string) string {
 	names := slices.Sorted(maps.Keys(t.Pipelines))
 	for _, name := range names {
 		if raw, err := json.Marshal(t.Pipelines[name]); err == nil && sum != "" && strings.Contains(string(raw), sum) {
@@ -538,7 +510,7 @@ func (t *target) user(sum string) string {
 }
 
 func (c *comparison) comparePackages() {
-	both(c.was.packages, c.now.packages, func(name string) {
+	eachKey(c.was.packages, c.now.packages, func(name string) {
 		a, b := c.was.packages[name], c.now.packages[name]
 		if a == b {
 			return
@@ -546,7 +518,7 @@ func (c *comparison) comparePackages() {
 		c.add(Change{Area: "package", ID: cmp.Or(c.now.ids[name], c.was.ids[name]), Name: name, Was: a, Now: b,
 			Rebuild: []string{"packagegroup-yoctune-" + c.now.Layer}})
 	})
-	both(c.was.blocked, c.now.blocked, func(name string) {
+	eachKey(c.was.blocked, c.now.blocked, func(name string) {
 		if a, b := c.was.blocked[name], c.now.blocked[name]; a != b {
 			c.add(Change{Area: "module", ID: "modules." + name, Name: name, Was: a, Now: b, Need: reboot, Rebuild: []string{c.config()}})
 		}
@@ -554,22 +526,22 @@ func (c *comparison) comparePackages() {
 }
 
 func (c *comparison) comparePipelines() {
-	both(c.was.Pipelines, c.now.Pipelines, func(name string) {
+	eachKey(c.was.Pipelines, c.now.Pipelines, func(name string) {
 		a, old := c.was.Pipelines[name]
 		b, new := c.now.Pipelines[name]
 		was, now := map[string]string{}, map[string]string{}
 		ch := Change{Area: "pipeline", ID: "pipelines." + name, Name: name, Need: restart, Rebuild: []string{c.config()}}
 		if old {
-			flatten("", value(a), was)
+			flatten("", decodeJSON(a), was)
 			ch.Was = pipelineSummary(a)
 		}
 		if new {
-			flatten("", value(b), now)
+			flatten("", decodeJSON(b), now)
 			ch.Now = pipelineSummary(b)
 		}
-		both(was, now, func(key string) {
+		eachKey(was, now, func(key string) {
 			if was[key] != now[key] {
-				ch.Details = append(ch.Details, Detail{key, human(key, was[key]), human(key, now[key])})
+				ch.Details = append(ch.Details, Detail{key, formatField(key, was[key]), formatField(key, now[key])})
 			}
 		})
 		if len(ch.Details) == 0 {
@@ -582,8 +554,8 @@ func (c *comparison) comparePipelines() {
 	})
 }
 
-// human writes the values of a plan that are in base units as people do.
-func human(key, value string) string {
+// formatField writes a value of a plan that is in base units with its unit.
+func formatField(key, value string) string {
 	switch key[strings.LastIndexByte(key, '.')+1:] {
 	case "latency_p95", "max_age", "deadline", "delay", "up_dwell", "max_dwell", "timeout":
 		if ns, err := strconv.ParseInt(value, 10, 64); err == nil {
@@ -605,8 +577,8 @@ func pipelineSummary(p plan.Pipeline) string {
 	return strings.Join(append(steps, p.Sink.Kind), " → ")
 }
 
-// value is a struct as its JSON reads.
-func value(v any) any {
+// decodeJSON returns a struct as its JSON reads.
+func decodeJSON(v any) any {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil // plain structs of strings and integers
@@ -683,13 +655,13 @@ func (c *comparison) compareRest() {
 		return out
 	}
 	before, after := partitions(c.was.Plan), partitions(c.now.Plan)
-	both(before, after, func(name string) {
+	eachKey(before, after, func(name string) {
 		if before[name] != after[name] {
 			c.add(Change{Area: "cpu", ID: "services." + name, Name: "partition of " + name, Was: before[name], Now: after[name], Rebuild: []string{c.config()}})
 		}
 	})
 	// Whatever an emitter adds that has no comparison of its own.
-	both(c.was.other, c.now.other, func(key string) {
+	eachKey(c.was.other, c.now.other, func(key string) {
 		a, b := c.was.other[key], c.now.other[key]
 		if was, now := cmp.Or(a.Value, a.SHA256, a.Name), cmp.Or(b.Value, b.SHA256, b.Name); was != now {
 			m := cmp.Or(b, a)
@@ -697,7 +669,7 @@ func (c *comparison) compareRest() {
 		}
 	})
 	was, now := joined(c.was.vars), joined(c.now.vars)
-	both(was, now, func(name string) {
+	eachKey(was, now, func(name string) {
 		if was[name] == now[name] {
 			return
 		}
@@ -748,7 +720,7 @@ func joined(vars []variable) map[string]string {
 func buildChanges(was, now *layer) []Change {
 	a, b := joined(was.vars), joined(now.vars)
 	var out []Change
-	both(a, b, func(name string) {
+	eachKey(a, b, func(name string) {
 		if a[name] == b[name] {
 			return
 		}

@@ -124,7 +124,7 @@ func pictures(t Target) []figure {
 // foreign units count if they set order or cores.
 func (t *target) graphUnits() []graph.Unit {
 	var out []graph.Unit
-	both(t.units, nil, func(name string) {
+	eachKey(t.units, nil, func(name string) {
 		u := t.units[name]
 		cpus := u.get("Service.AllowedCPUs")
 		if cpus == "" {

@@ -94,22 +94,24 @@ type Target struct {
 	was, now *target
 }
 
+// greatest returns the greatest need and risk of changes.
+func greatest(changes []Change) (need Need, risk Risk) {
+	for _, c := range changes {
+		need, risk = max(need, c.Need), max(risk, c.Risk)
+	}
+	return need, risk
+}
+
 // Need is the most that any change needs.
 func (t Target) Need() Need {
-	n := noNeed
-	for _, c := range t.Changes {
-		n = max(n, c.Need)
-	}
-	return n
+	need, _ := greatest(t.Changes)
+	return need
 }
 
 // Risk is the greatest of any change.
 func (t Target) Risk() Risk {
-	r := low
-	for _, c := range t.Changes {
-		r = max(r, c.Risk)
-	}
-	return r
+	_, risk := greatest(t.Changes)
+	return risk
 }
 
 // Rebuild lists the recipes that have to be built again.
@@ -210,7 +212,7 @@ func (r *Review) files(was, now []emitters.File, rename func(string) string) {
 	for _, f := range now {
 		after[f.Path] = f.Data
 	}
-	both(before, after, func(name string) {
+	eachKey(before, after, func(name string) {
 		a, old := before[name]
 		b, new := after[name]
 		switch {
@@ -280,35 +282,31 @@ func (r *Review) target(was, now *target) {
 	r.Targets = append(r.Targets, t)
 }
 
+// all returns the changes of the build and of every target.
+func (r *Review) all() []Change {
+	all := slices.Clone(r.Build)
+	for _, t := range r.Targets {
+		all = append(all, t.Changes...)
+	}
+	return all
+}
+
 // Need is the most that any change needs.
 func (r *Review) Need() Need {
-	n := noNeed
-	for _, t := range r.Targets {
-		n = max(n, t.Need())
-	}
-	for _, c := range r.Build {
-		n = max(n, c.Need)
-	}
-	return n
+	need, _ := greatest(r.all())
+	return need
 }
 
 // Risk is the greatest of any change.
 func (r *Review) Risk() Risk {
-	risk := low
-	for _, t := range r.Targets {
-		risk = max(risk, t.Risk())
-	}
-	for _, c := range r.Build {
-		risk = max(risk, c.Risk)
-	}
+	_, risk := greatest(r.all())
 	return risk
 }
 
-// Changes counts the changes.
+// Changes counts the changes. A target that is new or gone is one.
 func (r *Review) Changes() int {
-	n := len(r.Build)
+	n := len(r.all())
 	for _, t := range r.Targets {
-		n += len(t.Changes)
 		if t.Kind != Changed {
 			n++
 		}

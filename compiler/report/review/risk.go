@@ -5,59 +5,70 @@ import (
 	"strings"
 )
 
+// areaRisks are the risks of areas whose changes have one each.
+var areaRisks = map[string]struct {
+	risk Risk
+	why  string
+}{
+	"device":      {high, "another device or board support package: test on hardware before the rollout"},
+	"trust":       {high, "a device accepts plans signed with one of its keys only; without keys it accepts every plan"},
+	"power table": {high, "the whole nvpmodel table: a wrong mode slows the board down or exceeds its power supply"},
+	"kernel":      {high, "another kernel: out-of-tree modules are rebuilt, drivers may differ"},
+	"program":     {medium, "the program that enforces the plan: try it on one device first"},
+}
+
 // risk rates a change by what it can break on the device, with what to check. A low
 // risk has no text.
 func risk(c Change) (Risk, string) {
 	switch c.Area {
-	case "device":
-		return high, "another device or board support package: test on hardware before the rollout"
 	case "plan":
 		if c.Name == "serial" && older(c.Now, c.Was) {
 			return high, "devices refuse a plan with a lower serial than the one they have confirmed"
 		}
-	case "trust":
-		return high, "a device accepts plans signed with one of its keys only; without keys it accepts every plan"
-	case "power table":
-		return high, "the whole nvpmodel table: a wrong mode slows the board down or exceeds its power supply"
 	case "power mode":
-		switch {
-		case c.Name == "default":
-			return medium, "every boot starts in this mode"
-		case c.Need == reboot:
-			return high, "the GPU mask changes: a device that switches without a reboot keeps the old mask"
-		default:
-			return medium, "clocks and cores determine power and heat: measure under load"
-		}
-	case "kernel":
-		return high, "another kernel: out-of-tree modules are rebuilt, drivers may differ"
+		return powerModeRisk(c)
 	case "kernel option":
-		return kernelOption(strings.TrimPrefix(c.Name, "CONFIG_"))
+		return optionRisk(strings.TrimPrefix(c.Name, "CONFIG_"))
 	case "kernel argument":
-		return kernelArgument(c.Name)
-	case "program":
-		return medium, "the program that enforces the plan: try it on one device first"
+		return argumentRisk(c.Name)
 	case "module":
 		if c.Was != "" && c.Was != "blacklist" && c.Kind == Removed {
 			return medium, "devices of a module that is no longer loaded disappear"
 		}
 	case "sysctl":
-		return sysctl(c.Name)
+		return sysctlRisk(c.Name)
 	case "memory":
 		if strings.HasPrefix(c.Name, "hugepages") {
 			return medium, "reserved memory is not available to anything else"
 		}
 	case "service", "slice":
-		return service(c)
+		return serviceRisk(c)
 	case "build":
-		if strings.HasPrefix(c.ID, "build.variables.") && c.Need == reflash {
-			return medium, "the effect of a custom variable on the device is unknown"
-		}
-		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && (strings.Contains(c.Was, "read-only-rootfs") != strings.Contains(c.Now, "read-only-rootfs")) {
-			return high, "data written outside /var/lib and /run is no longer kept, or is kept again"
-		}
-		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && strings.Contains(c.Now, "debug-tweaks") {
-			return high, "an image that allows root login without a password"
-		}
+		return buildRisk(c)
+	}
+	r := areaRisks[c.Area]
+	return r.risk, r.why
+}
+
+func powerModeRisk(c Change) (Risk, string) {
+	switch {
+	case c.Name == "default":
+		return medium, "every boot starts in this mode"
+	case c.Need == reboot:
+		return high, "the GPU mask changes: a device that switches without a reboot keeps the old mask"
+	}
+	return medium, "clocks and cores determine power and heat: measure under load"
+}
+
+func buildRisk(c Change) (Risk, string) {
+	features := strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES")
+	switch {
+	case strings.HasPrefix(c.ID, "build.variables.") && c.Need == reflash:
+		return medium, "the effect of a custom variable on the device is unknown"
+	case features && strings.Contains(c.Was, "read-only-rootfs") != strings.Contains(c.Now, "read-only-rootfs"):
+		return high, "data written outside /var/lib and /run is no longer kept, or is kept again"
+	case features && strings.Contains(c.Now, "debug-tweaks"):
+		return high, "an image that allows root login without a password"
 	}
 	return low, ""
 }
@@ -72,7 +83,7 @@ func older(now, was string) bool {
 var bootOptions = []string{"DEVTMPFS", "CGROUPS", "TMPFS", "EXT4_FS", "SQUASHFS", "OVERLAY_FS", "BLK_DEV_NVME", "MMC", "MMC_BLOCK",
 	"PCIE_TEGRA194", "PHY_TEGRA194_P2U", "USB_XHCI_TEGRA", "MODULES", "INITRAMFS_SOURCE", "BLK_DEV_INITRD", "ARM64_64K_PAGES", "ARM64_VA_BITS"}
 
-func kernelOption(symbol string) (Risk, string) {
+func optionRisk(symbol string) (Risk, string) {
 	switch {
 	case slices.Contains(bootOptions, symbol):
 		return high, "required for booting: try it on a device that can be recovered"
@@ -86,7 +97,7 @@ func kernelOption(symbol string) (Risk, string) {
 var bootArguments = []string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "init", "console", "mem", "memmap", "maxcpus", "nr_cpus",
 	"initrd", "efi", "acpi", "pci", "cma", "crashkernel", "module_blacklist", "initcall_blacklist", "video", "earlycon", "fw_devlink", "iommu", "arm-smmu.disable_bypass"}
 
-func kernelArgument(name string) (Risk, string) {
+func argumentRisk(name string) (Risk, string) {
 	switch {
 	case slices.Contains(bootArguments, name):
 		return high, "booting depends on it: try it on a device that can be recovered"
@@ -96,7 +107,7 @@ func kernelArgument(name string) (Risk, string) {
 	return medium, "read at boot only: a device that does not boot needs recovery mode"
 }
 
-func sysctl(key string) (Risk, string) {
+func sysctlRisk(key string) (Risk, string) {
 	switch {
 	case strings.HasPrefix(key, "kernel.panic"), strings.HasPrefix(key, "kernel.hung_task"), strings.HasPrefix(key, "kernel.watchdog"), strings.HasPrefix(key, "vm.panic"):
 		return medium, "controls when a device restarts by itself"
@@ -110,7 +121,7 @@ func sysctl(key string) (Risk, string) {
 	return low, ""
 }
 
-func service(c Change) (Risk, string) {
+func serviceRisk(c Change) (Risk, string) {
 	for _, d := range c.Details {
 		switch {
 		case d.Name == "Service.NoNewPrivileges" && d.Now == "", d.Name == "Service.ProtectSystem" && d.Now == "":

@@ -65,23 +65,16 @@ type hunk struct {
 // hunks groups changes that are less than two contexts apart.
 func hunks(all []line) []hunk {
 	var out []hunk
-	a, b := 1, 1
-	last := -1 // index of the last change in the open hunk
-	var open *hunk
+	a, b := 1, 1       // numbers of the next line on each side
+	start, end := 0, 0 // of the last hunk
 	for i, l := range all {
 		if l.sign != ' ' {
-			if open == nil || i-last > 2*contextLines {
-				start := max(i-contextLines, last+1, 0)
-				if open != nil {
-					start = max(i-contextLines, last+1+contextLines)
-				}
-				out = append(out, hunk{from: a - (i - start), to: b - (i - start), lines: append([]line(nil), all[start:i]...)})
-				open = &out[len(out)-1]
-			} else {
-				open.lines = append(open.lines, all[last+1:i]...)
+			if first := max(i-contextLines, 0); first >= end {
+				start = first
+				out = append(out, hunk{from: a - (i - start), to: b - (i - start)})
 			}
-			open.lines = append(open.lines, l)
-			last = i
+			end = min(i+1+contextLines, len(all))
+			out[len(out)-1].lines = all[start:end]
 		}
 		if l.sign != '+' {
 			a++
@@ -89,26 +82,8 @@ func hunks(all []line) []hunk {
 		if l.sign != '-' {
 			b++
 		}
-		// Close with the lines after the change once no other is near.
-		if open != nil && l.sign == ' ' && i-last == contextLines {
-			if next := nextChange(all, i); next < 0 || next-last > 2*contextLines {
-				open.lines = append(open.lines, all[last+1:i+1]...)
-			}
-		}
-	}
-	if open != nil && len(all)-1-last < contextLines {
-		open.lines = append(open.lines, all[last+1:]...)
 	}
 	return out
-}
-
-func nextChange(all []line, from int) int {
-	for i := from; i < len(all); i++ {
-		if all[i].sign != ' ' {
-			return i
-		}
-	}
-	return -1
 }
 
 func (h hunk) write(b *strings.Builder) {

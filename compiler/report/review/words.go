@@ -1,7 +1,6 @@
 package review
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -167,7 +166,7 @@ func (r *Review) WriteJSON(w io.Writer) error {
 	if err := r.WriteChangesJSON(w); err != nil {
 		return err
 	}
-	return encode(w, struct {
+	return diag.WriteLines(w, struct {
 		Type    string `json:"type"`
 		Command string `json:"command"`
 		Layer   string `json:"layer"`
@@ -179,17 +178,6 @@ func (r *Review) WriteJSON(w io.Writer) error {
 		Need    Need   `json:"needs"`
 		Risk    Risk   `json:"risk"`
 	}{"summary", "review", r.Layer, r.Old, r.New, r.Changes(), len(r.Targets), len(r.Files), r.Need(), r.Risk()})
-}
-
-func encode(w io.Writer, lines ...any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	for _, l := range lines {
-		if err := enc.Encode(l); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // WriteChangesJSON writes one object a line for each target, change and file,
@@ -227,7 +215,7 @@ func (r *Review) WriteChangesJSON(w io.Writer) error {
 			Kind Kind   `json:"change"`
 		}{"file", f.Path, f.Kind})
 	}
-	return encode(w, lines...)
+	return diag.WriteLines(w, lines...)
 }
 
 // WriteMarkdown writes the review for a merge request, as GitHub and GitLab read

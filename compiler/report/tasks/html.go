@@ -45,7 +45,7 @@ func (a *Analysis) widest() int {
 func (a *Analysis) threadsPicture() *graph.Drawing {
 	bars := make([]graph.Bar, 0, len(a.Threads))
 	for _, r := range a.Threads {
-		name := strconv.Itoa(r.Threads) + plural(int64(r.Threads), " thread")
+		name := count(r.Threads, "thread")
 		if r.Threads == a.Chosen {
 			name += " •"
 		}

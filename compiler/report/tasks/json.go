@@ -1,15 +1,14 @@
 package tasks
 
 import (
-	"encoding/json"
 	"io"
+
+	"github.com/yoctune/yoctune/compiler/diag"
 )
 
 // WriteJSON writes the analysis as one object a line, a summary last. Lengths
 // are tasks, or seconds if "unit" is seconds.
 func (a *Analysis) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	unit, length := "tasks", func(n int64) float64 { return float64(n) }
 	if a.Measured {
 		unit, length = "seconds", func(n int64) float64 { return float64(n) / 1e9 }
@@ -84,10 +83,5 @@ func (a *Analysis) WriteJSON(w io.Writer) error {
 		summary.Ran, summary.Restored, summary.Unknown = a.Stats.Ran, a.Stats.Hits, a.Stats.Unknown
 		summary.Work, summary.CPU, summary.Elapsed = a.Stats.Work.Seconds(), a.Stats.CPU.Seconds(), a.Stats.Elapsed.Seconds()
 	}
-	for _, l := range append(lines, summary) {
-		if err := enc.Encode(l); err != nil {
-			return err
-		}
-	}
-	return nil
+	return diag.WriteLines(w, append(lines, summary)...)
 }

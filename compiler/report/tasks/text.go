@@ -13,16 +13,17 @@ import (
 // Length writes a length of the analysis: "187 tasks", or a time.
 func (a *Analysis) Length(n int64) string {
 	if !a.Measured {
-		return number(n) + plural(n, " task")
+		return count(n, "task")
 	}
 	return clock(time.Duration(n))
 }
 
-func plural(n int64, what string) string {
-	if n == 1 {
-		return what
+// count writes a number of things: "1 task", "41,987 tasks".
+func count[T int | int64](n T, what string) string {
+	if n != 1 {
+		what += "s"
 	}
-	return what + "s"
+	return number(n) + " " + what
 }
 
 // number groups thousands: 41,987.
@@ -96,14 +97,14 @@ func (a *Analysis) Advice() []string {
 	default:
 		then := a.run(enough)
 		out = append(out, fmt.Sprintf("BB_NUMBER_THREADS = %d instead of %d: %s instead of %s (%s); beyond it the longest path is the limit.",
-			enough, a.Chosen, a.Length(then.Length), a.Length(now.Length), less(now.Length, then.Length)))
+			enough, a.Chosen, a.Length(then.Length), a.Length(now.Length), formatGain(now.Length, then.Length)))
 	}
 	if len(a.Caches) == 3 {
 		base := a.Caches[0]
 		for _, c := range a.Caches[1:] {
 			out = append(out, fmt.Sprintf("Shared state with %s: %s of %s tasks remain, %s instead of %s on %s (%s).",
 				c.Name, number(c.Runs), number(base.Runs), a.Length(c.Length), a.Length(base.Length),
-				number(a.Chosen)+plural(int64(a.Chosen), " thread"), less(base.Length, c.Length)))
+				count(a.Chosen, "thread"), formatGain(base.Length, c.Length)))
 		}
 	}
 	if l, ok := a.heaviest(); ok {
@@ -117,7 +118,7 @@ func (a *Analysis) Advice() []string {
 	}
 	if s := a.Stats; s != nil && now.Length > 0 && float64(s.Elapsed) > 1.1*float64(now.Length) {
 		out = append(out, fmt.Sprintf("The build took %s on the clock, %.1f times as long as is simulated on %s: tasks that run together slow each other down, and bitbake needs time between them. Take simulated lengths as lower bounds.",
-			clock(s.Elapsed), float64(s.Elapsed)/float64(now.Length), number(a.Chosen)+plural(int64(a.Chosen), " thread")))
+			clock(s.Elapsed), float64(s.Elapsed)/float64(now.Length), count(a.Chosen, "thread")))
 	}
 	if a.Stats != nil && a.Stats.Unknown > 0 {
 		out = append(out, fmt.Sprintf("%s of %s tasks have no measurement and count as no time: take buildstats of a full build with an empty cache.",
@@ -126,8 +127,8 @@ func (a *Analysis) Advice() []string {
 	return out
 }
 
-// heaviest is the recipe with the greatest gain, leaving out what the build is
-// for: the image ends every path and cannot be spared.
+// heaviest returns the recipe with the greatest gain, except the last of the path: the
+// image that is built.
 func (a *Analysis) heaviest() (Gain, bool) {
 	steps := a.Decides().Steps
 	for _, l := range a.Limits {
@@ -139,20 +140,13 @@ func (a *Analysis) heaviest() (Gain, bool) {
 }
 
 func (a *Analysis) run(threads int) Run {
-	for _, r := range a.Threads {
-		if r.Threads == threads {
-			return r
-		}
-	}
-	return Run{}
+	return a.Threads[slices.IndexFunc(a.Threads, func(r Run) bool { return r.Threads == threads })]
 }
 
-func less(was, now int64) string {
-	if was == 0 {
-		return "no change"
-	}
+// formatGain writes how much shorter a length has become.
+func formatGain(was, now int64) string {
 	p := 100 * (float64(was) - float64(now)) / float64(was)
-	if p < 0.5 {
+	if was == 0 || p < 0.5 {
 		return "no change"
 	}
 	return fmt.Sprintf("%.0f %% less", p)
@@ -171,7 +165,7 @@ func (a *Analysis) WriteText(w io.Writer, steps int) error {
 		}
 		b.WriteByte('\n')
 		if s.Failed > 0 {
-			fmt.Fprintf(&b, "%s failed; their times are incomplete\n", number(s.Failed)+plural(int64(s.Failed), " task"))
+			fmt.Fprintf(&b, "%s failed; their times are incomplete\n", count(s.Failed, "task"))
 		}
 	}
 	fmt.Fprintf(&b, "\nLongest path by count: %s tasks\n", number(len(a.Count.Steps)))
@@ -212,7 +206,7 @@ func (a *Analysis) WriteText(w io.Writer, steps int) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "\nShared state, on %s\n", number(a.Chosen)+plural(int64(a.Chosen), " thread"))
+	fmt.Fprintf(&b, "\nShared state, on %s\n", count(a.Chosen, "thread"))
 	t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "tasks\trestored\tlongest path\tlength\t  the cache has\n")
 	for _, c := range a.Caches {
@@ -225,12 +219,12 @@ func (a *Analysis) WriteText(w io.Writer, steps int) error {
 	for _, line := range a.Advice() {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
-	_, err := io.WriteString(w, tidy(b.String()))
+	_, err := io.WriteString(w, trimLines(b.String()))
 	return err
 }
 
-// tidy takes the blanks that tables leave at the ends of lines.
-func tidy(text string) string {
+// trimLines removes the blanks that tables leave at the ends of lines.
+func trimLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		b.WriteString(strings.TrimRight(line, " \n"))
