@@ -13,6 +13,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 
 	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // sinks are the functions that may end an action of a template. Each quotes a value
@@ -177,6 +178,16 @@ func (t *Template) Fill(f File, data any) (File, error) {
 	return f, nil
 }
 
+// FillFor renders the template into f for one target: the data has the fields Layer, a
+// name, and Target.
+func (t *Template) FillFor(target *plan.Target, layer string, f File) (File, error) {
+	f.Machine = target.Machine
+	return t.Fill(f, struct {
+		Layer  string
+		Target *plan.Target
+	}{layer, target})
+}
+
 func decimal(n any) (string, error) {
 	switch n := n.(type) {
 	case int:
@@ -197,11 +208,11 @@ func degrees(milli int64) (string, error) {
 	return strconv.FormatInt(milli/1000, 10), nil
 }
 
-// Gate is the whole of a bbappend: it pulls in file only when the layer is
-// switched on and only for the machines it is about, so that the layer changes no
-// signature elsewhere. The layer's name and the machines' have been checked, and
-// file is made of the former.
-func Gate(layer, file string, machines []string) []byte {
-	return fmt.Appendf(nil, "require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-%s', bb.utils.contains_any('MACHINE', '%s', '%s', '', d), '', d)}\n",
+// Gate returns a bbappend that requires file only when the layer is enabled and only for
+// the given machines, so that the layer changes no signature elsewhere. The names of the
+// layer and the machines have been checked, and file is made of the former.
+func Gate(path, layer, file string, machines []string) File {
+	text := fmt.Appendf(nil, "require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-%s', bb.utils.contains_any('MACHINE', '%s', '%s', '', d), '', d)}\n",
 		layer, strings.Join(machines, " "), file)
+	return File{Path: path, Mode: 0o644, Data: text}
 }

@@ -11,6 +11,7 @@ package fan
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -50,15 +51,8 @@ func added(t *plan.Target) []emitters.Meaning {
 
 // Emit returns nothing when no target configures its fan.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	var (
-		files   []emitters.File
-		targets []*plan.Target
-	)
-	for _, t := range l.Targets {
-		if t.Fan != nil {
-			targets = append(targets, t)
-		}
-	}
+	var files []emitters.File
+	targets := slices.DeleteFunc(slices.Clone(l.Targets), func(t *plan.Target) bool { return t.Fan == nil })
 	if len(targets) == 0 {
 		return nil, nil
 	}
@@ -80,13 +74,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	for _, t := range targets {
 		machines = append(machines, t.Machine)
 		if len(t.Fan.Profiles) > 0 {
-			f, err := profile.Fill(emitters.File{
-				Path:    fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name),
-				Machine: t.Machine, Means: added(t),
-			}, struct {
-				Layer  string
-				Target *plan.Target
-			}{l.Name, t})
+			f, err := profile.FillFor(t, l.Name, emitters.File{
+				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name), Means: added(t),
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -115,7 +105,5 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	for _, t := range targets {
 		f.Needs = append(f.Needs, emitters.Need{Package: pkg, Machine: t.Machine, ID: "fan"})
 	}
-	return append(files, f, emitters.File{
-		Path: folder + "tegra-nvfancontrol_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name, machines),
-	}), nil
+	return append(files, f, emitters.Gate(folder+"tegra-nvfancontrol_%.bbappend", l.Name, name, machines)), nil
 }

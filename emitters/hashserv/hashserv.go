@@ -40,7 +40,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	if !r.HashServeWSS && (strings.HasPrefix(s.Listen, "ws") || strings.HasPrefix(s.Upstream, "ws")) {
 		return nil, &emitters.Error{Emitter: "hashserv", Ref: emitters.Ref{ID: "build.hashserve.server"},
-			Err: fmt.Errorf("the bitbake-hashserv %s of %s knows host:port only", r.BitBake, r.Name)}
+			Err: fmt.Errorf("the bitbake-hashserv %s of %s supports host:port only", r.BitBake, r.Name)}
 	}
 	bin := path.Join(s.BitBake, "bin")
 	data := struct {
@@ -50,7 +50,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		Layer: l,
 		Serve: []string{path.Join(bin, "bitbake-hashserv"), "--bind", s.Listen, "--database", "hashserv.db", "--log", "INFO"},
 		// Clients of every series have this command.
-		Ask: []string{path.Join(bin, "bitbake-hashclient"), "--address", local(s.Listen), "stats"},
+		Ask: []string{path.Join(bin, "bitbake-hashclient"), "--address", localAddress(s.Listen), "stats"},
 	}
 	if s.Upstream != "" {
 		data.Serve = append(data.Serve, "--upstream", s.Upstream)
@@ -73,9 +73,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 		files = append(files, f)
 	}
-	check, again := unit("yoctune-hashserv-check.timer"), unit("yoctune-hashserv-restart.service")
-	check.Data, again.Data = []byte(timer), []byte(restart)
-	return append(files, check, again), nil
+	checkTimer, restartUnit := unit("yoctune-hashserv-check.timer"), unit("yoctune-hashserv-restart.service")
+	checkTimer.Data, restartUnit.Data = []byte(timer), []byte(restart)
+	return append(files, checkTimer, restartUnit), nil
 }
 
 func unit(name string) emitters.File {
@@ -83,15 +83,15 @@ func unit(name string) emitters.File {
 		Means: []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: "unit", ID: "build.hashserve.server"}}}
 }
 
-// local is the address under which the machine itself reaches a server that
+// localAddress returns the address at which the machine itself reaches a server that
 // listens at bind.
-func local(bind string) string {
-	scheme, rest := "", bind
-	if after, ok := strings.CutPrefix(bind, "ws://"); ok {
-		scheme, rest = "ws://", after
-	}
+func localAddress(bind string) string {
+	rest, ws := strings.CutPrefix(bind, "ws://")
 	if strings.HasPrefix(rest, ":") {
 		rest = "localhost" + rest
 	}
-	return scheme + rest
+	if ws {
+		return "ws://" + rest
+	}
+	return rest
 }

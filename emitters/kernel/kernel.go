@@ -10,8 +10,8 @@ package kernel
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -49,11 +49,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		targets, machines = append(targets, t), append(machines, t.Machine)
 		// A name of its own for each layer: two layers' files/ folders end up in
 		// one search path.
-		f, err := ft.Fill(emitters.File{Path: fmt.Sprintf("recipes-kernel/linux/files/%s/yoctune-%s.cfg", t.Machine, l.Name), Machine: t.Machine, Means: options(t)},
-			struct {
-				Layer  string
-				Target *plan.Target
-			}{l.Name, t})
+		f, err := ft.FillFor(t, l.Name, emitters.File{Path: fmt.Sprintf("recipes-kernel/linux/files/%s/yoctune-%s.cfg", t.Machine, l.Name), Means: options(t)})
 		if err != nil {
 			return nil, err
 		}
@@ -93,15 +89,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	files = append(files, f, emitters.File{Path: "recipes-kernel/linux/" + base + "-check.inc", Mode: 0o644, Data: []byte(check)})
-	sorted := make([]string, 0, len(recipes))
-	for pn := range recipes {
-		sorted = append(sorted, pn)
-	}
-	sort.Strings(sorted)
-	for _, pn := range sorted {
-		files = append(files, emitters.File{
-			Path: "recipes-kernel/linux/" + pn + "_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name, machines),
-		})
+	for _, pn := range slices.Sorted(maps.Keys(recipes)) {
+		files = append(files, emitters.Gate("recipes-kernel/linux/"+pn+"_%.bbappend", l.Name, name, machines))
 	}
 	return files, nil
 }

@@ -60,7 +60,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			ref := emitters.Ref{Target: t.Name, ID: model.ID}
 			if model.SHA256 == "" {
 				return nil, &emitters.Error{Emitter: "models", Ref: ref,
-					Err: errors.New("a file that is fetched needs its sha256: nothing else says that it is the right one")}
+					Err: errors.New("a file that is fetched needs its sha256: only the digest proves that it is the right one")}
 			}
 			if _, err := quote.SHA256(model.SHA256); err != nil {
 				return nil, &emitters.Error{Emitter: "models", Ref: ref, Err: err}

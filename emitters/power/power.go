@@ -10,6 +10,7 @@ package power
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -59,11 +60,8 @@ func verified(l *plan.Layer, t *plan.Target) (board.Table, bool) {
 	if !ok {
 		return board.Table{}, false
 	}
-	for _, o := range b.Releases[l.Release].Others {
-		if o.Machine == t.Machine {
-			// This machine installs another file than the one that was read.
-			return board.Table{}, false
-		}
+	if slices.ContainsFunc(b.Releases[l.Release].Others, func(o board.Other) bool { return o.Machine == t.Machine }) {
+		return board.Table{}, false // this machine installs another file than the one that was read
 	}
 	table, sure, err := b.Stock(l.Release)
 	return table, err == nil && sure
@@ -135,13 +133,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if !extends(t) {
 			continue
 		}
-		f, err := mt.Fill(emitters.File{
-			Path:    fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name),
-			Machine: t.Machine, Means: added(t),
-		}, struct {
-			Layer  string
-			Target *plan.Target
-		}{l.Name, t})
+		f, err := mt.FillFor(t, l.Name, emitters.File{
+			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name), Means: added(t),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +158,5 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	f.Data = append(f.Data, function...)
-	return append(files, f, emitters.File{
-		Path: "recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name, machines),
-	}), nil
+	return append(files, f, emitters.Gate("recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", l.Name, name, machines)), nil
 }

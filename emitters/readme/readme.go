@@ -8,7 +8,8 @@ package readme
 
 import (
 	_ "embed"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -85,7 +86,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	for _, f := range files {
 		data.Files = append(data.Files, describe(l, f))
 	}
-	sort.Slice(data.Files, func(i, j int) bool { return data.Files[i].Path < data.Files[j].Path })
+	slices.SortFunc(data.Files, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
 	t := emitters.NewTemplate("readme", text)
 	f, err := t.Fill(emitters.File{Path: "README.md"}, data)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -63,67 +63,84 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			}
 			files = append(files, f)
 		}
-		if scheduled := slices.DeleteFunc(slices.Clone(target.Services), func(s plan.Service) bool { return s.Scheduling == "" && s.Nice == nil }); len(scheduled) > 0 {
-			realtime := slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
-			network := slices.ContainsFunc(target.Plan.Settings, func(s plan.Setting) bool {
-				return s.Select.Class == "net" || strings.HasPrefix(s.Select.Path, "/proc/sys/net/") || strings.HasPrefix(s.Select.Path, "/sys/class/net/")
-			})
-			f, err := t.scheduling.Fill(emitters.OnDevice(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
-				Layer             string
-				Realtime, Network bool
-			}{l.Name, realtime, network})
+		for _, emit := range []func(*plan.Layer, *plan.Target) ([]emitters.File, error){t.emitScheduling, t.emitSlices, t.emitPipelines} {
+			more, err := emit(l, target)
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, unit(f, "yoctuned.service", "drop-in", "services"))
+			files = append(files, more...)
 		}
-		for _, s := range target.Slices {
-			if _, err := quote.SystemdUnit(s.Name); err != nil || !strings.HasSuffix(s.Name, ".slice") {
-				return nil, refuse(target, "cpu.isolate", fmt.Errorf("slice %q is not a slice unit name", s.Name))
-			}
-			f, err := t.slice.Fill(emitters.OnDevice(l, target, s.Name, unitDir+s.Name), struct {
-				Layer, Target string
-				Slice         plan.Slice
-			}{l.Name, target.Name, s})
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, unit(f, s.Name, "unit", "cpu.isolate"))
+	}
+	return files, nil
+}
+
+// emitScheduling returns the drop-in with the rights that yoctuned needs to schedule
+// services, if there are any to schedule.
+func (t *templates) emitScheduling(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
+	scheduled := slices.DeleteFunc(slices.Clone(target.Services), func(s plan.Service) bool { return s.Scheduling == "" && s.Nice == nil })
+	if len(scheduled) == 0 {
+		return nil, nil
+	}
+	realtime := slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
+	network := slices.ContainsFunc(target.Plan.Settings, func(s plan.Setting) bool {
+		return s.Select.Class == "net" || strings.HasPrefix(s.Select.Path, "/proc/sys/net/") || strings.HasPrefix(s.Select.Path, "/sys/class/net/")
+	})
+	f, err := t.scheduling.Fill(emitters.OnDevice(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
+		Layer             string
+		Realtime, Network bool
+	}{l.Name, realtime, network})
+	return []emitters.File{unit(f, "yoctuned.service", "drop-in", "services")}, err
+}
+
+func (t *templates) emitSlices(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
+	var files []emitters.File
+	for _, s := range target.Slices {
+		if _, err := quote.SystemdUnit(s.Name); err != nil || !strings.HasSuffix(s.Name, ".slice") {
+			return nil, refuse(target, "cpu.isolate", fmt.Errorf("slice %q is not a slice unit name", s.Name))
 		}
-		names := make([]string, 0, len(target.Plan.Pipelines))
-		builds := false
-		for name, p := range target.Plan.Pipelines {
-			bounded := p.Budget != nil && (p.Budget.Memory > 0 || len(disks(p)) > 0)
-			if p.CPUs != "" || p.Counters || p.Scheduling != "" || p.Nice != nil || bounded || locks(p) || p.WantsTensorRT() {
-				names = append(names, name)
-			}
-			builds = builds || p.WantsTensorRT()
+		f, err := t.slice.Fill(emitters.OnDevice(l, target, s.Name, unitDir+s.Name), struct {
+			Layer, Target string
+			Slice         plan.Slice
+		}{l.Name, target.Name, s})
+		if err != nil {
+			return nil, err
 		}
-		if builds {
-			f, err := t.engines.Fill(emitters.OnDevice(l, target, enginesUnit, unitDir+enginesUnit), struct{ Layer string }{l.Name})
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, unit(f, enginesUnit, "unit", "pipelines"))
+		files = append(files, unit(f, s.Name, "unit", "cpu.isolate"))
+	}
+	return files, nil
+}
+
+// emitPipelines returns the drop-ins of the pipelines that need one, after the unit that
+// builds their engines.
+func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
+	var files []emitters.File
+	if slices.ContainsFunc(slices.Collect(maps.Values(target.Plan.Pipelines)), func(p plan.Pipeline) bool { return p.WantsTensorRT() }) {
+		f, err := t.engines.Fill(emitters.OnDevice(l, target, enginesUnit, unitDir+enginesUnit), struct{ Layer string }{l.Name})
+		if err != nil {
+			return nil, err
 		}
-		sort.Strings(names)
-		for _, name := range names {
-			p := target.Plan.Pipelines[name]
-			instance := "yoctuned-pipeline@" + name + ".service"
-			if _, err := quote.SystemdUnit(instance); err != nil {
-				return nil, refuse(target, "pipelines."+name, err)
-			}
-			f, err := t.pipeline.Fill(emitters.OnDevice(l, target, instance+".d-50-yoctune.conf", unitDir+instance+".d/50-yoctune.conf"), struct {
-				plan.Pipeline
-				Layer, Target, Name string
-				Engines, Lock       bool
-				Disks               []disk
-			}{p, l.Name, target.Name, name, p.WantsTensorRT(), locks(p), disks(p)})
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, unit(f, instance, "drop-in", "pipelines."+name))
+		files = append(files, unit(f, enginesUnit, "unit", "pipelines"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(target.Plan.Pipelines)) {
+		p := target.Plan.Pipelines[name]
+		bounded := p.Budget != nil && (p.Budget.Memory > 0 || len(disks(p)) > 0)
+		if p.CPUs == "" && !p.Counters && p.Scheduling == "" && p.Nice == nil && !bounded && !locks(p) && !p.WantsTensorRT() {
+			continue
 		}
+		instance := "yoctuned-pipeline@" + name + ".service"
+		if _, err := quote.SystemdUnit(instance); err != nil {
+			return nil, refuse(target, "pipelines."+name, err)
+		}
+		f, err := t.pipeline.Fill(emitters.OnDevice(l, target, instance+".d-50-yoctune.conf", unitDir+instance+".d/50-yoctune.conf"), struct {
+			plan.Pipeline
+			Layer, Target, Name string
+			Engines, Lock       bool
+			Disks               []disk
+		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locks(p), disks(p)})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, unit(f, instance, "drop-in", "pipelines."+name))
 	}
 	return files, nil
 }
@@ -184,10 +201,8 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 		f, err := t.dropin.Fill(emitters.OnDevice(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
 		return unit(f, s.Name, "drop-in", id), err
 	}
-	for _, r := range reserved {
-		if s.Name == r {
-			return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", r))
-		}
+	if slices.Contains(reserved, s.Name) {
+		return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", s.Name))
 	}
 	f, err := t.service.Fill(emitters.OnDevice(l, target, s.Name, unitDir+s.Name), data)
 	if err == nil && s.Enable {

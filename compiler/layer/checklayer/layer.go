@@ -2,6 +2,7 @@ package checklayer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -180,7 +181,11 @@ func readFiles(dir string) ([]emitters.File, error) {
 		files = append(files, emitters.File{Path: rel, Data: b})
 		return nil
 	})
-	return manifest.Describe(files, listing), err
+	files = manifest.Describe(files, listing)
+	for _, f := range files {
+		err = cmp.Or(err, manifest.CheckSize(f))
+	}
+	return files, err
 }
 
 // recipes takes in the recipes and appends that a file is, and the packages that

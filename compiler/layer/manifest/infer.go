@@ -1,10 +1,12 @@
 package manifest
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/kconfig"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/signature"
 )
@@ -53,51 +55,80 @@ func machineOf(name string) string {
 	return path.Base(dir)
 }
 
+// maxInferred bounds the text that [Describe] reads, in bytes. Files of layers stay below
+// a tenth.
+const maxInferred = 4 << 20
+
+// CheckSize refuses a file that was edited and has grown too large for [Describe].
+func CheckSize(f emitters.File) error {
+	if f.Means == nil && len(f.Data) > maxInferred && path.Ext(f.Path) != ".json" {
+		return fmt.Errorf("%s: %d bytes are more than the limit of %d; restore the file, or build the layer again", f.Path, len(f.Data), maxInferred)
+	}
+	return nil
+}
+
 // infer reads the meanings of a file from its text, as yoctune 0.1 wrote it.
 func infer(f emitters.File, machines []string) []emitters.Meaning {
+	if len(f.Data) > maxInferred {
+		return nil
+	}
 	base, folder, text := path.Base(f.Path), path.Base(path.Dir(f.Path)), string(f.Data)
+	unit := func(name, value, id string) []emitters.Meaning {
+		return []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: value, ID: id}}
+	}
 	out := emitters.ReadBitBake(f.Path, f.Data, machines)
-	add := func(m emitters.Meaning) { out = append(out, m) }
 	switch {
 	case strings.HasPrefix(f.Path, "recipes-kernel/") && strings.HasSuffix(base, ".cfg"):
-		for line := range strings.Lines(text) {
-			line = strings.TrimSpace(line)
-			symbol, value, ok := strings.Cut(line, "=")
-			if off, found := strings.CutSuffix(line, " is not set"); found && strings.HasPrefix(off, "# CONFIG_") {
-				symbol, value, ok = off[len("# "):], "n", true
-			}
-			if symbol, config := strings.CutPrefix(symbol, "CONFIG_"); ok && config {
-				add(emitters.Meaning{Kind: emitters.Option, Name: symbol, Value: value, ID: "kernel.config." + symbol})
-			}
-		}
+		return append(out, options(text)...)
 	case folder == "keys" && strings.HasSuffix(base, ".pub"):
-		m := emitters.Meaning{Kind: emitters.Key, Name: strings.TrimSuffix(base, ".pub"), Value: "no key"}
-		if k, err := signature.ParseKey(f.Data); err == nil {
-			m.Value = k.ID()
-		}
-		m.ID = "runtime.keys." + m.Name
-		add(m)
+		return append(out, publicKey(strings.TrimSuffix(base, ".pub"), f.Data))
 	case strings.Contains(base, ".service.d-"), strings.Contains(base, ".slice.d-"):
 		name, _, _ := strings.Cut(base, ".d-")
-		add(emitters.Meaning{Kind: emitters.Unit, Name: name, Value: "drop-in", ID: "services." + name})
+		return append(out, unit(name, "drop-in", "services."+name)...)
 	case strings.HasSuffix(base, ".service"), strings.HasSuffix(base, ".timer"):
-		add(emitters.Meaning{Kind: emitters.Unit, Name: base, Value: "unit", ID: "services." + base})
+		return append(out, unit(base, "unit", "services."+base)...)
 	case strings.HasSuffix(base, ".slice"):
-		add(emitters.Meaning{Kind: emitters.Unit, Name: base, Value: "unit", ID: "cpu.isolate"})
+		return append(out, unit(base, "unit", "cpu.isolate")...)
 	case base == "yoctune-modprobe.conf":
-		for line := range strings.Lines(text) {
-			if module, ok := strings.CutPrefix(strings.TrimSpace(line), "blacklist "); ok {
-				add(emitters.Meaning{Kind: emitters.Module, Name: module, Value: "blacklist", ID: "modules." + module})
-			}
-		}
+		return append(out, blacklist(text)...)
 	case strings.HasPrefix(base, "packagegroup-") && strings.HasSuffix(base, ".bb"):
-		out = append(out, packages(text, "", machines)...)
+		return append(out, packages(text, "", machines)...)
 	case strings.HasPrefix(f.Path, "dynamic-layers/") && strings.HasSuffix(base, ".bbappend"):
-		out = append(out, packages(text, strings.Split(f.Path, "/")[1], machines)...)
+		return append(out, packages(text, strings.Split(f.Path, "/")[1], machines)...)
 	case strings.HasSuffix(folder, "-models") && strings.HasSuffix(base, ".bb"):
-		out = append(out, models(text, machines)...)
+		return append(out, models(text, machines)...)
 	case (folder == "yoctuned" || folder == "yoctune-cuda") && strings.HasSuffix(base, ".bb"):
-		out = append(out, program(strings.TrimSuffix(base, ".bb"), text)...)
+		return append(out, program(strings.TrimSuffix(base, ".bb"), text)...)
+	}
+	return out
+}
+
+// options reads a kernel fragment.
+func options(text string) []emitters.Meaning {
+	var out []emitters.Meaning
+	for line := range strings.Lines(text) {
+		if l, ok := kconfig.ParseLine(strings.TrimSpace(line)); ok {
+			out = append(out, emitters.Meaning{Kind: emitters.Option, Name: l.Symbol, Value: l.Value, ID: "kernel.config." + l.Symbol})
+		}
+	}
+	return out
+}
+
+func publicKey(name string, data []byte) emitters.Meaning {
+	m := emitters.Meaning{Kind: emitters.Key, Name: name, Value: "no key", ID: "runtime.keys." + name}
+	if k, err := signature.ParseKey(data); err == nil {
+		m.Value = k.ID()
+	}
+	return m
+}
+
+// blacklist reads a file of modprobe.d.
+func blacklist(text string) []emitters.Meaning {
+	var out []emitters.Meaning
+	for line := range strings.Lines(text) {
+		if module, ok := strings.CutPrefix(strings.TrimSpace(line), "blacklist "); ok {
+			out = append(out, emitters.Meaning{Kind: emitters.Module, Name: module, Value: "blacklist", ID: "modules." + module})
+		}
 	}
 	return out
 }

@@ -91,6 +91,9 @@ func read(side Side) (*layer, error) {
 	}
 	var kernels []string
 	for _, f := range files {
+		if err := manifest.CheckSize(f); err != nil {
+			return nil, err
+		}
 		for _, m := range f.Means {
 			if m.Machine == "" {
 				m.Machine = f.Machine
@@ -159,9 +162,9 @@ var elsewhere = []emitters.Kind{emitters.Setting, emitters.Argument, emitters.Mo
 
 // place keeps the line of a meaning whose part has no origin.
 func (l *layer) place(t *target, m emitters.Meaning) {
-	file, number, ok := cutLast(m.From, ":")
-	n, err := strconv.Atoi(number)
-	if !ok || err != nil {
+	i := strings.LastIndexByte(m.From, ':')
+	n, err := strconv.Atoi(m.From[i+1:])
+	if i < 0 || err != nil {
 		return
 	}
 	into := &l.origins
@@ -172,16 +175,8 @@ func (l *layer) place(t *target, m emitters.Meaning) {
 		*into = plan.Origins{}
 	}
 	if _, known := (*into)[m.Part()]; !known {
-		(*into)[m.Part()] = plan.Position{File: file, Line: n}
+		(*into)[m.Part()] = plan.Position{File: m.From[:i], Line: n}
 	}
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 // unit takes in a unit of the configuration, or of one of yoctune's programs. The
