@@ -174,3 +174,17 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestGrownTextIsRefused(t *testing.T) {
+	f := emitters.File{Path: "conf/layer.conf", Data: bytes.Repeat([]byte("A = \"b\"\n"), maxInferred/8+1)}
+	if files := Describe([]emitters.File{f}, nil); files[0].Means != nil {
+		t.Errorf("%d meanings were read", len(files[0].Means))
+	}
+	if err := CheckSize(f); err == nil || !strings.Contains(err.Error(), "conf/layer.conf") {
+		t.Errorf("got %v", err)
+	}
+	f.Data = f.Data[:80]
+	if err := CheckSize(f); err != nil {
+		t.Error(err)
+	}
+}
