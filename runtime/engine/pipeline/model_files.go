@@ -33,23 +33,30 @@ func (m *modelFiles) find(path, sum string) (string, error) {
 		return "", fmt.Errorf("%w: model sha256 %.80q is not 64 lower-case hexadecimal digits", ErrPlan, sum)
 	}
 	var tries []string
-	add := func(dir, name string) {
-		if dir != "" && name != "" {
-			tries = append(tries, filepath.Join(dir, name))
-		}
-	}
-	if path != "" && !filepath.IsAbs(path) {
-		add(m.models, path)
-	}
 	if path != "" {
-		add(m.models, filepath.Base(path))
+		tries = m.inModels(path)
 	}
-	add(m.models, sum)
+	if m.models != "" && sum != "" {
+		tries = append(tries, filepath.Join(m.models, sum))
+	}
 	if path != "" {
 		tries = append(tries, resolvePath(m.dir, path))
 	}
-	add(ModelStore, sum)
+	if sum != "" {
+		tries = append(tries, filepath.Join(ModelStore, sum))
+	}
 	return firstFile(tries)
+}
+
+// inModels returns the paths at which a file may be in --models.
+func (m *modelFiles) inModels(path string) []string {
+	switch {
+	case m.models == "":
+		return nil
+	case filepath.IsAbs(path):
+		return []string{filepath.Join(m.models, filepath.Base(path))}
+	}
+	return []string{filepath.Join(m.models, path), filepath.Join(m.models, filepath.Base(path))}
 }
 
 // firstFile returns the first path that exists.
@@ -92,14 +99,7 @@ func (m *modelFiles) readLabels(name string) ([]string, error) {
 	if name == "" {
 		return nil, nil
 	}
-	var tries []string
-	if m.models != "" {
-		if !filepath.IsAbs(name) {
-			tries = append(tries, filepath.Join(m.models, name))
-		}
-		tries = append(tries, filepath.Join(m.models, filepath.Base(name)))
-	}
-	path, err := firstFile(append(tries, resolvePath(m.dir, name)))
+	path, err := firstFile(append(m.inModels(name), resolvePath(m.dir, name)))
 	if err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}

@@ -72,13 +72,8 @@ func (h *durations) at(percent uint64) int64 {
 	return 0
 }
 
-// Fates counts frames by outcome.
-type Fates struct {
-	Read    uint64 `json:"read"` // delivered by the source; the sum of the other fields
-	Done    uint64 `json:"done"`
-	Dropped uint64 `json:"dropped"`
-	Failed  uint64 `json:"failed"`
-}
+// Fates counts the frames of a run by outcome. Read is the sum of the others.
+type Fates = live.Frames
 
 // FrameError is a frame that failed.
 type FrameError struct {
@@ -158,7 +153,7 @@ func (l *ledger) failed(id uint64, stage string, err error) {
 func (l *ledger) live() (f live.Frames, drops, failures map[string]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return live.Frames(l.fates), maps.Clone(l.drops), maps.Clone(l.failures)
+	return l.fates, maps.Clone(l.drops), maps.Clone(l.failures)
 }
 
 // close settles the frames that a hung stage still holds, and ends the accounting.

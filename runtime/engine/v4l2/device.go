@@ -116,14 +116,12 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 	}()
 	if d.fd, err = sys.Open(path); err != nil {
 		switch {
-		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		case errors.Is(err, unix.ENOENT):
 			return nil, fmt.Errorf("%w: %w", ErrGone, err)
 		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 			return nil, fmt.Errorf("%w: the user must be in the group video", err)
-		case errors.Is(err, unix.EBUSY):
-			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
-		return nil, err
+		return nil, classify(err)
 	}
 	if d.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, err
@@ -145,11 +143,11 @@ func (d *Device) Format() Format { return d.format }
 
 func (d *Device) queryCapabilities() error {
 	var c capability
-	if err := call(d.sys, d.fd, reqQueryCap, "QUERYCAP", unsafe.Pointer(&c)); err != nil {
+	if err := d.ioctl(reqQueryCap, "QUERYCAP", unsafe.Pointer(&c)); err != nil {
 		if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("%w: not a video device", ErrNotCamera)
 		}
-		return wrapGone(err)
+		return err
 	}
 	d.card, d.caps = stringOf(c.card[:]), c.capabilities
 	if d.caps&capDeviceCaps != 0 {
@@ -170,10 +168,10 @@ func (d *Device) queryCapabilities() error {
 	}
 	for n := uint32(0); n < 256; n++ {
 		f := fmtDesc{index: n, typ: d.typ}
-		if err := call(d.sys, d.fd, reqEnumFmt, "ENUM_FMT", unsafe.Pointer(&f)); errors.Is(err, unix.EINVAL) {
+		if err := d.ioctl(reqEnumFmt, "ENUM_FMT", unsafe.Pointer(&f)); errors.Is(err, unix.EINVAL) {
 			break // end of the list
 		} else if err != nil {
-			return wrapGone(err)
+			return err
 		}
 		d.offered = append(d.offered, FourCC(f.pixelFormat))
 	}
@@ -186,7 +184,7 @@ func (d *Device) detectSignal() error {
 	// Most drivers have no such event and return an error.
 	_ = d.sys.Ioctl(d.fd, reqSubscribe, unsafe.Pointer(&eventSubscription{typ: eventSourceChange}))
 	var t dvTimings
-	switch err := call(d.sys, d.fd, reqQueryTimings, "QUERY_DV_TIMINGS", unsafe.Pointer(&t)); {
+	switch err := d.ioctl(reqQueryTimings, "QUERY_DV_TIMINGS", unsafe.Pointer(&t)); {
 	case err == nil:
 	case errors.Is(err, unix.ENOLINK):
 		return fmt.Errorf("%w: nothing is connected to %s, or it is off: %w", ErrNoSignal, d.card, err)
@@ -195,13 +193,7 @@ func (d *Device) detectSignal() error {
 	default: // ENOTTY, ENODATA: not such an input
 		return nil
 	}
-	if err := call(d.sys, d.fd, reqSetTimings, "S_DV_TIMINGS", unsafe.Pointer(&t)); err != nil {
-		if errors.Is(err, unix.EBUSY) {
-			return fmt.Errorf("%w: %w", ErrBusy, err)
-		}
-		return wrapGone(err)
-	}
-	return nil
+	return d.ioctl(reqSetTimings, "S_DV_TIMINGS", unsafe.Pointer(&t))
 }
 
 // negotiate sets the format and the rate. A driver selects the values nearest to the
@@ -255,11 +247,8 @@ func (d *Device) setFormat(want Want, pixels FourCC) (colours, error) {
 	} else {
 		single.width, single.height, single.pixelFormat, single.field = uint32(want.Width), uint32(want.Height), uint32(pixels), fieldNone
 	}
-	if err := call(d.sys, d.fd, reqSetFmt, "S_FMT", unsafe.Pointer(&f)); err != nil {
-		if errors.Is(err, unix.EBUSY) {
-			return colours{}, fmt.Errorf("%w: %w", ErrBusy, err)
-		}
-		return colours{}, wrapGone(err)
+	if err := d.ioctl(reqSetFmt, "S_FMT", unsafe.Pointer(&f)); err != nil {
+		return colours{}, err
 	}
 	got := &d.format
 	var field uint32
@@ -368,8 +357,8 @@ func (d *Device) setRate(want Want) error {
 	if want.Num > 0 && p.capability&capPerFrame != 0 {
 		p = streamParm{typ: d.typ}
 		p.timePerFrame = fract{uint32(max(want.Den, 1)), uint32(want.Num)}
-		if err := call(d.sys, d.fd, reqSetParm, "S_PARM", unsafe.Pointer(&p)); err != nil {
-			return wrapGone(err)
+		if err := d.ioctl(reqSetParm, "S_PARM", unsafe.Pointer(&p)); err != nil {
+			return err
 		}
 	}
 	if t := p.timePerFrame; t.numerator > 0 && t.denominator > 0 {
@@ -415,10 +404,22 @@ func joinFormats(all []FourCC) string {
 	return strings.Join(names, ", ")
 }
 
-// wrapGone wraps errors of an unplugged device in ErrGone.
-func wrapGone(err error) error {
-	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ESHUTDOWN) {
+// ioctl makes a request named VIDIOC_ and name. Its errors wrap [ErrGone], [ErrBusy] or the
+// kernel's error.
+func (d *Device) ioctl(request uint, name string, arg unsafe.Pointer) error {
+	if err := d.sys.Ioctl(d.fd, request, arg); err != nil {
+		return classify(fmt.Errorf("VIDIOC_%s: %w", name, err))
+	}
+	return nil
+}
+
+// classify wraps errors of an unplugged device in ErrGone, and of one in use in ErrBusy.
+func classify(err error) error {
+	switch {
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ESHUTDOWN):
 		return fmt.Errorf("%w: %w", ErrGone, err)
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	return err
 }
@@ -427,17 +428,14 @@ func wrapGone(err error) error {
 // fewer; see [Device.Buffers].
 func (d *Device) Allocate(buffers int) error {
 	if err := d.allocate(buffers); err != nil {
-		return fmt.Errorf("camera %s: %w", d.path, wrapGone(err))
+		return fmt.Errorf("camera %s: %w", d.path, err)
 	}
 	return nil
 }
 
 func (d *Device) allocate(buffers int) error {
 	req := requestBuffers{count: uint32(min(max(buffers, 2), maxBuffers)), typ: d.typ, memory: memoryMMAP}
-	if err := call(d.sys, d.fd, reqReqBufs, "REQBUFS", unsafe.Pointer(&req)); err != nil {
-		if errors.Is(err, unix.EBUSY) {
-			return fmt.Errorf("%w: %w", ErrBusy, err)
-		}
+	if err := d.ioctl(reqReqBufs, "REQBUFS", unsafe.Pointer(&req)); err != nil {
 		return err
 	}
 	if req.count < 2 || req.count > maxBuffers {
@@ -448,7 +446,7 @@ func (d *Device) allocate(buffers int) error {
 	d.fds = make([][]int, d.count)
 	for i := range d.count {
 		d.prepare(i)
-		if err := call(d.sys, d.fd, reqQueryBuf, "QUERYBUF", unsafe.Pointer(&d.buf)); err != nil {
+		if err := d.ioctl(reqQueryBuf, "QUERYBUF", unsafe.Pointer(&d.buf)); err != nil {
 			return err
 		}
 		for n := range d.format.Planes {
@@ -459,7 +457,7 @@ func (d *Device) allocate(buffers int) error {
 			// Both are 32 bits: m is a union with a pointer.
 			mem, err := d.sys.Map(d.fd, int64(uint32(at)), int(length))
 			if err != nil {
-				return fmt.Errorf("map buffer %d of %d bytes: %w", i, length, err)
+				return fmt.Errorf("map buffer %d of %d bytes: %w", i, length, classify(err))
 			}
 			d.mem[i*d.format.Planes+n] = mem
 		}
@@ -475,8 +473,8 @@ func (d *Device) Start() error {
 		}
 	}
 	on := int32(d.typ)
-	if err := call(d.sys, d.fd, reqStreamOn, "STREAMON", unsafe.Pointer(&on)); err != nil {
-		return fmt.Errorf("camera %s: %w", d.path, wrapGone(err))
+	if err := d.ioctl(reqStreamOn, "STREAMON", unsafe.Pointer(&on)); err != nil {
+		return fmt.Errorf("camera %s: %w", d.path, err)
 	}
 	d.streaming, d.seen, d.ioErrors = true, false, 0
 	return nil
@@ -497,10 +495,7 @@ func (d *Device) prepare(i int) {
 // Queue returns a buffer to the driver.
 func (d *Device) Queue(i int) error {
 	d.prepare(i)
-	if err := call(d.sys, d.fd, reqQBuf, "QBUF", unsafe.Pointer(&d.buf)); err != nil {
-		return wrapGone(err)
-	}
-	return nil
+	return d.ioctl(reqQBuf, "QBUF", unsafe.Pointer(&d.buf))
 }
 
 // Next waits for a frame, for at most timeout. A damaged frame is returned to the driver and
@@ -542,7 +537,7 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINVAL):
 			return f, fmt.Errorf("%w: it stopped streaming: %w", ErrGone, err)
 		}
-		return f, wrapGone(fmt.Errorf("VIDIOC_DQBUF: %w", err))
+		return f, classify(fmt.Errorf("VIDIOC_DQBUF: %w", err))
 	}
 }
 
@@ -618,11 +613,11 @@ func (d *Device) Export(i int) ([]int, error) {
 	var fds []int
 	for n := range d.format.Planes {
 		e := exportBuffer{typ: d.typ, index: uint32(i), plane: uint32(n), flags: expReadOnly | expCloseOnRun}
-		if err := call(d.sys, d.fd, reqExpBuf, "EXPBUF", unsafe.Pointer(&e)); err != nil {
+		if err := d.ioctl(reqExpBuf, "EXPBUF", unsafe.Pointer(&e)); err != nil {
 			for _, fd := range fds {
 				_ = d.sys.Close(fd)
 			}
-			return nil, wrapGone(err)
+			return nil, err
 		}
 		fds = append(fds, int(e.fd))
 	}
@@ -644,7 +639,7 @@ func (d *Device) Stop() error {
 	var errs []error
 	if d.streaming {
 		off := int32(d.typ)
-		if err := call(d.sys, d.fd, reqStreamOff, "STREAMOFF", unsafe.Pointer(&off)); err != nil && !errors.Is(wrapGone(err), ErrGone) {
+		if err := d.ioctl(reqStreamOff, "STREAMOFF", unsafe.Pointer(&off)); err != nil && !errors.Is(err, ErrGone) {
 			errs = append(errs, err)
 		}
 	}

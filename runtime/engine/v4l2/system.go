@@ -2,7 +2,6 @@ package v4l2
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,14 +95,6 @@ func (Kernel) Stable(path string) string {
 		}
 	}
 	return path
-}
-
-// call calls Ioctl and adds the name of the request to the error.
-func call(s System, fd int, request uint, name string, arg unsafe.Pointer) error {
-	if err := s.Ioctl(fd, request, arg); err != nil {
-		return fmt.Errorf("VIDIOC_%s: %w", name, err)
-	}
-	return nil
 }
 
 // stringOf converts a NUL-terminated string of the kernel.
