@@ -34,7 +34,7 @@ const (
 func Suites() []string { return []string{bandwidth, compute, kernels, latency, profiler} }
 
 // prepareSuite sets up the benchmarks of each suite.
-var prepareSuite = map[string]func(*rig) []benchmark{ // not written to
+var prepareSuite = map[string]func(*rig) []benchmark{ // read-only
 	bandwidth: bandwidthSuite, compute: computeSuite, kernels: kernelSuite, latency: latencySuite, profiler: profilerSuite,
 }
 

@@ -50,10 +50,11 @@ func (g *graph) encode(shape []int64) []byte {
 	return g.g.Encode()
 }
 
-// network is a session with its input and output tensors.
+// network is a session bound to its input and output tensors.
 type network struct {
 	s       *ort.Session
 	in, out *ort.Tensor
+	bound   *ort.Binding
 }
 
 // newNetwork loads a graph for one thread and runs it once on x.
@@ -68,7 +69,7 @@ func (o *libraries) newNetwork(g *graph, shape []int64, x []float32) (*network, 
 			err = fmt.Errorf("%d values for a tensor of %v", len(x), shape)
 		} else {
 			copy(n.in.Data(), x)
-			n.out, err = s.NewOutput(n.in)
+			err = n.bind(o.ort)
 		}
 	}
 	if err != nil {
@@ -78,9 +79,25 @@ func (o *libraries) newNetwork(g *graph, shape []int64, x []float32) (*network, 
 	return n, nil
 }
 
-func (n *network) run() error { return n.s.Run(n.in, n.out) }
+// bind allocates the output and binds the session.
+func (n *network) bind(rt *ort.Runtime) error {
+	shapes, err := n.s.Probe(n.in)
+	if err != nil {
+		return err
+	}
+	if n.out, err = rt.NewTensor(shapes[0]); err != nil {
+		return err
+	}
+	n.bound, err = n.s.Bind(n.in, n.out)
+	return err
+}
+
+func (n *network) run() error { return n.bound.Run() }
 
 func (n *network) release() {
+	if n.bound != nil {
+		n.bound.Close()
+	}
 	for _, t := range []*ort.Tensor{n.in, n.out} {
 		if t != nil {
 			t.Close()

@@ -35,7 +35,7 @@ type Mirror struct {
 	readers map[*Stream]struct{} // streams with unfinished reads of the host side
 }
 
-// sides tells which sides of a mirror are up to date.
+// sides records which sides of a mirror are up to date.
 type sides struct {
 	host, dev     bool
 	hostBy, devBy *Stream // stream whose unfinished work updates the side

@@ -199,7 +199,7 @@ func (s *Stream) release() error {
 		err := backendError("release stream", s.d.api.StreamClose(s.s, uint64(max(time.Until(until), 0))))
 		if !errors.Is(err, ErrBusy) {
 			if err == nil {
-				s.settle(false) // nobody waited for the result of its work
+				s.settle(false) // the result of its work was not read
 			}
 			return err
 		}

@@ -4,14 +4,16 @@
 // every release, and without one if no model is used. The package uses functions of API
 // version 8, and requests at most version [maxAPI]: releases from 1.8 on work.
 //
-// Tensors are allocated once, outside the Go heap. [Session.Run] allocates nothing.
+// Tensors are allocated once, outside the Go heap. [Binding.Run] allocates nothing.
 //
 //	rt, err := ort.Open("/usr/lib/libonnxruntime.so.1")
 //	s, err := rt.NewSession("model.onnx", ort.Options{Threads: 2})
-//	in, err := ort.NewTensor([]int64{1, 3, 48, 320})
-//	out, err := s.NewOutput(in)
+//	in, err := rt.NewTensor([]int64{1, 3, 48, 320})
+//	shapes, err := s.Probe(in)
+//	out, err := rt.NewTensor(shapes[0])
+//	b, err := s.Bind(in, out)
 //	copy(in.Data(), pixels)
-//	err = s.Run(in, out)
+//	err = b.Run()
 package ort
 
 import (

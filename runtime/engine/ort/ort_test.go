@@ -39,6 +39,24 @@ func model(op string, output onnx.Value, inputs ...onnx.Value) []byte {
 	return g.Encode()
 }
 
+// bind binds a session to in and to a new tensor for its output.
+func bind(t testing.TB, rt *ort.Runtime, s *ort.Session, in *ort.Tensor) (*ort.Tensor, *ort.Binding) {
+	t.Helper()
+	shapes, err := s.Probe(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := rt.NewTensor(shapes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Bind(in, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, b
+}
+
 func TestRunWritesIntoFixedTensors(t *testing.T) {
 	rt := open(t)
 	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
@@ -54,17 +72,15 @@ func TestRunWritesIntoFixedTensors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	out, err := s.NewOutput(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, bound := bind(t, rt, s, in)
 	defer out.Close()
+	defer bound.Close()
 	data := out.Data()
 	for round := range 3 {
 		for i := range in.Data() {
 			in.Data()[i] = float32(-i * (round + 1))
 		}
-		if err := s.Run(in, out); err != nil {
+		if err := bound.Run(); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range data {
@@ -76,7 +92,7 @@ func TestRunWritesIntoFixedTensors(t *testing.T) {
 	if !slices.Equal(out.Shape(), []int64{2, 3}) {
 		t.Errorf("output shape %v", out.Shape())
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = s.Run(in, out) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = bound.Run() }); n != 0 {
 		t.Errorf("a run allocates %v times", n)
 	}
 }
@@ -94,7 +110,7 @@ func TestShapeErrorHasTheExpectedShape(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer in.Close()
-		_, err = s.NewOutput(in)
+		_, err = s.Probe(in)
 		if !errors.Is(err, ort.ErrShape) || !strings.Contains(err.Error(), `"x" expects [n 3], got [`) {
 			t.Errorf("%v: %v", shape, err)
 		}
@@ -191,7 +207,7 @@ func TestOnlyFloatInputsAreSupported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if _, err := s.NewOutput(in); !errors.Is(err, ort.ErrUnsupported) || !strings.Contains(err.Error(), "int32") {
+	if _, err := s.Probe(in); !errors.Is(err, ort.ErrUnsupported) || !strings.Contains(err.Error(), "int32") {
 		t.Errorf("%v", err)
 	}
 }
@@ -208,13 +224,11 @@ func TestTerminatedSessionDoesNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	out, err := s.NewOutput(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, bound := bind(t, rt, s, in)
 	defer out.Close()
+	defer bound.Close()
 	s.Terminate()
-	if err := s.Run(in, out); !errors.Is(err, ort.ErrTerminated) {
+	if err := bound.Run(); !errors.Is(err, ort.ErrTerminated) {
 		t.Errorf("%v", err)
 	}
 }
@@ -280,14 +294,12 @@ func BenchmarkRunOverhead(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer in.Close()
-	out, err := s.NewOutput(in)
-	if err != nil {
-		b.Fatal(err)
-	}
+	out, bound := bind(b, rt, s, in)
 	defer out.Close()
+	defer bound.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Run(in, out); err != nil {
+		if err := bound.Run(); err != nil {
 			b.Fatal(err)
 		}
 	}

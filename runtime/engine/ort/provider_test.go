@@ -127,11 +127,8 @@ func TestSessionOptionsDoNotChangeResults(t *testing.T) {
 			for i := range in.Data() {
 				in.Data()[i] = float32(i%255)/128 - 1
 			}
-			out, err := s.NewOutput(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Run(in, out); err != nil {
+			out, bound := bind(t, rt, s, in)
+			if err := bound.Run(); err != nil {
 				t.Fatal(err)
 			}
 			if want == nil {
@@ -139,6 +136,7 @@ func TestSessionOptionsDoNotChangeResults(t *testing.T) {
 			} else if !slices.Equal(want, out.Data()) {
 				t.Errorf("%v, then %v", want, out.Data())
 			}
+			bound.Close()
 			out.Close()
 			in.Close()
 			s.Close()

@@ -5,8 +5,6 @@ package ort
 /*
 #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -D_GNU_SOURCE
 #cgo linux LDFLAGS: -ldl
-#cgo noescape ort_run
-#cgo nocallback ort_run
 #cgo noescape ort_run_bound
 #cgo nocallback ort_run_bound
 #include <stdlib.h>
@@ -79,13 +77,13 @@ func (r *Runtime) Close() {
 }
 
 // Session is a loaded model with one input and at least one selected output. Only one
-// goroutine may call Run at a time; any may call Terminate.
+// goroutine may run it at a time; any may call Terminate.
 type Session struct {
 	rt              *Runtime
 	c               *C.ort_session
 	inputs, outputs []Info
 	in              Info
-	outs            []Info // selected outputs; Run reads the first
+	outs            []Info // selected outputs
 	provider        string
 	missing         []Missing
 	terminated      atomic.Bool
@@ -312,18 +310,8 @@ func (s *Session) Inputs() []Info { return s.inputs }
 // Outputs returns the model's outputs.
 func (s *Session) Outputs() []Info { return s.outputs }
 
-// NewOutput runs the model once on in and allocates a tensor of the resulting shape for
-// [Session.Run]. It also warms up the session.
-func (s *Session) NewOutput(in *Tensor) (*Tensor, error) {
-	shapes, err := s.Probe(in)
-	if err != nil {
-		return nil, err
-	}
-	return s.rt.NewTensor(shapes[0])
-}
-
 // Probe runs the model once on in and returns the shapes of the selected outputs:
-// [Options].Output, then More.
+// [Options].Output, then More. It also warms up the session.
 func (s *Session) Probe(in *Tensor) ([][]int64, error) {
 	if s.c == nil {
 		return nil, ErrClosed
@@ -402,21 +390,6 @@ func (b *Binding) Close() {
 	}
 }
 
-// Run computes out from in. out must come from [Session.NewOutput] with an input of the same
-// shape. The error wraps [ErrShape], [ErrTerminated] or [ErrRun].
-func (s *Session) Run(in, out *Tensor) error {
-	if s.c == nil {
-		return ErrClosed
-	}
-	if err := s.in.checkFed(in.shape); err != nil {
-		return err
-	}
-	if C.ort_run(s.c, in.c, out.c) != 0 {
-		return s.runError(&s.c.err)
-	}
-	return nil
-}
-
 // Terminate makes a Run in progress return [ErrTerminated] at the next node of the model,
 // and every later Run at once.
 func (s *Session) Terminate() {
@@ -487,8 +460,7 @@ func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
 	return r.newTensor(shape, n, unsafe.Pointer(unsafe.SliceData(memory)))
 }
 
-// newTensor makes a tensor of n elements over memory, or over memory of its own if that is
-// nil.
+// newTensor makes a tensor of n elements over memory, or allocates memory if that is nil.
 func (r *Runtime) newTensor(shape []int64, n int64, memory unsafe.Pointer) (*Tensor, error) {
 	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
 	if c == nil {

@@ -60,12 +60,6 @@ func (*Binding) Run() error { return errNoCgo }
 // Close does nothing without cgo.
 func (*Binding) Close() {}
 
-// NewOutput always fails: see Open.
-func (*Session) NewOutput(*Tensor) (*Tensor, error) { return nil, errNoCgo }
-
-// Run always fails: see Open.
-func (*Session) Run(in, out *Tensor) error { return errNoCgo }
-
 // Terminate does nothing without cgo.
 func (*Session) Terminate() {}
 

@@ -428,13 +428,6 @@ int ort_run_bound(ort_session *s, void *binding)
 
 void ort_unbind(ort_runtime *rt, void *binding) { release(rt, RELEASE_IO_BINDING, binding); }
 
-int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out)
-{
-	/* The runtime writes into an existing value and does not replace it. */
-	void *value = out->value;
-	return run(s, in->value, &value, 1, &s->err);
-}
-
 void ort_terminate(ort_session *s)
 {
 	ort_error ignored;

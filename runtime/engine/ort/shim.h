@@ -100,9 +100,6 @@ void ort_tensor_free(ort_runtime *rt, ort_tensor *t);
  * and type of each. */
 int ort_probe(ort_session *s, ort_tensor *in, ort_io io[ORT_MAX_OUTPUTS], ort_error *err);
 
-/* ort_run computes out from in. s->err has the message of a failure. */
-int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out);
-
 /* ort_bind binds the session to fixed tensors, one for each output. */
 int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
 	     void **binding, ort_error *err);
@@ -112,7 +109,7 @@ void ort_unbind(ort_runtime *rt, void *binding);
 /* ort_terminate makes a run in another thread return at its next node. */
 void ort_terminate(ort_session *s);
 
-/* ort_resume undoes ort_terminate. No ort_run may be in progress. */
+/* ort_resume undoes ort_terminate. No run may be in progress. */
 void ort_resume(ort_session *s);
 
 #endif

@@ -33,11 +33,20 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer in.Close()
-	out, err := s.NewOutput(in)
+	shapes, err := s.Probe(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := rt.NewTensor(shapes[0])
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer out.Close()
+	bound, err := s.Bind(in, out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bound.Close()
 	const frames = 40
 	var bare, engine []float64 // µs from one result to the next
 	var last time.Time
@@ -50,7 +59,7 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 	}
 	raw := func() error {
 		for range frames {
-			if err := s.Run(in, out); err != nil {
+			if err := bound.Run(); err != nil {
 				return err
 			}
 			lap(&bare)
@@ -60,7 +69,7 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 	through := func() error {
 		sink := sinkFunc(func(*result.Record) error { lap(&engine); return nil })
 		e := newEngine(&counted{n: frames}, sink, 1, block,
-			step{id: "m", run: func(context.Context, *frame.Frame) error { return s.Run(in, out) }})
+			step{id: "m", run: func(context.Context, *frame.Frame) error { return bound.Run() }})
 		_, _, err := e.run(b.Context())
 		return err
 	}

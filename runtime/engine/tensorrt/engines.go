@@ -14,6 +14,7 @@
 package tensorrt
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -293,12 +294,7 @@ func Look(root string, compatible []string) Host {
 // isNewer reports whether version a is higher than version b; both are dotted numbers.
 func isNewer(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	return slices.CompareFunc(x, y, func(p, q string) int {
-		if len(p) != len(q) {
-			return len(p) - len(q)
-		}
-		return strings.Compare(p, q)
-	}) > 0
+	return slices.CompareFunc(x, y, func(p, q string) int { return cmp.Or(len(p)-len(q), strings.Compare(p, q)) }) > 0
 }
 
 // discreteGPU returns the model name of a discrete GPU, or "".

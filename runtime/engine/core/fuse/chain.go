@@ -41,7 +41,7 @@ type Operand struct {
 	Channel bool   // one float32 per channel; otherwise a tensor like the source
 }
 
-var operandNames = [...]struct { // not written to
+var operandNames = [...]struct { // read-only
 	name    string
 	channel bool
 }{{"y", false}, {"p", true}, {"q", true}}
@@ -91,7 +91,7 @@ type function struct {
 	args int
 }
 
-var functions = map[string]function{ // not written to
+var functions = map[string]function{ // read-only
 	"abs": {opAbs, 1}, "sqrt": {opSqrt, 1}, "exp": {opExp, 1}, "log": {opLog, 1}, "sigmoid": {opSigmoid, 1}, "tanh": {opTanh, 1},
 	"gelu": {opGelu, 1}, "silu": {opSilu, 1}, "relu": {opRelu, 1}, "round": {opRound, 1}, "f16": {opF16, 1}, "bf16": {opBF16, 1},
 	"i8": {opI8, 1}, "u8": {opU8, 1}, "min": {opMin, 2}, "max": {opMax, 2}, "leaky": {opLeaky, 2}, "clamp": {opMax, 3},

@@ -13,7 +13,7 @@ const KernelName = "chain"
 // a grid-stride loop.
 const Threads = 256
 
-var formats = [...]string{ // not written to
+var formats = [...]string{ // read-only
 	opAdd: "%s + %s", opSub: "%s - %s", opMul: "%s * %s", opDiv: "%s / %s", opMin: "yt_reduce_min(%s, %s)",
 	opMax: "yt_reduce_max(%s, %s)", opLeaky: "yt_chain_leaky(%s, %s)", opNeg: "-%s", opAbs: "yt_abs(%s)", opSqrt: "YT_SQRT(%s)",
 	opExp: "yt_exp(%s)", opLog: "yt_log(%s)", opSigmoid: "yt_sigmoid(%s)", opTanh: "yt_tanh(%s)", opGelu: "yt_gelu(%s)",

@@ -9,6 +9,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,17 +130,15 @@ type entry struct {
 // Choose returns the configuration for a task. It measures the candidates if the cache has
 // no choice. To apply the choice use List.Configure or Device.Configure.
 func (t *Tuner) Choose(ctx context.Context, task Task) (Choice, error) {
-	all := t.dev.Tunable()
-	i := slices.IndexFunc(all, func(l core.KernelLimits) bool { return l.Name == task.Kernel })
-	if i < 0 {
+	limits := t.limits(task.Kernel)
+	if limits.Name == "" {
 		return Choice{Config: core.KernelConfig{Kernel: task.Kernel}, From: BuiltIn}, nil
 	}
-	limits := all[i]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.key
-	of.Options = fmt.Sprint("tune/1 ", task.Kernel, Bucket(task.Shape))
-	key := of.ID()
+	cacheKey := t.key
+	cacheKey.Options = fmt.Sprint("tune/1 ", task.Kernel, Bucket(task.Shape))
+	key := cacheKey.ID()
 
 	list := candidates(limits)
 	left := t.prune(limits, list, task.Shape)
@@ -149,7 +148,7 @@ func (t *Tuner) Choose(ctx context.Context, task Task) (Choice, error) {
 		if task.Run == nil {
 			return nil, errModel
 		}
-		best, err := t.measure(ctx, task, left, &choice)
+		best, err := t.measure(ctx, task, list[0], left, &choice)
 		if err != nil {
 			return nil, err
 		}
@@ -255,12 +254,7 @@ func pruneByOccupancy(d occupancy.Device, kernel string, all []core.KernelConfig
 		most = max(most, o.Warps)
 	}
 	out := slices.DeleteFunc(slices.Clone(all), func(c core.KernelConfig) bool { return 4*warps[c] < 3*most })
-	slices.SortStableFunc(out, func(a, b core.KernelConfig) int {
-		if warps[a] != warps[b] {
-			return warps[b] - warps[a]
-		}
-		return b.Block - a.Block
-	})
+	slices.SortStableFunc(out, func(a, b core.KernelConfig) int { return cmp.Or(warps[b]-warps[a], b.Block-a.Block) })
 	return out
 }
 
@@ -278,9 +272,8 @@ func capability(info core.Info) int {
 
 // measure runs the candidates in turn, rounds times after one warm-up, and compares their
 // fastest runs, because only other load makes a run slower. A candidate replaces the
-// built-in configuration if it is faster by margin.
-func (t *Tuner) measure(ctx context.Context, task Task, left []core.KernelConfig, choice *Choice) (core.KernelConfig, error) {
-	first := candidates(t.limits(task.Kernel))[0]
+// built-in configuration, first, if it is faster by margin.
+func (t *Tuner) measure(ctx context.Context, task Task, first core.KernelConfig, left []core.KernelConfig, choice *Choice) (core.KernelConfig, error) {
 	if !slices.Contains(left, first) {
 		left = append([]core.KernelConfig{first}, left...)
 	}
@@ -312,11 +305,12 @@ func (t *Tuner) measure(ctx context.Context, task Task, left []core.KernelConfig
 	return left[at], nil
 }
 
+// limits returns the limits of a kernel, without a name if it has only one configuration.
 func (t *Tuner) limits(kernel string) core.KernelLimits {
-	for _, l := range t.dev.Tunable() {
-		if l.Name == kernel {
-			return l
-		}
+	all := t.dev.Tunable()
+	i := slices.IndexFunc(all, func(l core.KernelLimits) bool { return l.Name == kernel })
+	if i < 0 {
+		return core.KernelLimits{}
 	}
-	return core.KernelLimits{}
+	return all[i]
 }

@@ -1,5 +1,5 @@
 // Package custom runs stages written by users: C plug-ins (yoctune_stage.h), or programs in any
-// language that implement the protocol below. Both run as child processes, so that a crash or
+// language that implement its protocol. Both run as child processes, so that a crash or
 // hang costs frames and not the pipeline. A plug-in can also be loaded into this process.
 //
 // # Protocol

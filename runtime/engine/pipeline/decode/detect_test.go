@@ -50,12 +50,21 @@ func (r referee) run(t *testing.T, g *onnx.Graph, data []float32, dims ...int64)
 	}
 	defer in.Close()
 	copy(in.Data(), data)
-	out, err := s.NewOutput(in)
+	shapes, err := s.Probe(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.rt.NewTensor(shapes[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if err := s.Run(in, out); err != nil {
+	bound, err := s.Bind(in, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bound.Close()
+	if err := bound.Run(); err != nil {
 		t.Fatal(err)
 	}
 	return slices.Clone(out.Data()), out.Shape()

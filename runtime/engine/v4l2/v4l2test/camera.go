@@ -16,50 +16,50 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is what happens instead of a frame, or to one.
+// Fault is a fault of a frame, or an event instead of it.
 type Fault int
 
 // Faults.
 const (
 	None    Fault = iota
 	Gone          // unplugged: ENODEV from now on, until Replug
-	Stall         // no frame comes any more
+	Stall         // no further frame is delivered
 	EIO           // an input error instead of a frame
 	Flagged       // the driver marks the frame as damaged
 	Short         // half of the frame was written
 	Skip          // the driver loses two frames before this one
 	NoClock       // stamped with an unknown clock
 	Future        // stamped an hour ahead
-	Changed       // the signal is another: see HDMI
+	Changed       // the signal changes, see HDMI
 )
 
-// Format is one that the camera offers.
+// Format is a format that the camera offers.
 type Format struct {
 	Pixels        string // four characters
 	Width, Height int
-	Pitch         int // bytes from row to row of luma, 0: as the picture
+	Pitch         int // bytes from one row of luma to the next, 0: the width
 	Memories      int // 0: 1
 	Size          int // bytes of all memories
 }
 
-// HDMI is an input for a signal that has a size of its own.
+// HDMI simulates an input whose signal determines the size of frames.
 type HDMI struct {
-	Lost int      // times that there is no signal when it is opened
-	Then []Format // what it gives after the signal has changed, nil: the same
+	Lost int      // number of later openings that find no signal
+	Then []Format // formats after the signal has changed, nil: the same
 
 	subscribed, event bool
 }
 
 // Camera is a scripted camera; the zero value offers nothing.
 type Camera struct {
-	Multi   bool // speaks the multi-planar half of the API
+	Multi   bool // implements the multi-planar API
 	Formats []Format
-	Num     int                           // frames per second that it gives, 0: what it is asked for
-	Script  func(stream, n int) Fault     // of frame n, counted over all streams, from 0; nil: all are good
+	Num     int                           // selected frames per second, 0: as requested
+	Script  func(stream, n int) Fault     // fault of frame n, counted from 0 over all streams; nil: none
 	Fill    func(n, memory int, b []byte) // writes frame n; nil: every byte is n
-	Period  time.Duration                 // between frames, 0: as fast as buffers come
-	Absent  int                           // times that opening fails after it was unplugged
-	HDMI    *HDMI                         // nil: it is a camera
+	Period  time.Duration                 // between frames, 0: none
+	Absent  int                           // number of failing openings after it was unplugged
+	HDMI    *HDMI                         // nil: a camera without an external signal
 
 	mu       sync.Mutex
 	now      Format
@@ -70,18 +70,18 @@ type Camera struct {
 	on       bool
 	frame    int
 	sequence uint32
-	streams  int // that began and ended
+	streams  int // number of ended streams
 	due      time.Time
 	absent   int
 	paths    []string
 	mapped   int
-	held     map[*byte]bool // mappings of the device as it is plugged in now
+	held     map[*byte]bool // mappings since it was last plugged in
 }
 
-// memory is one of a buffer: what is exported is a file in memory.
+// memory is one memory plane of a buffer, backed by a memfd that can be exported.
 type memory struct {
 	file *os.File
-	b    []byte // as the driver sees it
+	b    []byte // the driver's mapping
 }
 
 func newMemory(size int) (memory, error) {
@@ -96,8 +96,9 @@ func newMemory(size int) (memory, error) {
 	return m, err
 }
 
-// drop is what the driver does with its buffers: mappings and exports of others stay.
-func (c *Camera) drop() {
+// freeBuffers frees the driver's references to its buffers; mappings and exports of others
+// remain.
+func (c *Camera) freeBuffers() {
 	for _, b := range c.buffers {
 		for _, m := range b {
 			_ = m.file.Close()
@@ -107,14 +108,13 @@ func (c *Camera) drop() {
 	c.buffers = nil
 }
 
-// Opened lists the paths that were opened, in order; Frames counts what was given
-// or lost; Mapped is how many mappings there are.
+// Opened lists the paths that were opened, in order.
 func (c *Camera) Opened() []string { c.mu.Lock(); defer c.mu.Unlock(); return slices.Clone(c.paths) }
 
-// Mapped is how many mappings of buffers there are.
+// Mapped returns the number of mappings of buffers.
 func (c *Camera) Mapped() int { c.mu.Lock(); defer c.mu.Unlock(); return c.mapped }
 
-// Open is a System's.
+// Open implements v4l2.System.
 func (c *Camera) Open(path string) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *Camera) Open(path string) (int, error) {
 	return c.next, nil
 }
 
-// Close is a System's.
+// Close implements v4l2.System.
 func (c *Camera) Close(fd int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,12 +141,12 @@ func (c *Camera) Close(fd int) error {
 	}
 	delete(c.open, fd)
 	c.streams++
-	c.drop()
+	c.freeBuffers()
 	c.on, c.queued = false, nil
 	return nil
 }
 
-// Stable is a System's.
+// Stable implements v4l2.System.
 func (c *Camera) Stable(path string) string {
 	if path == "/dev/video0" {
 		return "/dev/v4l/by-path/platform-test-video-index0"
@@ -154,7 +154,7 @@ func (c *Camera) Stable(path string) string {
 	return path
 }
 
-// Map is a System's: offset is the buffer's number and the memory's.
+// Map implements v4l2.System; offset encodes the numbers of buffer and plane.
 func (c *Camera) Map(_ int, offset int64, length int) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *Camera) Map(_ int, offset int64, length int) ([]byte, error) {
 	return mem, nil
 }
 
-// Unmap is a System's.
+// Unmap implements v4l2.System.
 func (c *Camera) Unmap(mem []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +190,7 @@ func (c *Camera) fault() Fault {
 	return c.Script(c.streams, c.frame)
 }
 
-// Poll is a System's.
+// Poll implements v4l2.System.
 func (c *Camera) Poll(fd, wake int, d time.Duration) (events, woken int16, err error) {
 	end := time.Now().Add(d)
 	for {
@@ -203,7 +203,7 @@ func (c *Camera) Poll(fd, wake int, d time.Duration) (events, woken int16, err e
 		f := c.fault()
 		if f == Changed {
 			c.frame++
-			c.change()
+			c.changeSignal()
 		}
 		event := c.HDMI != nil && c.HDMI.event
 		c.mu.Unlock()
@@ -223,15 +223,15 @@ func (c *Camera) Poll(fd, wake int, d time.Duration) (events, woken int16, err e
 	}
 }
 
-// change is what a source does that is switched to another size, or off.
-func (c *Camera) change() {
+// changeSignal simulates a source that is switched off or to another size.
+func (c *Camera) changeSignal() {
 	c.HDMI.event = c.HDMI.subscribed
 	if c.HDMI.Then != nil {
 		c.Formats = c.HDMI.Then
 	}
 }
 
-// view is a structure of the kernel.
+// view is the memory of a kernel structure.
 type view []byte
 
 func (v view) u32(at int) uint32       { return binary.LittleEndian.Uint32(v[at:]) }
@@ -251,7 +251,7 @@ func planesAt(v view, count int) []view {
 	return out
 }
 
-// Ioctl is a System's.
+// Ioctl implements v4l2.System.
 func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +267,7 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	return run(c, unsafe.Slice((*byte)(arg), request>>16&0x3fff))
 }
 
-// ioctls are the requests of <linux/videodev2.h> by number.
+// ioctls maps the numbers of requests in <linux/videodev2.h> to their handlers.
 var ioctls = map[uint]func(*Camera, view) error{
 	0:  (*Camera).queryCapabilities, // QUERYCAP
 	2:  (*Camera).enumerateFormat,   // ENUM_FMT
@@ -340,7 +340,7 @@ func (c *Camera) enumerateSize(v view) error {
 }
 
 func (c *Camera) requestBuffers(v view) error {
-	c.drop()
+	c.freeBuffers()
 	for range v.u32(0) {
 		var all []memory
 		for range c.now.Memories {
@@ -445,10 +445,9 @@ func (c *Camera) setTimings(v view) error {
 	return nil
 }
 
-// setFormat takes the size that is offered nearest before the one asked for, or
-// the first.
+// setFormat selects the largest offered size up to the requested one, or the first format.
 func (c *Camera) setFormat(v view) error {
-	if len(c.held) > 0 { // who closed it still has its memory
+	if len(c.held) > 0 { // its memory is still mapped
 		return unix.EBUSY
 	}
 	pixels, width, height := v.u32(16), v.u32(8), v.u32(12)
