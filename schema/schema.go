@@ -13,3 +13,26 @@ const ImportPath = "github.com/yoctune/yoctune/schema"
 //
 //go:embed *.cue
 var FS embed.FS
+
+// File is a file of the language.
+type File struct {
+	Name string // "cpu.cue"
+	Text []byte
+}
+
+// Files lists the .cue files by name.
+func Files() []File {
+	entries, err := FS.ReadDir(".")
+	if err != nil {
+		panic(err) // embedded: cannot fail
+	}
+	files := make([]File, len(entries))
+	for i, e := range entries {
+		text, err := FS.ReadFile(e.Name())
+		if err != nil {
+			panic(err)
+		}
+		files[i] = File{e.Name(), text}
+	}
+	return files
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -146,6 +147,9 @@ func listTopics(cmd *cobra.Command, kinds []string, dir string) error {
 
 // unknownTopic returns the error about a word that names no topic.
 func unknownTopic(word string, known []string) error {
+	if key, ok := sysctl.Nearest(word); ok && strings.HasSuffix(key, "."+word) {
+		return fmt.Errorf("no diagnostic, rule or field is called %q; did you mean the sysctl %q? 'yoctune facts show %s' describes it", word, key, key)
+	}
 	if near := diag.Nearest(word, known); near != "" {
 		return fmt.Errorf("no diagnostic, rule or field is called %q; did you mean %q?", word, near)
 	}

@@ -50,7 +50,7 @@ func renderSchema(format string, names []string) ([]byte, error) {
 	if len(names) == 0 {
 		switch format {
 		case "cue":
-			return reference.Text()
+			return reference.Text(), nil
 		case "json", "jsonschema":
 			return r.JSONSchema()
 		}

@@ -191,8 +191,8 @@ func isolcpusFlags(s *subject) {
 	}
 }
 
-// argForm is what an argument takes, as a pattern and in words; "" for one that is
-// not known here.
+// argForm returns the values that an argument takes, as a pattern and in words; "" for an
+// argument that is not checked.
 func argForm(name string) (pattern, words string) {
 	const size, sizeWords = `^[0-9]+[KMGkmg]?$`, "a size such as 256M"
 	switch name {
@@ -234,7 +234,7 @@ func argValue(s *subject) {
 	}
 }
 
-// argOption is the option without which the kernel passes over an argument.
+// argOption returns the option without which the kernel ignores an argument; "" for none.
 func argOption(name string) string {
 	switch name {
 	case "isolcpus":
@@ -289,7 +289,7 @@ func argOrder(s *subject) {
 func argStock(s *subject) {
 	own := &s.Config.Kernel.Args
 	if len(own.Entries) == 0 {
-		return // reading what machines set is not free
+		return // reading the facts of machines takes time
 	}
 	m, ok := s.Release.Machine(s.Machine)
 	if !ok {
@@ -302,14 +302,14 @@ func argStock(s *subject) {
 	}
 	for _, a := range s.Kernel.Args {
 		was, both := stock[normalizeArg(a.Name)]
-		// The layer takes a machine's own isolcpus away itself.
+		// The layer removes a machine's own isolcpus.
 		if !both || a.Name == "isolcpus" || a.Name == "console" || a.Name == "earlycon" {
 			continue
 		}
 		at, now, before := own.Get(a.Name), formatArg(a.Name, a.Value), formatArg(a.Name, was)
 		switch {
 		case now != before:
-			s.reportAt(at, now, "", "%s comes behind %s, which machine %s sets itself", now, before, s.Machine)
+			s.reportAt(at, now, "", "%s follows %s, which machine %s sets itself", now, before, s.Machine)
 		case at.IsSet():
 			s.reportAt(at, now, "leave it out", "machine %s sets %s itself", s.Machine, before)
 		}

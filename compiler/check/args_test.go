@@ -15,9 +15,9 @@ func TestKernelArgumentsAreCheckedAgainstTheBSP(t *testing.T) {
 		r36 = `board: "orin-nano-8gb", release: "scarthgap", `
 	)
 	for _, c := range []struct{ body, says string }{
-		{r36 + `kernel: args: fbcon: "map:1"`, "kernel-arg-stock: fbcon=map:1 comes behind fbcon=map:0, which machine"},
+		{r36 + `kernel: args: fbcon: "map:1"`, "kernel-arg-stock: fbcon=map:1 follows fbcon=map:0, which machine"},
 		{r36 + `kernel: args: fbcon: "map:0"`, "kernel-arg-stock: machine jetson-orin-nano-devkit sets fbcon=map:0 itself"},
-		{r36 + `kernel: args: "firmware-class.path": "/x"`, "kernel-arg-stock: firmware-class.path=/x comes behind firmware-class.path=/etc/firmware"},
+		{r36 + `kernel: args: "firmware-class.path": "/x"`, "kernel-arg-stock: firmware-class.path=/x follows firmware-class.path=/etc/firmware"},
 		{r36 + `kernel: args: root: "/dev/sda1"`, "kernel-arg-root: root does not decide what is mounted: it is the partition APP of the booted slot"},
 		{tx2 + `kernel: args: root: "/dev/sda1"`, "it is KERNEL_ROOTSPEC of the machine"},
 		{r36 + `kernel: args: rootflags: "noatime"`, "kernel-arg-root: nothing reads rootflags"},

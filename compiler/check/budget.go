@@ -11,7 +11,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// What a service or a core is given, and what the kernel and the module make of it.
+// budgetRules are rules about resources of services, cores and memory that the kernel or
+// the module cannot give.
 func budgetRules() []Rule {
 	return []Rule{
 		{

@@ -11,13 +11,12 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-// The rules of this file are about build: what bitbake makes of it on the
-// releases of the project.
+// The rules of this file check the fields of build against the releases of the project.
 func buildRules() []Rule {
 	return []Rule{
 		{
 			ID: "rm-work-image", Severity: diag.Warning,
-			Title: "rm_work removes an image that goes into another",
+			Title: "rm_work removes an image that another image contains",
 			Cause: "rm_work removes a recipe's work directory once the recipe is built. When a task of another recipe takes an image from there and runs again, it finds nothing. The build succeeds, and the device starts an empty initramfs. The layer writes the exclusion where all recipes read it.",
 			Fix:   "name the image under build.rmWorkExclude",
 			Wrong: `build: {rmWork: true, variables: INITRAMFS_IMAGE: "product-initramfs"}`,
@@ -151,7 +150,7 @@ func rmWorkImage(b *builder) {
 		v := b.Variables.Get(name)
 		for _, image := range strings.Fields(v.Text) {
 			if !slices.Contains(kept, image) {
-				b.reportAt(v, v.Show(), "", "%s goes into another image, and rm_work removes what it is made of", image)
+				b.reportAt(v, v.Show(), "", "another image contains %s, and rm_work removes its work directory", image)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ type Rule struct {
 
 	run   func(s *subject)
 	build func(b *builder) // instead of run, for a rule about the build's settings
-	last  bool             // runs when the others have explained what they know
+	last  bool             // runs after the others, which explain options first
 }
 
 // Page is the rule's explanation.
@@ -77,10 +77,9 @@ type subject struct {
 // shared is what the rules of one target share.
 type shared struct {
 	kernel *forecast.Kernel // nil when there are no facts of the release's kernel
-	// explained holds the options whose fate a rule has explained already: one fault,
-	// one message.
+	// explained holds the options that a rule has explained already: one fault, one message.
 	explained map[string]bool
-	// sysctls are the target's, with what is known of each.
+	// sysctls are the target's, with the facts about each.
 	sysctls []sysctlEntry
 	models  Models // nil: none can be opened
 }
@@ -153,8 +152,8 @@ func (f *finding) suggest(field string, up int) {
 	f.Edits = []diag.Edit{{Kind: diag.AddField, Pos: f.Pos, Up: up, Text: field}}
 }
 
-// once reads each model once.
-func once(models Models) Models {
+// cacheModels returns models, reading each file once.
+func cacheModels(models Models) Models {
 	if models == nil {
 		return nil
 	}
@@ -178,7 +177,7 @@ func once(models Models) Models {
 // models reads its models.
 func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Models) {
 	rules := Rules()
-	models = once(models)
+	models = cacheModels(models)
 	off := suppressed(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {

@@ -108,7 +108,7 @@ func fanCurve(s *subject) {
 	for _, curve := range s.Config.Fan.Curves.Entries {
 		points := resolve.ReadFanCurve(curve)
 		if len(points) < 2 {
-			s.reportAt(curve, "", "", "curve %s has %d points and goes nowhere", curve.Key(), len(points))
+			s.reportAt(curve, "", "", "curve %s has %d points, and needs at least two", curve.Key(), len(points))
 			continue
 		}
 		for i, p := range points {
@@ -138,7 +138,7 @@ func fanFull(s *subject) {
 	}
 }
 
-// findFanTool finds the word of a command that takes the fan over.
+// findFanTool finds the word of a command that controls the fan.
 func findFanTool(exec config.List[config.String]) (config.String, bool) {
 	clocks := false
 	for i, w := range exec.Items {
@@ -168,7 +168,7 @@ func fanOwner(s *subject) {
 	packages := &s.Config.Packages
 	for _, name := range []string{"python3-jetson-stats", "jetson-stats"} {
 		if p := packages.Get(name); p.Text == "install" {
-			s.reportFanOwner(*p, "jtop sets the fan as soon as somebody moves its slider, and stops nvfancontrol")
+			s.reportFanOwner(*p, "jtop can set the fan speed, and then stops nvfancontrol")
 		}
 	}
 	for _, name := range fanPackages() {

@@ -21,7 +21,7 @@ import (
 // [onnx.ErrFormat] for a file that is not a model.
 type Models func(path string) (*onnx.Model, error)
 
-// What a page of a rule needs to show a model.
+// Parts of the examples of rules about models.
 const (
 	examplePipeline = `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 1280, height: 720}, stages: {`
 	exampleModel    = `m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`
@@ -101,13 +101,13 @@ func modelRules() []Rule {
 
 const exampleSum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// opened finds models by path, and by the digest of those that are fetched from a
-// file; nil is one that cannot be read here.
-func (s *subject) opened(path, sum string) (*onnx.Model, error) {
+// openModel opens a model by its path, or by its digest if the build fetches it from a
+// file; nil for a model that cannot be read here.
+func (s *subject) openModel(path, sum string) (*onnx.Model, error) {
 	if s.models == nil {
 		return nil, nil
 	}
-	if local := s.local(path, sum); local != "" {
+	if local := s.localModel(path, sum); local != "" {
 		m, err := s.models(local)
 		if err == nil || errors.Is(err, onnx.ErrFormat) {
 			return m, err
@@ -116,8 +116,8 @@ func (s *subject) opened(path, sum string) (*onnx.Model, error) {
 	return nil, nil
 }
 
-// local returns the path of a model on this machine; "" if it exists only on the device.
-func (s *subject) local(path, sum string) string {
+// localModel returns the path of a model on this machine; "" if it exists only on the device.
+func (s *subject) localModel(path, sum string) string {
 	for _, m := range s.Models {
 		if file, ok := strings.CutPrefix(m.URI, "file://"); ok && sum != "" && m.SHA256 == sum && m.Name == "" {
 			return file
@@ -129,9 +129,9 @@ func (s *subject) local(path, sum string) string {
 	return path
 }
 
-// known is [subject.opened] for callers that skip files that are not models.
-func (s *subject) known(path, sum string) *onnx.Model {
-	m, err := s.opened(path, sum)
+// validModel is [subject.openModel] for callers that skip files that are not models.
+func (s *subject) validModel(path, sum string) *onnx.Model {
+	m, err := s.openModel(path, sum)
 	if err != nil {
 		return nil
 	}
@@ -152,13 +152,13 @@ type modelUse struct {
 	whole bool // the stage's own, not one that votes
 }
 
-// uses lists the models of the target's pipelines. A lower level of the ladder is listed
-// only where it changes the stage or the stage's input.
-func (s *subject) uses() []modelUse {
+// modelUses lists the models of the target's pipelines. A lower level of the ladder is
+// listed only where it changes the stage or the stage's input.
+func (s *subject) modelUses() []modelUse {
 	var all []modelUse
 	for c, p := range s.pipelines() {
-		if forked(p) {
-			continue // what each is given is not known
+		if isForked(p) {
+			continue // the input of each stage is not known
 		}
 		levels := pipeline.Levels(&p)
 		for n, level := range levels {
@@ -169,7 +169,7 @@ func (s *subject) uses() []modelUse {
 				var first *onnx.Model
 				for i, m := range pipeline.Models(&st) {
 					u := modelUse{pipeline: c.Key(), written: c.Stages.Get(st.ID), stage: st, level: n, StageModel: m, in: shape, whole: i == 0}
-					u.model, u.err = s.opened(m.Path, m.SHA256)
+					u.model, u.err = s.openModel(m.Path, m.SHA256)
 					if i == 0 {
 						first = u.model
 					}
@@ -190,8 +190,8 @@ func (s *subject) uses() []modelUse {
 	return all
 }
 
-// findPart returns where the configuration has what is wrong: the first of some fields
-// of the stage that is set, or on a lower level the step that changes the stage.
+// findPart returns where to report a model: at the first of some fields of the stage that
+// is set, or on a lower level at the step that changes the stage.
 func (s *subject) findPart(u modelUse, fields ...config.Part) config.Place {
 	if u.level > 0 {
 		ladder := s.Config.Pipelines.Get(u.pipeline).Degrade.Ladder
@@ -219,7 +219,7 @@ func (u modelUse) name() string {
 
 func modelFile(s *subject) {
 	reported := map[string]bool{}
-	for _, u := range s.uses() {
+	for _, u := range s.modelUses() {
 		if u.err != nil && !reported[u.Path+u.SHA256] {
 			reported[u.Path+u.SHA256] = true
 			s.reportAt(s.findPart(u, u.written.Path, u.written.URI), "", "", "%s: %v", u.name(), u.err)
@@ -228,7 +228,7 @@ func modelFile(s *subject) {
 }
 
 func modelShape(s *subject) {
-	for _, u := range s.uses() {
+	for _, u := range s.modelUses() {
 		if u.model == nil {
 			continue
 		}
@@ -253,7 +253,7 @@ func modelShape(s *subject) {
 	}
 }
 
-// compareShape compares what a model takes with the tensor that its stage is given.
+// compareShape compares a model's input with the tensor that its stage receives.
 func (s *subject) compareShape(u modelUse, in onnx.Value, part config.Place) {
 	given := onnx.Value{Shape: u.in, Ranked: true}.Dims()
 	axis := -1 // the number of axes is wrong
@@ -278,7 +278,7 @@ func (s *subject) compareShape(u modelUse, in onnx.Value, part config.Place) {
 			part = size.Place
 		}
 	}
-	s.reportAt(part, given, "", "%s takes %s and is given %s", u.name(), in, given)
+	s.reportAt(part, given, "", "%s takes %s and receives %s", u.name(), in, given)
 }
 
 func formatValues(all []onnx.Value) string {
@@ -290,7 +290,7 @@ func formatValues(all []onnx.Value) string {
 }
 
 func modelBatch(s *subject) {
-	for _, u := range s.uses() {
+	for _, u := range s.modelUses() {
 		b := u.stage.Model.Batch
 		if u.model == nil || b == nil || len(b.Buckets) == 0 || b.Buckets[len(b.Buckets)-1] == 1 {
 			continue
@@ -302,7 +302,7 @@ func modelBatch(s *subject) {
 }
 
 func modelOutput(s *subject) {
-	for _, u := range s.uses() {
+	for _, u := range s.modelUses() {
 		if u.model == nil || !u.whole {
 			continue
 		}
@@ -314,7 +314,7 @@ func modelOutput(s *subject) {
 		if u.next == nil || u.next.Post == nil || !out.Ranked {
 			continue
 		}
-		want := unread(u.next.Post, budget.After(&u.stage, u.in, u.model), len(u.model.Outputs))
+		want := describeExpected(u.next.Post, budget.After(&u.stage, u.in, u.model), len(u.model.Outputs))
 		switch {
 		case out.Type != onnx.Float32:
 			want = "float32 elements"
@@ -329,9 +329,9 @@ func modelOutput(s *subject) {
 	}
 }
 
-// unread describes the tensor that a postprocess stage reads when a model gives another
-// one; "" when it reads it, or may.
-func unread(p *plan.Post, shape []onnx.Dim, outputs int) string {
+// describeExpected describes the tensor that a postprocess stage reads, when a model gives
+// another one; "" when the two fit or may fit.
+func describeExpected(p *plan.Post, shape []onnx.Dim, outputs int) string {
 	sizes := make([]int64, len(shape))
 	for i, d := range shape {
 		if !d.Free() {
@@ -366,7 +366,7 @@ func pipelineMemory(s *subject) {
 	var parts []string
 	var last, freed *config.Pipeline
 	for c, p := range s.pipelines() {
-		b := budget.Of(p, s.known)
+		b := budget.Of(p, s.validModel)
 		if b.Pool > pipeline.MaxPool {
 			s.reportAt(c, "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", c.Key(), b.Frames, formatPool(b), pipeline.MaxPool>>20)
 			return

@@ -52,7 +52,7 @@ func TestModelsAreCheckedAgainstStages(t *testing.T) {
 	}{
 		{"it fits", head, "", "", ""},
 		{"free axes fit", with("yolo.onnx", "free.onnx"), "", "", ""},
-		{"width", with("width: 640", "width: 320"), "model-shape", "f: {", `"images" float32 [1 3 640 640] and is given [1 3 640 320]`},
+		{"width", with("width: 640", "width: 320"), "model-shape", "f: {", `"images" float32 [1 3 640 640] and receives [1 3 640 320]`},
 		{"height", with("height: 640", "height: 320"), "model-shape", "f: {", "[1 3 320 640]"},
 		{"type", with("yolo.onnx", "half.onnx"), "model-shape", "m: {", "float16"},
 		{"inputs", with("yolo.onnx", "two.onnx"), "model-shape", "m: {", "takes 2 tensors"},

@@ -11,8 +11,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// The rules of this file hold what the configuration sets while the device runs
-// against the kernel that will be there.
+// The rules of this file compare what the configuration sets on the running device with
+// the options of its kernel.
 func needRules() []Rule {
 	return []Rule{
 		{
@@ -214,7 +214,7 @@ func needRules() []Rule {
 
 // lacks reports whether the kernel will not have an option. It is false where the facts
 // do not decide it, and where the configuration requests the option: the kconfig rules
-// report the outcome of requests.
+// report whether requests succeed.
 func (s *subject) lacks(symbol string) bool {
 	switch {
 	case s.kernel == nil, s.isEnabled(symbol):
@@ -225,7 +225,7 @@ func (s *subject) lacks(symbol string) bool {
 	return s.kernel.Exact() && !s.kernel.On(symbol)
 }
 
-// choice is a field that chooses among things that the kernel may have.
+// choice is a field that selects a feature of the kernel by name.
 type choice struct {
 	config.Part
 	value  string

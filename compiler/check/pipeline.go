@@ -139,8 +139,8 @@ func cameraNode(s *subject) {
 	}
 }
 
-// sourcePrograms are programs that give frames, and the packages that bring them.
-func sourcePrograms(program string) []string {
+// packagesOf lists the packages that provide a program for sources; nil for other programs.
+func packagesOf(program string) []string {
 	return map[string][]string{
 		"ffmpeg":         {"ffmpeg"},
 		"gst-launch-1.0": {"gstreamer1.0", "gstreamer1.0-plugins-base", "gstreamer1.0-plugins-good", "gstreamer1.0-plugins-nvvidconv", "gstreamer1.0-plugins-nvvideo4linux2"},
@@ -153,12 +153,12 @@ func sourcePackage(s *subject) {
 			continue
 		}
 		program := path.Base(p.Source.Exec[0])
-		packages := sourcePrograms(program)
+		packages := packagesOf(program)
 		if len(packages) == 0 || slices.ContainsFunc(packages, s.Config.Packages.Has) {
 			continue
 		}
 		s.reportAt(c.Source, "", "add packages: "+strconv.Quote(packages[len(packages)-1])+": \"install\"",
-			"pipeline %s starts %s, which %s brings", c.Key(), program, strings.Join(packages, ", "))
+			"pipeline %s starts %s, which %s provides", c.Key(), program, strings.Join(packages, ", "))
 	}
 }
 
@@ -199,14 +199,14 @@ func (s *subject) reportFaults(topic pipeline.Topic) {
 	}
 }
 
-// forked reports whether two stages take the same input.
-func forked(p plan.Pipeline) bool {
-	takers := map[string]bool{}
+// isForked reports whether two stages take the same input.
+func isForked(p plan.Pipeline) bool {
+	seen := map[string]bool{}
 	for _, st := range p.Stages {
-		if takers[st.Input] {
+		if seen[st.Input] {
 			return true
 		}
-		takers[st.Input] = true
+		seen[st.Input] = true
 	}
 	return false
 }
@@ -228,7 +228,7 @@ func pipelineFrame(s *subject) {
 
 func pipelinePath(s *subject) {
 	for c, p := range s.pipelines() {
-		for _, file := range paths(p) {
+		for _, file := range pipelineFiles(p) {
 			if slices.Contains(strings.Split(file, "/"), "..") {
 				s.reportAt(c, file, "", "pipeline %s: path %q leaves its folder", c.Key(), file)
 			}
@@ -236,8 +236,8 @@ func pipelinePath(s *subject) {
 	}
 }
 
-// paths lists the files that a pipeline names.
-func paths(p plan.Pipeline) []string {
+// pipelineFiles lists the files that a pipeline names.
+func pipelineFiles(p plan.Pipeline) []string {
 	all := []string{p.Source.Path, p.Sink.Path}
 	for i, st := range p.Stages {
 		if st.Custom != nil {

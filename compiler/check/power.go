@@ -247,19 +247,20 @@ func powerLadder(s *subject) {
 
 func powerLadderReboot(s *subject) {
 	mask := map[string]string{}
+	addMask := func(mode, arg, value string) {
+		if strings.HasSuffix(arg, "_PG_MASK") {
+			mask[mode] += arg + "=" + value + " "
+		}
+	}
 	for _, m := range s.Stock.Modes {
 		for _, p := range m.Settings {
-			if strings.HasSuffix(p[1], "_PG_MASK") {
-				mask[m.Name] += p[1] + "=" + p[2] + " "
-			}
+			addMask(m.Name, p[1], p[2])
 		}
 	}
 	if s.Plan.Power != nil {
 		for _, m := range s.Plan.Power.Modes {
 			for _, p := range m.Params {
-				if strings.HasSuffix(p.Arg, "_PG_MASK") {
-					mask[m.Name] += p.Arg + "=" + p.Value + " "
-				}
+				addMask(m.Name, p.Arg, p.Value)
 			}
 		}
 	}
@@ -281,7 +282,8 @@ type limit struct {
 	what  string
 }
 
-func limits(s *subject) []limit {
+// frequencyLimits lists the frequencies of the configuration.
+func frequencyLimits(s *subject) []limit {
 	var all []limit
 	add := func(table []int64, unit int64, what string, fields ...config.Frequency) {
 		for _, f := range fields {
@@ -302,7 +304,7 @@ func limits(s *subject) []limit {
 }
 
 func powerFrequency(s *subject) {
-	for _, l := range limits(s) {
+	for _, l := range frequencyLimits(s) {
 		if l.Text == "unlimited" {
 			continue
 		}
@@ -446,7 +448,7 @@ func powerSuper(s *subject) {
 	if super, known := s.isSuper(); super || !known {
 		return
 	}
-	for _, l := range limits(s) {
+	for _, l := range frequencyLimits(s) {
 		var top int64
 		switch {
 		case l.what == "CPU" && cpu != nil:
@@ -462,7 +464,7 @@ func powerSuper(s *subject) {
 	}
 }
 
-// findClockTool finds the word of a command that takes the clocks over.
+// findClockTool finds the word of a command that sets the clocks.
 func findClockTool(exec config.List[config.String]) (config.String, bool) {
 	for _, w := range exec.Items {
 		for field := range strings.FieldsSeq(w.Text) {
@@ -514,7 +516,7 @@ func powerSupply(s *subject) {
 	mode, supply := s.Config.Power.Default, s.Custom.Supply
 	from := s.Config.Power.Modes.Get(mode.Text).From.Or(mode.Text)
 	watts := cmp.Or(parseWatts(mode.Text), parseWatts(from))
-	message := "mode %s wants more than the %d mW that the carrier supplies"
+	message := "mode %s may draw more than the %d mW that the carrier supplies"
 	switch {
 	case watts == 0 && strings.HasPrefix(from, "MAXN"):
 		message = "mode %s has no limit, and the carrier supplies %d mW"

@@ -15,9 +15,9 @@ import (
 	"github.com/yoctune/yoctune/schema/units"
 )
 
-// What a pipeline promises: how late its results are, and what it takes.
+// The rules of this file compare a pipeline with its objective and its budget.
 
-// exampleStages is a pipeline of a camera that finds things, without its end.
+// exampleStages is a pipeline that detects objects, without its end.
 const exampleStages = examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, `
 
 // exampleTimes is a pipeline that needs 52 ms for a frame, without its end.
@@ -38,8 +38,8 @@ func promiseRules() []Rule {
 		{
 			ID: "latency-unknown", Severity: diag.Info,
 			Title: "the pipeline may not meet its objective",
-			Cause: "The worst case is the sum of the longest times of the stages on the module, which only a run there can measure.",
-			Fix:   `run the pipeline on the module and declare the "service max" of the summary as time: "21ms", or limit it with queue.maxAge`,
+			Cause: "The worst-case latency is the sum of the longest time of each stage. Only a measurement on the module gives these times.",
+			Fix:   `run the pipeline on the module and declare each stage's "service max" of the summary as its time, such as time: "21ms"; or set queue.maxAge`,
 			Wrong: exampleStages + `slo: latencyP95: "60ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
 			See:   "yoctune schema SLO",
@@ -151,7 +151,7 @@ func pipelineBudget(s *subject) {
 		if p.Budget == nil {
 			continue
 		}
-		b, r := budget.Of(p, s.known), budget.RatesOf(c.Key(), p)
+		b, r := budget.Of(p, s.validModel), budget.RatesOf(c.Key(), p)
 		compare := func(bound config.Part, found, most int64, format string, args ...any) {
 			if most > 0 && found > most {
 				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), fmt.Sprintf(format, args...))

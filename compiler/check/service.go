@@ -140,10 +140,10 @@ func rtThrottle(s *subject) {
 	if v.Text != "-1" {
 		return
 	}
-	// The threads of a pipeline never rest while there are frames.
+	// The threads of a pipeline do not sleep while there are frames.
 	for _, t := range s.tasks() {
 		if t.kind == "pipeline" && isRealtimePolicy(t.Scheduling.Text) {
-			d := s.raise(v, "pipeline %s may take its cores for ever", t.Key())
+			d := s.raise(v, "pipeline %s may use its cores permanently", t.Key())
 			d.Severity, d.Got = diag.Error, v.Text
 			d.Help = "leave the default of 950000"
 			d.relate(t.Scheduling, "its threads have policy "+t.Scheduling.Text)

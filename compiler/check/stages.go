@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// What the runtime would refuse to start with, said where it is written.
+// The rules of this file report values with which the runtime refuses to start.
 
 func stageRules() []Rule {
 	const frames = `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/a", format: "nv12", width: 1280, height: 720, fps: 30}, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, `
@@ -58,7 +58,7 @@ func (s *subject) reportOutside(d config.Decimal, low, high string, open bool) b
 	l, _ := new(big.Rat).SetString(low)
 	h, _ := new(big.Rat).SetString(high)
 	if c := v.Cmp(l); c < 0 || c == 0 && open || v.Cmp(h) > 0 {
-		s.reportAt(d, d.Show(), "", "%s is %s, and goes from %s to %s", d.Key(), d.Text, low, high)
+		s.reportAt(d, d.Show(), "", "%s is %s, outside the range from %s to %s", d.Key(), d.Text, low, high)
 		return true
 	}
 	return false

@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Postprocess turns a tensor into results, in one of several ways: see [Decodes].
+// Postprocess turns a tensor into results, in one of several ways: see [Decode].
 var Postprocess = Stage{
 	Kind: "postprocess", Takes: []Data{Tensors},
 	configured: func(s *plan.PipelineStage) bool { return s.Post != nil },
@@ -47,9 +47,6 @@ type Decode struct {
 
 	reads func(p *plan.Post, is func(axis int, size int64) bool, shape []int64) string
 }
-
-// Decodes lists the ways to decode.
-func Decodes() []Decode { return decodes }
 
 var decodes = []Decode{
 	{Name: CTC, Labels: true, reads: readsSteps},

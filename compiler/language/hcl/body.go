@@ -70,7 +70,7 @@ func (m *module) attribute(n *load.Node, a *hclsyntax.Attribute, t *table, path 
 	if value == nil {
 		return // null is the same as not written
 	}
-	m.enter(n, load.Field{Name: f.name, Pos: e.place(a.NameRange), Value: value}, a.Name)
+	m.addField(n, load.Field{Name: f.name, Pos: e.place(a.NameRange), Value: value}, a.Name)
 }
 
 // field finds the schema's field for a name.
@@ -114,7 +114,7 @@ func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) 
 	if !k.labelled {
 		value := m.body(b.Body, k.shape, sub, false)
 		value.Pos = e.place(b.TypeRange)
-		m.enter(n, load.Field{Name: k.field, Pos: value.Pos, Value: value}, b.Type)
+		m.addField(n, load.Field{Name: k.field, Pos: value.Pos, Value: value}, b.Type)
 		return
 	}
 	value := m.body(b.Body, k.shape, load.PathOf(sub, b.Labels[0]), false)
@@ -126,10 +126,10 @@ func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) 
 	}
 	entry := load.Field{Name: b.Labels[0], Pos: e.place(b.LabelRanges[0]), Value: value}
 	if all.Kind != load.Struct {
-		m.clash(entry.Pos, all.Pos, k.field)
+		m.reportClash(entry.Pos, all.Pos, k.field)
 		return
 	}
-	m.enter(all, entry, fmt.Sprintf("%s %q", b.Type, b.Labels[0]))
+	m.addField(all, entry, fmt.Sprintf("%s %q", b.Type, b.Labels[0]))
 }
 
 // unknown reports a block that the language does not have here.
@@ -176,21 +176,17 @@ func (t *table) dynamic(pos position, path string, labels []string) diag.Diagnos
 	return d
 }
 
-// enter adds a member to a struct. As in HCL, a name may appear once in a file; members of a
+// addField adds a member to a struct. As in HCL, a name may appear once in a file; members of a
 // map may come from an attribute and from blocks.
-func (m *module) enter(n *load.Node, f load.Field, written string) {
-	for i := range n.Fields {
-		old := &n.Fields[i]
-		if old.Name != f.Name {
-			continue
-		}
-		m.clash(f.Pos, old.Pos, written)
+func (m *module) addField(n *load.Node, f load.Field, written string) {
+	if old := n.Field(f.Name); old != nil {
+		m.reportClash(f.Pos, old.Pos, written)
 		return
 	}
 	n.Fields = append(n.Fields, f)
 }
 
-func (m *module) clash(here, there position, written string) {
+func (m *module) reportClash(here, there position, written string) {
 	m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: here, Message: written + " is given twice",
 		Related: []diag.Related{{Pos: there, Message: "the other one"}}, Help: "keep one of them, or bring them together"})
 }

@@ -1,9 +1,7 @@
 package hcl
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -53,41 +51,38 @@ func (m *module) resolveReference(t hcl.Traversal, spaces map[string]map[string]
 		name = stepName(t[1])
 	}
 	var known []string
-	var v cty.Value
-	ok := false
+	var compute func() (cty.Value, bool) // nil for a name that is not defined
 	switch root {
 	case "var":
-		if known = slices.Sorted(maps.Keys(m.vars)); m.vars[name] != nil {
-			v, ok = m.ev.variable(m.vars[name])
-			if !ok {
-				return false
-			}
+		known = slices.Sorted(maps.Keys(m.vars))
+		if v := m.vars[name]; v != nil {
+			compute = func() (cty.Value, bool) { return m.ev.variable(v) }
 		}
 	case "local":
-		if known = slices.Sorted(maps.Keys(m.locals)); m.locals[name] != nil {
-			v, ok = m.ev.compute(m.locals[name])
-			if !ok {
-				return false
-			}
+		known = slices.Sorted(maps.Keys(m.locals))
+		if v := m.locals[name]; v != nil {
+			compute = func() (cty.Value, bool) { return m.ev.compute(v) }
 		}
 	case "module":
-		if known = slices.Sorted(maps.Keys(m.calls)); m.calls[name] != nil {
-			v, ok = m.ev.results(m, m.calls[name])
-			if !ok {
-				return false
-			}
+		known = slices.Sorted(maps.Keys(m.calls))
+		if c := m.calls[name]; c != nil {
+			compute = func() (cty.Value, bool) { return m.ev.results(m, c) }
 		}
 	default:
 		m.ev.add(diag.Diagnostic{ID: "YT0005", Pos: m.ev.place(at), Message: fmt.Sprintf("the name %q is not defined", root),
 			Help: "quote it if it is meant as text; variables are var.NAME, locals local.NAME"})
 		return false
 	}
-	if !ok {
+	if compute == nil {
 		d := diag.Diagnostic{ID: "YT0005", Pos: m.ev.place(at), Message: fmt.Sprintf("%s.%s is not defined", root, name), Help: diag.DidYouMean(name, known)}
 		if name == "" {
 			d.Message = fmt.Sprintf("%s is not a value: name one of its members", root)
 		}
 		m.ev.add(d)
+		return false
+	}
+	v, ok := compute()
+	if !ok {
 		return false
 	}
 	if spaces[root] == nil {
@@ -237,15 +232,11 @@ func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 		switch h.Summary {
 		case "Attribute redefined":
 			d.ID, d.Help = "YT0105", "keep one of them"
-			var file string
-			var line, column int
 			if i := strings.LastIndex(h.Detail, " at "); i >= 0 {
-				place := strings.Split(h.Detail[i+4:], ":")
-				if len(place) == 2 {
-					file = place[0]
-					if n, _ := fmt.Sscanf(place[1], "%d,%d", &line, &column); n == 2 {
-						d.Related = []diag.Related{{Pos: position{File: file, Line: line, Column: column}, Message: "the other definition"}}
-					}
+				file, place, _ := strings.Cut(h.Detail[i+4:], ":")
+				other := position{File: file}
+				if n, _ := fmt.Sscanf(place, "%d,%d", &other.Line, &other.Column); n == 2 {
+					d.Related = []diag.Related{{Pos: other, Message: "the other definition"}}
 				}
 			}
 			name, _, _ := strings.Cut(strings.TrimPrefix(h.Detail, `The argument "`), `"`)
@@ -281,13 +272,4 @@ func lower(s string) string {
 		return string(s[0]-'A'+'a') + s[1:]
 	}
 	return s
-}
-
-// reason is a file error without its path.
-func reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	return err.Error()
 }

@@ -24,6 +24,7 @@ package hcl
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func Load(p load.Program) load.Evaluated {
 	if m == nil {
 		return e.result(nil)
 	}
-	m.given(p.Vars, p.VarsShared)
+	m.setVariables(p.Vars, p.VarsShared)
 	roots := m.roots()
 	if e.incomplete {
 		roots = nil
@@ -93,13 +94,8 @@ func (e *evaluator) module(dir string, files map[string][]byte) *module {
 		ev: e, dir: dir, vars: map[string]*variable{}, locals: map[string]*value{},
 		outputs: map[string]*value{}, calls: map[string]*call{},
 	}
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	sound := true
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := files[name]
 		e.sources[name] = text
 		if line, column, deep := load.DeepAt(text); deep {

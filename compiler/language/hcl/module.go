@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -76,12 +75,12 @@ func (m *module) declare(body *hclsyntax.Body) bool {
 			ok = m.labels(b, 0) && ok
 			for _, a := range attributes(b.Body) {
 				if old := m.locals[a.Name]; old != nil {
-					ok = m.twice("local."+a.Name, a.NameRange, old.expr.Range())
+					ok = m.reportTwice("local."+a.Name, m.ev.place(a.NameRange), m.ev.place(old.expr.Range()))
 					continue
 				}
 				m.locals[a.Name] = &value{name: "local." + a.Name, expr: a.Expr, in: m}
 			}
-			ok = m.plain(b) && ok
+			ok = m.refuseBlocks(b) && ok
 		case "variable":
 			ok = m.labels(b, 1) && m.variable(b) && ok
 		case "output":
@@ -105,24 +104,25 @@ func (m *module) labels(b *hclsyntax.Block, want int) bool {
 	return false
 }
 
-// plain refuses nested blocks.
-func (m *module) plain(b *hclsyntax.Block) bool {
+// refuseBlocks refuses nested blocks.
+func (m *module) refuseBlocks(b *hclsyntax.Block) bool {
 	for _, inner := range b.Body.Blocks {
-		m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(inner.TypeRange), Message: fmt.Sprintf("block %q does not belong into %s", inner.Type, b.Type),
+		m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(inner.TypeRange), Message: fmt.Sprintf("block %q is not allowed in %s", inner.Type, b.Type),
 			Help: "write it as an attribute: " + inner.Type + " = { … }"})
 	}
 	return len(b.Body.Blocks) == 0
 }
 
-func (m *module) twice(name string, here, there hcl.Range) bool {
-	m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: m.ev.place(here), Message: name + " is defined twice",
-		Related: []diag.Related{{Pos: m.ev.place(there), Message: "the other definition"}}, Help: "keep one of them"})
+// reportTwice reports a name with two definitions and returns false.
+func (m *module) reportTwice(name string, here, there position) bool {
+	m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: here, Message: name + " is defined twice",
+		Related: []diag.Related{{Pos: there, Message: "the other definition"}}, Help: "keep one of them"})
 	return false
 }
 
 // checkAttributes refuses attributes of a block that are not among the allowed.
 func (m *module) checkAttributes(b *hclsyntax.Block, allowed ...string) bool {
-	ok := m.plain(b)
+	ok := m.refuseBlocks(b)
 	for _, a := range attributes(b.Body) {
 		if !slices.Contains(allowed, a.Name) {
 			m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(a.NameRange), Message: fmt.Sprintf("unknown field %q of a %s", a.Name, b.Type), Help: diag.DidYouMean(a.Name, allowed)})
@@ -135,9 +135,7 @@ func (m *module) checkAttributes(b *hclsyntax.Block, allowed ...string) bool {
 func (m *module) variable(b *hclsyntax.Block) bool {
 	name := b.Labels[0]
 	if old := m.vars[name]; old != nil {
-		m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: m.ev.place(b.LabelRanges[0]), Message: "variable " + name + " is declared twice",
-			Related: []diag.Related{{Pos: old.pos, Message: "the other declaration"}}, Help: "keep one of them"})
-		return false
+		return m.reportTwice("variable "+name, m.ev.place(b.LabelRanges[0]), old.pos)
 	}
 	v := &variable{pos: m.ev.place(b.TypeRange), typ: cty.DynamicPseudoType, value: value{name: "var." + name, in: m}}
 	m.vars[name] = v
@@ -161,11 +159,11 @@ func (m *module) output(b *hclsyntax.Block) bool {
 	ok := m.checkAttributes(b, "value", "description")
 	a := b.Body.Attributes["value"]
 	if a == nil {
-		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.place(b.TypeRange), Message: `"value" is missing`, Help: "an output gives a value to who uses the module"})
+		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.place(b.TypeRange), Message: `"value" is missing`, Help: "an output gives a value to the module's callers: value = …"})
 		return false
 	}
 	if old := m.outputs[name]; old != nil {
-		return m.twice("output "+name, b.LabelRanges[0], old.expr.Range())
+		return m.reportTwice("output "+name, m.ev.place(b.LabelRanges[0]), m.ev.place(old.expr.Range()))
 	}
 	m.outputs[name] = &value{name: "output " + name, expr: a.Expr, in: m}
 	return ok
@@ -173,9 +171,9 @@ func (m *module) output(b *hclsyntax.Block) bool {
 
 func (m *module) call(b *hclsyntax.Block) bool {
 	name := b.Labels[0]
-	ok := m.plain(b)
+	ok := m.refuseBlocks(b)
 	if old := m.calls[name]; old != nil {
-		return m.twice("module "+name, b.LabelRanges[0], old.block.LabelRanges[0])
+		return m.reportTwice("module "+name, m.ev.place(b.LabelRanges[0]), m.ev.place(old.block.LabelRanges[0]))
 	}
 	a := b.Body.Attributes["source"]
 	if a == nil {
@@ -186,8 +184,8 @@ func (m *module) call(b *hclsyntax.Block) bool {
 	return ok
 }
 
-// given sets variables from the command line.
-func (m *module) given(vars map[string]string, shared bool) {
+// setVariables sets variables from the command line.
+func (m *module) setVariables(vars map[string]string, shared bool) {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		text := vars[name]
 		if v := m.vars[name]; v != nil {
@@ -265,7 +263,7 @@ func (m *module) open(c *call) *module {
 	}
 	files, err := e.folder(dir)
 	if err != nil {
-		return refuse("YT0003", fmt.Sprintf("module %q cannot be read: %s", source, reason(err)), help)
+		return refuse("YT0003", fmt.Sprintf("module %q cannot be read: %v", source, load.WithoutPath(err)), help)
 	}
 	if len(files) == 0 {
 		return refuse("YT0003", fmt.Sprintf("module %q has no %s file", source, Extension), help)

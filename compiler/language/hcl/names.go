@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,12 +61,7 @@ func (e *evaluator) table(sh conform.Shape) *table {
 
 // kinds lists the blocks of a struct.
 func (t *table) kinds() []string {
-	kinds := make([]string, 0, len(t.blocks))
-	for k := range t.blocks {
-		kinds = append(kinds, k)
-	}
-	slices.Sort(kinds)
-	return kinds
+	return slices.Sorted(maps.Keys(t.blocks))
 }
 
 // singular names one entry of a map: service for services. Names that are not

@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"maps"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -175,9 +177,7 @@ func (e *evaluator) written(at source) map[string]member {
 			return nil
 		}
 		for _, arg := range x.Args {
-			for name, m := range e.written(source{arg, at.m}) {
-				members[name] = m
-			}
+			maps.Copy(members, e.written(source{arg, at.m}))
 		}
 	}
 	return members

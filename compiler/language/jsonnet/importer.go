@@ -59,11 +59,7 @@ func (i *importer) read(full string) imported {
 		text, err = fs.ReadFile(i.prog.Root, full)
 	}
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err
-		}
-		return imported{err: fmt.Errorf("%w of %q: %w", errImport, full, err)}
+		return imported{err: fmt.Errorf("%w of %q: %w", errImport, full, load.WithoutPath(err))}
 	}
 	if i.total += len(text); i.total > load.MaxSource {
 		return imported{err: fmt.Errorf("%w of %q: the configuration is larger than %d MiB", errImport, full, load.MaxSource>>20)}

@@ -42,10 +42,6 @@ type Evaluated struct {
 	Diagnostics []diag.Diagnostic
 }
 
-// DeepAt finds the first bracket of a text that is nested deeper than any real
-// configuration, before a recursive parser sees it.
-func DeepAt(text []byte) (line, column int, deep bool) { return tooDeep(text) }
-
 // others names the files of the front ends in the words of a message.
 func others(ends []FrontEnd) string {
 	for _, end := range ends {
@@ -65,9 +61,6 @@ func inside(dir, name string) ([]byte, error) {
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, MaxSource+1))
 }
-
-// MaxDepth bounds the nesting of values.
-const MaxDepth = maxDepth
 
 // foreign collects the results of the front ends. It is false when one of them failed.
 func (l *loader) foreign(files map[string][]byte, ends []FrontEnd) (roots []*Node, ok bool) {

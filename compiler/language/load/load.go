@@ -1,12 +1,10 @@
-// Package load reads a configuration and turns it into concrete values that
-// know their place: every [Node] carries the file, line and column that wrote
-// it.
+// Package load reads a configuration and converts it to concrete values with positions:
+// every [Node] carries the file, line and column that wrote it.
 //
-// The user's CUE is evaluated by itself. The import of the schema is satisfied
-// with a stand-in whose definitions accept anything, because checking against
-// the real definitions is package conform's work: it sees every value with its
-// place, and one mistake does not hide another. Evaluating the user's program
-// alone is also what makes a hundred targets cheap.
+// CUE is evaluated with a stand-in for the schema, whose definitions accept anything.
+// Package conform checks the values against the real definitions: it sees every value
+// with its position, and one mistake does not hide another. Without the definitions,
+// evaluation is also fast enough for a hundred targets.
 package load
 
 import (
@@ -15,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -53,11 +52,7 @@ type Config struct {
 func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err
-		}
-		return nil, nil, fmt.Errorf("reading the configuration folder %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("reading the configuration folder %s: %w", dir, WithoutPath(err))
 	}
 	files := map[string][]byte{}
 	total := int64(0)
@@ -98,17 +93,21 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 	return cfg, r, nil
 }
 
+// WithoutPath returns the cause of a file error, for messages that name the file themselves.
+func WithoutPath(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
 // Files loads a configuration from the text of its files, by name.
 func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}}
-	names := make([]string, 0, len(files))
+	names := slices.Sorted(maps.Keys(files))
 	total := 0
-	for name, text := range files {
-		names = append(names, name)
-		total += len(text)
-	}
-	slices.Sort(names)
 	for _, name := range names {
+		total += len(files[name])
 		if l.checkEncoding(name, files[name]) {
 			l.cfg.Sources.Add(name, files[name])
 		}
@@ -155,7 +154,7 @@ type loader struct {
 // Bounds of nesting, checked before the recursive parser and evaluator see the
 // text: brackets, and what nests without them ("a: b: c:", "1+1+1").
 const (
-	maxDepth = 200
+	MaxDepth = 200
 	maxChain = 2000
 )
 
@@ -163,8 +162,8 @@ func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
 	var parsed []*ast.File
 	pkg := ""
 	for _, name := range names {
-		if line, column, ok := tooDeep(files[name]); ok {
-			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "brackets are nested more than %d deep", maxDepth)
+		if line, column, ok := DeepAt(files[name]); ok {
+			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "brackets are nested more than %d deep", MaxDepth)
 			continue
 		}
 		if line, column, ok := tooLong(files[name]); ok {
@@ -216,14 +215,15 @@ func (l *loader) checkEncoding(name string, text []byte) bool {
 	return false
 }
 
-// tooDeep looks for nesting that could exhaust the parser's stack. It does not
-// know strings or comments: no real configuration comes near the limit.
-func tooDeep(text []byte) (line, column int, deep bool) {
+// DeepAt finds the first bracket that is nested deeper than [MaxDepth], which could exhaust
+// the stack of a recursive parser. It also counts brackets in strings and comments: no
+// real configuration comes near the limit.
+func DeepAt(text []byte) (line, column int, deep bool) {
 	depth, line, start := 0, 1, 0
 	for i, c := range text {
 		switch c {
 		case '{', '[', '(':
-			if depth++; depth > maxDepth {
+			if depth++; depth > MaxDepth {
 				return line, i - start + 1, true
 			}
 		case '}', ']', ')':
@@ -346,16 +346,8 @@ func standIn(ctx *build.Context) *build.Instance {
 // definitions lists the names that the schema's files define at the top level.
 func definitions() []string {
 	var names []string
-	entries, err := fs.ReadDir(schema.FS, ".")
-	if err != nil {
-		return nil // embedded: cannot fail
-	}
-	for _, e := range entries {
-		text, err := fs.ReadFile(schema.FS, e.Name())
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
+	for _, file := range schema.Files() {
+		for line := range strings.Lines(string(file.Text)) {
 			if name, _, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "#") {
 				names = append(names, name)
 			}
@@ -435,14 +427,12 @@ func (l *loader) evaluateUnbounded(files []*ast.File) {
 		l.cueErrors(err, files)
 		return
 	}
-	w := walker{}
-	l.cfg.Root = w.node(v)
+	l.cfg.Root = nodeOf(v)
 }
 
-type walker struct{}
-
-func (w walker) node(v cue.Value) *Node {
-	n := &Node{Pos: w.valuePos(v)}
+// nodeOf converts an evaluated value.
+func nodeOf(v cue.Value) *Node {
+	n := &Node{Pos: valuePos(v)}
 	switch v.Kind() {
 	case cue.BoolKind:
 		n.Kind = Bool
@@ -468,14 +458,14 @@ func (w walker) node(v cue.Value) *Node {
 		n.Kind = List
 		it, err := v.List()
 		for err == nil && it.Next() {
-			n.Items = append(n.Items, w.node(it.Value()))
+			n.Items = append(n.Items, nodeOf(it.Value()))
 		}
 	case cue.StructKind:
 		n.Kind = Struct
 		it, err := v.Fields()
 		for err == nil && it.Next() {
 			child := it.Value()
-			f := Field{Name: it.Selector().Unquoted(), Pos: w.labelPos(child), Value: w.node(child)}
+			f := Field{Name: it.Selector().Unquoted(), Pos: labelPos(child), Value: nodeOf(child)}
 			n.Fields = append(n.Fields, f)
 		}
 	}
@@ -483,7 +473,7 @@ func (w walker) node(v cue.Value) *Node {
 }
 
 // valuePos is where a value was written: the value of the field, not its label.
-func (w walker) valuePos(v cue.Value) plan.Position {
+func valuePos(v cue.Value) plan.Position {
 	switch src := v.Source().(type) {
 	case *ast.Field:
 		return position(src.Value.Pos())
@@ -495,11 +485,11 @@ func (w walker) valuePos(v cue.Value) plan.Position {
 	return position(v.Pos())
 }
 
-func (w walker) labelPos(v cue.Value) plan.Position {
+func labelPos(v cue.Value) plan.Position {
 	if f, ok := v.Source().(*ast.Field); ok {
 		return position(f.Label.Pos())
 	}
-	return w.valuePos(v)
+	return valuePos(v)
 }
 
 // position converts CUE's; the zero value when there is none.

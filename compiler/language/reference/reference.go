@@ -6,9 +6,9 @@
 package reference
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -62,26 +62,17 @@ type Field struct {
 }
 
 // Language reads the embedded schema.
-func Language() (*Reference, error) { return read(schema.FS) }
+func Language() (*Reference, error) { return read(schema.Files()) }
 
-// read reads the .cue files at the root of a file system. The error wraps
-// [errSchema].
-func read(fsys fs.FS) (*Reference, error) {
-	names, err := fs.Glob(fsys, "*.cue")
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errSchema, err)
-	}
+// read reads files of the schema. The error wraps [errSchema].
+func read(files []schema.File) (*Reference, error) {
 	r := &Reference{byName: map[string]*Definition{}}
-	for _, name := range names {
-		text, err := fs.ReadFile(fsys, name)
+	for _, file := range files {
+		f, err := parser.ParseFile(file.Name, file.Text, parser.ParseComments)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errSchema, err)
 		}
-		f, err := parser.ParseFile(name, text, parser.ParseComments)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errSchema, err)
-		}
-		if err := r.file(name, f); err != nil {
+		if err := r.file(file.Name, f); err != nil {
 			return nil, fmt.Errorf("%w: %w", errSchema, err)
 		}
 	}
@@ -237,31 +228,6 @@ func docOf(n ast.Node) string {
 	return strings.TrimSpace(strings.Join(lines, " "))
 }
 
-// Undocumented lists definitions and fields without a comment, as file:line.
-func (r *Reference) Undocumented() []string {
-	var out []string
-	var walk func(file, path string, s *Struct)
-	walk = func(file, path string, s *Struct) {
-		for _, f := range s.Fields {
-			if f.Doc == "" && f.Name != "" {
-				out = append(out, fmt.Sprintf("%s:%d: %s.%s", file, f.Line, path, f.Name))
-			}
-			if f.Inner != nil {
-				walk(file, path+"."+f.Name, f.Inner)
-			}
-		}
-	}
-	for _, d := range r.Definitions {
-		if d.Doc == "" {
-			out = append(out, fmt.Sprintf("%s:%d: %s", d.File, d.Line, d.Name))
-		}
-		if d.Struct != nil {
-			walk(d.File, d.Name, d.Struct)
-		}
-	}
-	return out
-}
-
 // source writes an expression as CUE on one line.
 func source(e ast.Expr) string {
 	b, err := format.Node(e, format.Simplify())
@@ -281,18 +247,10 @@ func (d *Definition) CUE() ([]byte, error) {
 }
 
 // Text is the schema as CUE: all files, one after the other.
-func Text() ([]byte, error) {
-	names, err := fs.Glob(schema.FS, "*.cue")
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errSchema, err)
+func Text() []byte {
+	var b bytes.Buffer
+	for _, f := range schema.Files() {
+		fmt.Fprintf(&b, "// %s\n\n%s\n", f.Name, f.Text)
 	}
-	var b strings.Builder
-	for _, name := range names {
-		text, err := fs.ReadFile(schema.FS, name)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errSchema, err)
-		}
-		fmt.Fprintf(&b, "// %s\n\n%s\n", name, text)
-	}
-	return []byte(b.String()), nil
+	return b.Bytes()
 }

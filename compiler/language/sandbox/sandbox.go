@@ -200,11 +200,7 @@ func text[T any](v T, err error) (T, string) {
 	if err == nil {
 		return v, ""
 	}
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	return v, err.Error()
+	return v, load.WithoutPath(err).Error()
 }
 
 // read reads a file that the child needs. Anything but a regular file could

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -64,11 +65,7 @@ func Files(o Options) ([]File, error) {
 		return nil, fmt.Errorf("release %q is %w: choose one of %s", o.Release, ErrUnknown, strings.Join(release.Names(), ", "))
 	}
 	if _, ok := b.Releases[r.Name]; !ok {
-		var can []string
-		for name := range b.Releases {
-			can = append(can, name)
-		}
-		slices.Sort(can)
+		can := slices.Sorted(maps.Keys(b.Releases))
 		return nil, fmt.Errorf("board %s on release %s is %w: it runs on %s", b.ID, r.Name, ErrUnknown, strings.Join(can, ", "))
 	}
 	if o.Language == "" {
@@ -115,23 +112,9 @@ func Files(o Options) ([]File, error) {
 	if o.Language != "cue" {
 		return files, nil
 	}
-	vendored, err := definitions()
-	return append(files, vendored...), err
-}
-
-// definitions are the language's files where cue and editors look for them.
-func definitions() ([]File, error) {
-	names, err := fs.Glob(schema.FS, "*.cue")
-	if err != nil {
-		return nil, fmt.Errorf("making the project: %w", err)
-	}
-	var files []File
-	for _, name := range names {
-		text, err := fs.ReadFile(schema.FS, name)
-		if err != nil {
-			return nil, fmt.Errorf("making the project: %w", err)
-		}
-		files = append(files, File{Path: path.Join("cue.mod/pkg", schema.ImportPath, name), Text: text})
+	// cue and editors look for the language's definitions there.
+	for _, f := range schema.Files() {
+		files = append(files, File{Path: path.Join("cue.mod/pkg", schema.ImportPath, f.Name), Text: f.Text})
 	}
 	return files, nil
 }
