@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
@@ -183,7 +184,7 @@ func (r *recipe) applies(a assignment) string {
 		return "the file is for another machine than " + im.machine
 	}
 	for _, o := range a.overrides {
-		if o == im.machine || contains(im.overrides, o) {
+		if o == im.machine || slices.Contains(im.overrides, o) {
 			im.scope = im.machine
 			continue
 		}
@@ -199,13 +200,16 @@ func (r *recipe) applies(a assignment) string {
 }
 
 // setters are the variables that have a field.
-func setters() map[string]func(*recipe, *Line, assignment) {
+var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) {
 	build := func(read func(*Line, string) (string, bool), names ...string) func(*recipe, *Line, assignment) {
 		return func(r *recipe, l *Line, a assignment) {
 			if v, ok := read(l, strings.TrimSpace(a.Value)); ok {
 				r.im.set(l, v, append([]string{"build"}, names...)...)
 			}
 		}
+	}
+	list := func(names ...string) func(*recipe, *Line, assignment) {
+		return func(r *recipe, l *Line, a assignment) { r.list(l, a, append([]string{"build"}, names...)...) }
 	}
 	packages := func(r *recipe, l *Line, a assignment) { r.packages(l, a, "install") }
 	return map[string]func(*recipe, *Line, assignment){
@@ -222,14 +226,14 @@ func setters() map[string]func(*recipe, *Line, assignment) {
 		"BB_GENERATE_MIRROR_TARBALLS":         build(yes, "downloads", "archive"),
 		"BB_NO_NETWORK":                       build(whenYes("none"), "downloads", "network"),
 		"BB_FETCH_PREMIRRORONLY":              build(whenYes("mirrors"), "downloads", "network"),
-		"BB_ALLOWED_NETWORKS":                 (*recipe).hosts,
+		"BB_ALLOWED_NETWORKS":                 list("downloads", "hosts"),
 		"BB_SIGNATURE_HANDLER":                (*recipe).signatures,
-		"RM_WORK_EXCLUDE":                     (*recipe).rmWorkExclude,
+		"RM_WORK_EXCLUDE":                     list("rmWorkExclude"),
 		"PACKAGE_CLASSES":                     (*recipe).packageClasses,
 		"BB_HASHSERVE":                        build(plain, "hashserve", "address"),
 		"BB_HASHSERVE_UPSTREAM":               build(plain, "hashserve", "upstream"),
-		"SSTATE_MIRRORS":                      (*recipe).sstateMirrors,
-		"PREMIRRORS":                          (*recipe).premirrors,
+		"SSTATE_MIRRORS":                      func(r *recipe, l *Line, a assignment) { r.mirrors(l, a, "file://.*", "build", "sstate", "mirrors") },
+		"PREMIRRORS":                          func(r *recipe, l *Line, a assignment) { r.mirrors(l, a, ".*://.*/.*", "build", "downloads", "mirrors") },
 		"INHERIT":                             (*recipe).inheritAll,
 		"USER_CLASSES":                        (*recipe).inheritAll,
 		"IMAGE_INSTALL":                       packages,
@@ -239,7 +243,7 @@ func setters() map[string]func(*recipe, *Line, assignment) {
 		"MACHINE_ESSENTIAL_EXTRA_RDEPENDS":    packages,
 		"MACHINE_ESSENTIAL_EXTRA_RRECOMMENDS": packages,
 		"PACKAGE_EXCLUDE":                     func(r *recipe, l *Line, a assignment) { r.packages(l, a, "exclude") },
-		"BAD_RECOMMENDATIONS":                 func(r *recipe, l *Line, a assignment) { r.list(l, a, "build", "image", "badRecommendations") },
+		"BAD_RECOMMENDATIONS":                 list("image", "badRecommendations"),
 		"KERNEL_MODULE_AUTOLOAD":              (*recipe).autoload,
 		"KERNEL_ARGS":                         (*recipe).kernelArgs,
 		"NVPMODEL_CONFIG_DEFAULT":             (*recipe).powerDefault,
@@ -253,7 +257,7 @@ func setters() map[string]func(*recipe, *Line, assignment) {
 		"RDEPENDS":                            (*recipe).rdepends,
 		"BBFILE_COLLECTIONS":                  func(r *recipe, l *Line, _ assignment) { l.understood("the layer is called %s", r.im.layerName()) },
 	}
-}
+})
 
 // refuses leaves a line with a name that the release has given up.
 func (im *importer) refuses(l *Line, name string, to release.Renamed) {
@@ -439,14 +443,6 @@ func mirrorName(u *url.URL) string {
 	return LayerName(u.Hostname())
 }
 
-func (r *recipe) sstateMirrors(l *Line, a assignment) {
-	r.mirrors(l, a, "file://.*", "build", "sstate", "mirrors")
-}
-
-func (r *recipe) premirrors(l *Line, a assignment) {
-	r.mirrors(l, a, ".*://.*/.*", "build", "downloads", "mirrors")
-}
-
 func (r *recipe) inheritAll(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
 		if w == "rm_work" {
@@ -594,10 +590,6 @@ func (r *recipe) list(l *Line, a assignment, names ...string) {
 	r.im.extend(l, words, names...)
 }
 
-func (r *recipe) hosts(l *Line, a assignment) { r.list(l, a, "build", "downloads", "hosts") }
-
-func (r *recipe) rmWorkExclude(l *Line, a assignment) { r.list(l, a, "build", "rmWorkExclude") }
-
 func (r *recipe) signatures(l *Line, a assignment) {
 	switch a.Value {
 	case "OEBasicHash":
@@ -641,7 +633,7 @@ func (r *recipe) imageFeatures(l *Line, a assignment) {
 		return
 	}
 	for _, w := range strings.Fields(a.Value) {
-		if w == "debug-tweaks" && !r.im.release.DebugTweaks && !a.removes() {
+		if w == "debug-tweaks" && !r.im.release.DebugTweaks {
 			l.trap(refusedFeature)
 			l.part(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
 			continue
@@ -675,12 +667,8 @@ func (r *recipe) initManager(l *Line, a assignment) {
 }
 
 func debugTweaksFix() string {
-	for _, s := range release.SyntaxRules() {
-		if s.ID == "debug-tweaks" {
-			return s.Fix
-		}
-	}
-	return "its parts"
+	rules := release.SyntaxRules()
+	return rules[slices.IndexFunc(rules, func(s release.Syntax) bool { return s.ID == "debug-tweaks" })].Fix
 }
 
 func (r *recipe) srcURI(l *Line, a assignment) {
@@ -696,9 +684,6 @@ func (r *recipe) srcURI(l *Line, a assignment) {
 			continue
 		}
 		l.part(clean(name), "a file of a recipe that was not read")
-	}
-	if l.Verdict == "" && !l.partial {
-		l.understood("")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
@@ -60,9 +59,9 @@ func (im *importer) arguments(l *Line, text string) {
 	for _, w := range words {
 		name, _, _ := strings.Cut(w, "=")
 		switch {
-		case contains(implied, w):
+		case slices.Contains(implied, w):
 			continue
-		case contains(stock, w):
+		case slices.Contains(stock, w):
 			l.understood("%s is the machine's own", w)
 			continue
 		case seen[name]:
@@ -81,13 +80,10 @@ func (im *importer) arguments(l *Line, text string) {
 // stockArgs are the arguments that the machine of meta-tegra sets.
 func stockArgs(im *importer) string {
 	m, ok := im.release.Machine(im.machine)
-	if !ok && im.board != nil {
-		if machines := im.board.Releases[im.release.Name].Machines; len(machines) > 0 {
-			m, ok = im.release.Machine(machines[0])
-		}
-	}
 	if !ok {
-		m = release.Machine{}
+		if machines := im.board.Releases[im.release.Name].Machines; len(machines) > 0 {
+			m, _ = im.release.Machine(machines[0])
+		}
 	}
 	return m.KernelArgs
 }
@@ -127,7 +123,7 @@ func (im *importer) argument(l *Line, w string) {
 		l.part(clean(w), "not a kernel argument")
 	case strings.ContainsAny(w, "\"'"):
 		l.part(clean(w), "quotes do not survive the way through bitbake and the boot loader")
-	case contains([]string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "initrd"}, name):
+	case slices.Contains([]string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "initrd"}, name):
 		l.part(w, "the image and its boot loader decide where the root file system is")
 	case !has:
 		im.set(l, "true", "kernel", "args", name)

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,8 +51,6 @@ func (c *config) hasField(names ...string) bool {
 		return len(e.names) >= len(names) && slices.Equal(e.names[:len(names)], names)
 	})
 }
-
-func (c *config) add(e *entry) { c.entries = append(c.entries, e) }
 
 func (c *config) remove(e *entry) {
 	if i := slices.Index(c.entries, e); i >= 0 {
@@ -171,10 +170,10 @@ func label(name string) string {
 // reserved reports whether CUE reads a name as something else than a label.
 func reserved(name string) bool {
 	switch name {
-	case "true", "false", "null", "for", "if", "in", "let", "package", "import", "func", "_", "__":
+	case "true", "false", "null", "for", "if", "in", "let", "package", "import", "func":
 		return true
 	}
-	return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "__")
+	return strings.HasPrefix(name, "_")
 }
 
 // text is the configuration.
@@ -182,7 +181,7 @@ func (im *importer) text() []byte {
 	root := &branch{}
 	layer := root.child("layer")
 	layer.child("name").value = quoted(im.layerName())
-	layer.child("maintainer").value = quoted(im.maintainer())
+	layer.child("maintainer").value = quoted(cmp.Or(im.o.Maintainer, Nobody))
 	layer.child("description").value = quoted("Settings imported by yoctune")
 	if im.priority != "" {
 		layer.child("priority").value = im.priority
@@ -249,13 +248,11 @@ func packageName(layer string) string {
 }
 
 // places maps lines of the configuration's text to their entries.
-type places struct {
-	lines map[int][]*entry
-}
+type places map[int][]*entry
 
 // locate finds the entries in the text.
 func (c *config) locate(text []byte) places {
-	p := places{map[int][]*entry{}}
+	p := places{}
 	f, err := parser.ParseFile(configName, text)
 	if err != nil {
 		return p
@@ -286,8 +283,8 @@ func (c *config) locate(text []byte) places {
 					last = first
 				}
 				for line := first; line <= last; line++ {
-					if len(p.lines[line]) == 0 || len(below) < len(p.lines[line]) {
-						p.lines[line] = below
+					if len(p[line]) == 0 || len(below) < len(p[line]) {
+						p[line] = below
 					}
 				}
 				all = append(all, below...)
@@ -329,4 +326,4 @@ func entryAt(byPath map[string]*entry, path []string) *entry {
 }
 
 // entriesFor returns the entries on the line of a diagnostic.
-func (p places) entriesFor(d diag.Diagnostic) []*entry { return p.lines[d.Pos.Line] }
+func (p places) entriesFor(d diag.Diagnostic) []*entry { return p[d.Pos.Line] }

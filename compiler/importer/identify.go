@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -42,17 +43,12 @@ func (im *importer) identify() error {
 
 // module finds machine and board for the release.
 func (im *importer) module(c clues) error {
-	im.machine = im.o.Machine
-	if im.machine == "" {
-		im.machine = c.chosen(im.release.Name)
-	}
+	im.machine = cmp.Or(im.o.Machine, c.chosen(im.release.Name))
 	if im.machine == "" && len(c.machineFiles) > 1 {
 		if b, ok := board.Lookup(im.o.Board); ok {
-			for _, m := range b.Releases[im.release.Name].Machines {
-				if contains(c.machineFiles, m) {
-					im.machine = m
-					break
-				}
+			machines := b.Releases[im.release.Name].Machines
+			if i := slices.IndexFunc(machines, func(m string) bool { return slices.Contains(c.machineFiles, m) }); i >= 0 {
+				im.machine = machines[i]
 			}
 		}
 	}
@@ -85,7 +81,7 @@ func (im *importer) module(c clues) error {
 	}
 	im.board = b
 	first, others := boardsOf(c.stock(im.machine), im.release.Name)
-	if all := append(first, others...); len(all) > 0 && !contains(all, id) {
+	if all := append(first, others...); len(all) > 0 && !slices.Contains(all, id) {
 		return fmt.Errorf("%w: machine %s is for %s, not for %s; change --machine or --board", ErrWhich, im.machine, strings.Join(all, ", "), id)
 	}
 	facts, ok := b.Releases[im.release.Name]
@@ -96,7 +92,7 @@ func (im *importer) module(c clues) error {
 		im.machine = facts.Machines[0]
 	}
 	im.overrides = c.overrides[im.machine]
-	im.custom = !contains(facts.Machines, im.machine)
+	im.custom = !slices.Contains(facts.Machines, im.machine)
 	return nil
 }
 
@@ -104,10 +100,7 @@ func (im *importer) module(c clues) error {
 // default machine it is, and the others.
 func boardsOf(machine, releaseName string) (first, others []string) {
 	for _, id := range board.IDs() {
-		b, ok := board.Lookup(id)
-		if !ok {
-			continue
-		}
+		b, _ := board.Lookup(id)
 		switch i := slices.Index(b.Releases[releaseName].Machines, machine); {
 		case i == 0:
 			first = append(first, id)
@@ -196,7 +189,7 @@ func (c clues) releases() []string {
 	all := release.Series()
 	slices.Reverse(all)
 	for _, series := range all {
-		if !contains(c.series, series) {
+		if !slices.Contains(c.series, series) {
 			continue
 		}
 		for _, prefer := range []bool{true, false} { // the branch named like the series comes first
@@ -215,7 +208,7 @@ func (c clues) releases() []string {
 // layer has, rather than the emulated one of a sample.
 func (c clues) chosen(releaseName string) string {
 	for _, m := range c.machines {
-		if contains(c.machineFiles, m) || len(usual(m, releaseName)) > 0 {
+		if slices.Contains(c.machineFiles, m) || len(usual(m, releaseName)) > 0 {
 			return m
 		}
 	}
@@ -241,13 +234,10 @@ func (c clues) stock(machine string) string {
 func (c clues) boards(releaseName string) []string {
 	var out []string
 	for _, id := range board.IDs() {
-		b, ok := board.Lookup(id)
-		if !ok {
-			continue
-		}
+		b, _ := board.Lookup(id)
 		r := b.Releases[releaseName]
 		for _, f := range c.powerFiles {
-			if f != "" && (f == r.NVPModel || f == r.OwnModel) && !contains(out, id) {
+			if f != "" && (f == r.NVPModel || f == r.OwnModel) && !slices.Contains(out, id) {
 				out = append(out, id)
 			}
 		}
@@ -257,11 +247,7 @@ func (c clues) boards(releaseName string) []string {
 
 // layerName is layer.name.
 func (im *importer) layerName() string {
-	name := im.o.Layer
-	if name == "" {
-		name = im.layer
-	}
-	return LayerName(name)
+	return LayerName(cmp.Or(im.o.Layer, im.layer))
 }
 
 // LayerName derives a valid layer name from any text; "imported" if nothing is left.
@@ -286,13 +272,6 @@ func LayerName(s string) string {
 
 // Nobody is the placeholder for a missing maintainer.
 const Nobody = "Maintainer <maintainer@example.com>"
-
-func (im *importer) maintainer() string {
-	if im.o.Maintainer != "" {
-		return im.o.Maintainer
-	}
-	return Nobody
-}
 
 func (im *importer) targetName() string {
 	return strings.Map(func(r rune) rune {

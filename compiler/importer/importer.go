@@ -116,7 +116,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 	for _, l := range im.lines {
 		l.finish()
 	}
-	return &Result{Config: im.text(), Lines: im.lines, Board: im.boardName(), Release: im.release.Name, Machine: im.machine}, nil
+	return &Result{Config: im.text(), Lines: im.lines, Board: im.board.ID, Release: im.release.Name, Machine: im.machine}, nil
 }
 
 // everywhere is the scope shared by all machines.
@@ -152,11 +152,7 @@ func (im *importer) source(s Source) {
 		ModulesLoad: im.modulesLoad, Modprobe: im.modprobe, Script: im.script,
 	}[s.Kind]
 	if read == nil {
-		for _, l := range lines {
-			if l.Verdict == "" {
-				l.leave("yoctune has no setting for files of this kind")
-			}
-		}
+		leaveRest(lines, "yoctune has no setting for files of this kind")
 		return
 	}
 	read(lines, s)
@@ -167,13 +163,30 @@ func (im *importer) source(s Source) {
 	}
 }
 
-// set adds a value to the configuration. A later line for the same field wins, as it does in
-// every format that is read here.
-func (im *importer) set(l *Line, value string, names ...string) {
-	e := &entry{scope: im.scope, names: names, value: value, lines: []*Line{l}, doc: l.doc}
+// leaveRest leaves the lines that have no verdict yet.
+func leaveRest(lines []*Line, why string) {
+	for _, l := range lines {
+		if l.Verdict == "" {
+			l.leave(why)
+		}
+	}
+}
+
+// newEntry returns an entry in the scope of the line that is read. Fields of build are for
+// all machines.
+func (im *importer) newEntry(names []string) *entry {
+	e := &entry{scope: im.scope, names: names}
 	if names[0] == "build" {
 		e.scope = everywhere
 	}
+	return e
+}
+
+// set adds a value to the configuration. A later line for the same field wins, as it does in
+// every format that is read here.
+func (im *importer) set(l *Line, value string, names ...string) {
+	e := im.newEntry(names)
+	e.value, e.lines, e.doc = value, []*Line{l}, l.doc
 	l.doc = nil // it stands above the first of several settings
 	if l.Verdict == "" {
 		l.Verdict = Understood
@@ -194,7 +207,7 @@ func (im *importer) set(l *Line, value string, names ...string) {
 		im.config.remove(old)
 	}
 	l.paths = append(l.paths, where)
-	im.config.add(e)
+	im.config.entries = append(im.config.entries, e)
 }
 
 // extend adds words to a list of the configuration.
@@ -202,10 +215,7 @@ func (im *importer) extend(l *Line, words []string, names ...string) {
 	if len(words) == 0 {
 		return
 	}
-	probe := &entry{scope: im.scope, names: names}
-	if names[0] == "build" {
-		probe.scope = everywhere
-	}
+	probe := im.newEntry(names)
 	old := im.config.find(probe)
 	if old == nil {
 		im.set(l, quotedList(words), names...)
@@ -213,7 +223,7 @@ func (im *importer) extend(l *Line, words []string, names ...string) {
 		return
 	}
 	for _, w := range words {
-		if !contains(old.words, w) {
+		if !slices.Contains(old.words, w) {
 			old.words = append(old.words, w)
 		}
 	}
@@ -221,7 +231,7 @@ func (im *importer) extend(l *Line, words []string, names ...string) {
 	if l.Verdict == "" {
 		l.Verdict = Understood
 	}
-	if !contains(l.paths, showPath(names)) {
+	if !slices.Contains(l.paths, showPath(names)) {
 		old.lines = append(old.lines, l)
 		l.paths = append(l.paths, showPath(names))
 	}
@@ -239,7 +249,7 @@ func (l *Line) part(what, format string, args ...any) {
 
 // lose removes a field from a line that set it.
 func (l *Line) lose(where, why string) {
-	if l.partial && !contains(l.paths, where) {
+	if l.partial && !slices.Contains(l.paths, where) {
 		return // the first reason was enough
 	}
 	l.paths = slices.DeleteFunc(l.paths, func(p string) bool { return p == where })
@@ -296,13 +306,6 @@ func (l *Line) note(format string, args ...any) {
 	if why != "" {
 		l.Why = why
 	}
-}
-
-func (im *importer) boardName() string {
-	if im.board == nil {
-		return ""
-	}
-	return im.board.ID
 }
 
 // settle removes fields that the checks refuse, until none are refused. Their lines are
@@ -369,5 +372,3 @@ func word(s string) bool {
 
 // nth describes a line's position, for messages about another line.
 func nth(l *Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Line) }
-
-func contains(list []string, s string) bool { return slices.Contains(list, s) }

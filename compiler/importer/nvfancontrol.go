@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/formats/nvfancontrol"
@@ -54,9 +55,9 @@ func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 			l.understood("")
 		case parsed.Kind == nvfancontrol.Default && parsed.Name == "PROFILE":
 			im.fanProfile(l, value, tables)
-		case parsed.Kind == nvfancontrol.Default && parsed.Name == "GOVERNOR" && contains([]string{"cont", "pid"}, value):
+		case parsed.Kind == nvfancontrol.Default && parsed.Name == "GOVERNOR" && slices.Contains([]string{"cont", "pid"}, value):
 			im.set(l, quoted(value), "fan", "governor")
-		case parsed.Kind == nvfancontrol.Default && parsed.Name == "CONTROL" && contains([]string{"open_loop", "close_loop"}, value):
+		case parsed.Kind == nvfancontrol.Default && parsed.Name == "CONTROL" && slices.Contains([]string{"open_loop", "close_loop"}, value):
 			im.set(l, quoted(value), "fan", "control")
 		case parsed.Kind == nvfancontrol.Margin:
 			margin = value == "ENABLED"
@@ -94,7 +95,7 @@ func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
 	switch {
 	case !nvfancontrol.IsName(name):
 		l.leave("not the name of a profile")
-	case known, fan == nil, contains(fan.Profiles, name):
+	case known, fan == nil, slices.Contains(fan.Profiles, name):
 		im.set(l, quoted(name), "fan", "profile")
 	default:
 		l.trap(fanTableTrap)

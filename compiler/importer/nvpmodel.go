@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -17,11 +19,7 @@ import (
 func (im *importer) nvpmodel(lines []*Line, s Source) {
 	f, problems, err := nvpmodel.Parse(s.Text)
 	if err != nil {
-		for _, l := range lines {
-			if l.Verdict == "" {
-				l.leave(err.Error())
-			}
-		}
+		leaveRest(lines, err.Error())
 		return
 	}
 	for _, p := range problems {
@@ -29,7 +27,7 @@ func (im *importer) nvpmodel(lines []*Line, s Source) {
 			continue
 		}
 		l := lines[p.Line-1]
-		l.trap(trapOf(p.Trap))
+		l.trap(Trap(p.Trap))
 		if p.Ignored {
 			l.leave(p.Message)
 		} else if l.Verdict == "" {
@@ -38,11 +36,7 @@ func (im *importer) nvpmodel(lines []*Line, s Source) {
 	}
 	t, _, err := im.board.Stock(im.release.Name)
 	if err != nil || t.Partial {
-		for _, l := range lines {
-			if l.Verdict == "" {
-				l.leftf("the stock power modes of %s on %s are not known: nothing to compare with", im.board.ID, im.release.Name)
-			}
-		}
+		leaveRest(lines, fmt.Sprintf("the stock power modes of %s on %s are not known: nothing to compare with", im.board.ID, im.release.Name))
 		return
 	}
 	p := &powerFile{im: im, file: f, stock: t, lines: lines}
@@ -80,7 +74,7 @@ func (p *powerFile) params() {
 			switch {
 			case i < 0:
 				l.leftf("the file that the BSP installs does not declare %s", q.Name)
-			case !contains(p.stock.Params[i].Args, base) && !(isNext && p.stock.Params[i].KNext):
+			case !slices.Contains(p.stock.Params[i].Args, base) && !(isNext && p.stock.Params[i].KNext):
 				l.leftf("the file that the BSP installs does not declare %s of %s", a.Name, q.Name)
 			case p.stock.Params[i].Paths[a.Name] != "" && p.stock.Params[i].Paths[a.Name] != strings.TrimSpace(a.Path+" "+a.Attr) && p.stock.Params[i].Paths[a.Name] != a.Path:
 				l.trap(foreignPowerFile)
@@ -165,11 +159,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 	}
 	from := p.nearest(m)
 	if from.Name == "" || len(from.Settings) == 0 {
-		head.leave("there is no known stock mode to start from")
-		for _, s := range m.Settings {
-			p.line(s.Line).leave("its mode is left")
-		}
-		return ""
+		return p.leaveMode(m, "there is no known stock mode to start from")
 	}
 	name := m.Name
 	if _, taken := p.stock.Mode(name); taken {
@@ -177,11 +167,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		head.adjusted("the stock mode %s stays unchanged; its other values become a new mode, %s", m.Name, name)
 	}
 	if len(name) > 32 {
-		head.leave("a name has at most 32 characters")
-		for _, s := range m.Settings {
-			p.line(s.Line).leave("its mode is left")
-		}
-		return ""
+		return p.leaveMode(m, "a name has at most 32 characters")
 	}
 	p.im.set(head, quoted(from.Name), "power", "modes", name, "from")
 	if rest := missing(m, from); len(rest) > 0 {
@@ -199,6 +185,15 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		p.setting(s, from, name)
 	}
 	return name
+}
+
+// leaveMode leaves a mode with its settings and returns no name.
+func (p *powerFile) leaveMode(m nvpmodel.Mode, why string) string {
+	p.line(m.Line).leave(why)
+	for _, s := range m.Settings {
+		p.line(s.Line).leave("its mode is left")
+	}
+	return ""
 }
 
 // settled marks a line as understood unless something is wrong with it.
@@ -421,20 +416,8 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 }
 
 func nearestStep(steps []int64, hz int64) int64 {
-	best := steps[0]
-	for _, s := range steps {
-		if abs(s-hz) < abs(best-hz) {
-			best = s
-		}
-	}
-	return best
-}
-
-func abs(n int64) int64 {
-	if n < 0 {
-		return -n
-	}
-	return n
+	distance := func(step int64) int64 { return max(step-hz, hz-step) }
+	return slices.MinFunc(steps, func(a, b int64) int { return cmp.Compare(distance(a), distance(b)) })
 }
 
 // config imports the default mode and leaves the fan.

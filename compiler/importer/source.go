@@ -200,7 +200,7 @@ func confKind(name string, text []byte) Kind {
 			assigned++
 		case ok && strings.ContainsAny(key, "./") && strings.ToLower(key[:1]) == key[:1]:
 			dotted++
-		case contains([]string{"blacklist", "options", "alias", "softdep", "install"}, first):
+		case slices.Contains([]string{"blacklist", "options", "alias", "softdep", "install"}, first):
 			modules++
 		}
 	}

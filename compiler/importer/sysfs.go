@@ -2,6 +2,7 @@ package importer
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/knob"
@@ -60,12 +61,7 @@ func everyCore(l *Line, name string) {
 }
 
 func isGPU(name string) bool {
-	for _, g := range []string{".gpu/", ".ga10b/", ".gv11b/", ".gp10b/", ".gm20b/"} {
-		if strings.Contains(name, g) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".gpu/", ".ga10b/", ".gv11b/", ".gp10b/", ".gm20b/"}, func(gpu string) bool { return strings.Contains(name, gpu) })
 }
 
 func (im *importer) gpuFile(l *Line, attr, value, name string) {
@@ -89,8 +85,7 @@ func (im *importer) queue(l *Line, device, attr, value string) {
 	n, isNumber := number(value)
 	switch attr {
 	case "scheduler":
-		if value == "noop" || value == "deadline" || value == "cfq" {
-			modern := map[string]string{"noop": "none", "deadline": "mq-deadline", "cfq": "bfq"}[value]
+		if modern, old := map[string]string{"noop": "none", "deadline": "mq-deadline", "cfq": "bfq"}[value]; old {
 			l.adjusted("%s is a scheduler of kernels before 5.0; its successor is %s", value, modern)
 			value = modern
 		}
@@ -111,16 +106,12 @@ func (im *importer) queue(l *Line, device, attr, value string) {
 }
 
 func (im *importer) networkValue(l *Line, device, attr, value string) {
-	switch attr {
-	case "mtu":
-		im.set(l, scalar(value), "network", device, "mtu")
-	case "tx_queue_len":
-		im.set(l, scalar(value), "network", device, "txQueueLen")
-	case "napi_defer_hard_irqs":
-		im.set(l, scalar(value), "network", device, "napiDeferHardIRQs")
-	case "gro_flush_timeout":
-		im.set(l, scalar(value), "network", device, "groFlushTimeout")
-	default:
+	field := map[string]string{
+		"mtu": "mtu", "tx_queue_len": "txQueueLen", "napi_defer_hard_irqs": "napiDeferHardIRQs", "gro_flush_timeout": "groFlushTimeout",
+	}[attr]
+	if field == "" {
 		l.part(clean(attr), "yoctune has no field for this attribute")
+		return
 	}
+	im.set(l, scalar(value), "network", device, field)
 }

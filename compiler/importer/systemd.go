@@ -2,6 +2,7 @@ package importer
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
@@ -45,7 +46,6 @@ func (im *importer) systemd(lines []*Line, s Source) {
 		return
 	}
 	scripted := im.scripted(ds)
-	whole := !dropIn
 	var blocker *directive
 	hasExec := false
 	for i := range ds {
@@ -56,7 +56,7 @@ func (im *importer) systemd(lines []*Line, s Source) {
 			blocker = d
 		}
 	}
-	whole = whole && blocker == nil && hasExec && !scripted
+	whole := !dropIn && blocker == nil && hasExec && !scripted
 	for i := range ds {
 		d := &ds[i]
 		switch {
@@ -174,7 +174,7 @@ func (im *importer) directive(d *directive, unit string) {
 	one := func(allowed ...string) {
 		d.tuning = d.name != "Type"
 		d.set = set(quoted(d.value), map[string]string{"Type": "type", "Restart": "restart", "CPUSchedulingPolicy": "scheduling"}[d.name])
-		if !contains(allowed, d.value) {
+		if !slices.Contains(allowed, d.value) {
 			d.inexpressible = "yoctune has no " + d.name + "=" + clean(d.value)
 		}
 	}
@@ -255,7 +255,7 @@ func (im *importer) execStart(d *directive, unit string) func() {
 		d.inexpressible = "its program has a prefix or no absolute path"
 	case strings.Contains(value, "$"):
 		d.inexpressible = "its command uses variables"
-	case contains([]string{"/usr/bin/jetson_clocks", "/usr/sbin/nvpmodel"}, words[0]):
+	case slices.Contains([]string{"/usr/bin/jetson_clocks", "/usr/sbin/nvpmodel"}, words[0]):
 		d.inexpressible = "it changes what power modes own; use power.default and power.modes"
 	}
 	return func() {

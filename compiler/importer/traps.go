@@ -1,8 +1,6 @@
 package importer
 
 import (
-	"strings"
-
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
@@ -83,6 +81,3 @@ func Traps() map[Trap]string {
 		foreignPowerFile: "PARAM names are labels for paths: they must come from the file of this board and this L4T",
 	}
 }
-
-// trapOf finds the trap of a problem in a power mode file.
-func trapOf(t nvpmodel.Trap) Trap { return Trap(strings.TrimSpace(string(t))) }
