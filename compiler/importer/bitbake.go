@@ -76,7 +76,7 @@ func (im *importer) bitbake(lines []*Line, s Source) {
 	}
 	for _, g := range groups {
 		r.statement(g)
-		follow(g)
+		copyVerdict(g)
 	}
 }
 
@@ -92,7 +92,7 @@ var functionStart = lazyregexp.New(`^(?:python\s+|fakeroot\s+)*([A-Za-z0-9_:.${}
 
 func (r *recipe) statement(g []*Line) {
 	l, text := g[0], joined(g)
-	if r.function != "" && r.inside(l, text) {
+	if r.function != "" && r.readFunction(l, text) {
 		return
 	}
 	if m := functionStart.FindStringSubmatch(text); m != nil {
@@ -117,7 +117,7 @@ func (r *recipe) statement(g []*Line) {
 		l.leave("a recipe's class; yoctune writes its own recipes")
 		return
 	case "addtask", "deltask", "EXPORT_FUNCTIONS", "unset", "addfragments", "addpylib":
-		l.leftf("%s stays where it is", word1)
+		l.leavef("%s stays where it is", word1)
 		return
 	}
 	a, ok := parseAssignment(text)
@@ -128,8 +128,8 @@ func (r *recipe) statement(g []*Line) {
 	r.assign(l, a)
 }
 
-// inside reads a line of a function and reports whether it was one.
-func (r *recipe) inside(l *Line, text string) bool {
+// readFunction reads a line of a function and reports whether it was one.
+func (r *recipe) readFunction(l *Line, text string) bool {
 	if r.python && r.function == "def" {
 		if l.Column == 1 {
 			r.function = ""
@@ -172,12 +172,12 @@ func (r *recipe) require(l *Line, kind, file string) {
 		l.understood("the machine is %s", r.im.machine)
 		return
 	}
-	l.leftf("%s of a file that was not given", kind)
+	l.leavef("%s of a file that was not given", kind)
 }
 
-// applies decides for whom an assignment is: it sets the scope and returns why
-// the line is left, if it is.
-func (r *recipe) applies(a assignment) string {
+// chooseScope sets the scope from the overrides of an assignment. It returns why the line
+// is left, or "".
+func (r *recipe) chooseScope(a assignment) string {
 	im := r.im
 	im.scope = everywhere
 	if path.Base(path.Dir(r.source.Name)) == "machine" && strings.TrimSuffix(path.Base(r.source.Name), ".conf") != im.machine {
@@ -213,25 +213,25 @@ var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) 
 	}
 	packages := func(r *recipe, l *Line, a assignment) { r.packages(l, a, "install") }
 	return map[string]func(*recipe, *Line, assignment){
-		"BB_NUMBER_THREADS":                   build(count, "parallel", "tasks"),
-		"PARALLEL_MAKE":                       build(jobs, "parallel", "make"),
-		"BB_PRESSURE_MAX_CPU":                 build(count, "pressure", "cpu"),
-		"BB_PRESSURE_MAX_IO":                  build(count, "pressure", "io"),
-		"BB_PRESSURE_MAX_MEMORY":              build(count, "pressure", "memory"),
-		"SSTATE_DIR":                          build(folder, "sstate", "dir"),
-		"DL_DIR":                              build(folder, "downloads", "dir"),
-		"BB_HASHSERVE_DB_DIR":                 build(folder, "hashserve", "database"),
-		"BB_LOADFACTOR_MAX":                   build(plain, "parallel", "load"),
-		"SOURCE_MIRROR_URL":                   build(plain, "downloads", "own"),
-		"BB_GENERATE_MIRROR_TARBALLS":         build(yes, "downloads", "archive"),
-		"BB_NO_NETWORK":                       build(whenYes("none"), "downloads", "network"),
-		"BB_FETCH_PREMIRRORONLY":              build(whenYes("mirrors"), "downloads", "network"),
+		"BB_NUMBER_THREADS":                   build(readCount, "parallel", "tasks"),
+		"PARALLEL_MAKE":                       build(readJobs, "parallel", "make"),
+		"BB_PRESSURE_MAX_CPU":                 build(readCount, "pressure", "cpu"),
+		"BB_PRESSURE_MAX_IO":                  build(readCount, "pressure", "io"),
+		"BB_PRESSURE_MAX_MEMORY":              build(readCount, "pressure", "memory"),
+		"SSTATE_DIR":                          build(readFolder, "sstate", "dir"),
+		"DL_DIR":                              build(readFolder, "downloads", "dir"),
+		"BB_HASHSERVE_DB_DIR":                 build(readFolder, "hashserve", "database"),
+		"BB_LOADFACTOR_MAX":                   build(readText, "parallel", "load"),
+		"SOURCE_MIRROR_URL":                   build(readText, "downloads", "own"),
+		"BB_GENERATE_MIRROR_TARBALLS":         build(readSwitch, "downloads", "archive"),
+		"BB_NO_NETWORK":                       build(readSwitchAs("none"), "downloads", "network"),
+		"BB_FETCH_PREMIRRORONLY":              build(readSwitchAs("mirrors"), "downloads", "network"),
 		"BB_ALLOWED_NETWORKS":                 list("downloads", "hosts"),
 		"BB_SIGNATURE_HANDLER":                (*recipe).signatures,
 		"RM_WORK_EXCLUDE":                     list("rmWorkExclude"),
 		"PACKAGE_CLASSES":                     (*recipe).packageClasses,
-		"BB_HASHSERVE":                        build(plain, "hashserve", "address"),
-		"BB_HASHSERVE_UPSTREAM":               build(plain, "hashserve", "upstream"),
+		"BB_HASHSERVE":                        build(readText, "hashserve", "address"),
+		"BB_HASHSERVE_UPSTREAM":               build(readText, "hashserve", "upstream"),
 		"SSTATE_MIRRORS":                      func(r *recipe, l *Line, a assignment) { r.mirrors(l, a, "file://.*", "build", "sstate", "mirrors") },
 		"PREMIRRORS":                          func(r *recipe, l *Line, a assignment) { r.mirrors(l, a, ".*://.*/.*", "build", "downloads", "mirrors") },
 		"INHERIT":                             (*recipe).inheritAll,
@@ -259,13 +259,13 @@ var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) 
 	}
 })
 
-// refuses leaves a line with a name that the release has given up.
-func (im *importer) refuses(l *Line, name string, to release.Renamed) {
+// leaveRenamed leaves a line with a name that the release has given up.
+func (im *importer) leaveRenamed(l *Line, name string, to release.Renamed) {
 	if to.New != "" {
-		l.leftf("%s refuses %s: it is called %s now", im.release.Name, name, to.New)
+		l.leavef("%s refuses %s: it is called %s now", im.release.Name, name, to.New)
 		return
 	}
-	l.leftf("%s refuses %s: %s", im.release.Name, name, to.Message)
+	l.leavef("%s refuses %s: %s", im.release.Name, name, to.Message)
 }
 
 func (r *recipe) assign(l *Line, a assignment) {
@@ -276,11 +276,11 @@ func (r *recipe) assign(l *Line, a assignment) {
 	}
 	if to, ok := im.release.Renamed(a.base); ok {
 		l.trap(renamedVariable)
-		im.refuses(l, a.base, to)
+		im.leaveRenamed(l, a.base, to)
 		return
 	}
 	if a.base == "do_fetch" && a.Flag == "number_threads" {
-		if v, ok := count(l, a.Value); ok {
+		if v, ok := readCount(l, a.Value); ok {
 			im.set(l, v, "build", "parallel", "downloads")
 		}
 		return
@@ -296,20 +296,20 @@ func (r *recipe) assign(l *Line, a assignment) {
 		return
 	case a.base == "BB_DANGLINGAPPENDS_WARNONLY":
 		l.trap(hiddenAppends)
-		l.leftf("%s still takes it; newer releases stop the build", im.release.Name)
+		l.leavef("%s still takes it; newer releases stop the build", im.release.Name)
 		return
 	case set == nil || a.Flag != "":
-		l.leftf("yoctune has no field for %s", clean(a.Name))
+		l.leavef("yoctune has no field for %s", clean(a.Name))
 		return
 	}
-	if r.ofRecipes(l, a) {
+	if r.assignForRecipe(l, a) {
 		return
 	}
-	if why := r.applies(a); why != "" {
+	if why := r.chooseScope(a); why != "" {
 		l.leave(why)
 		return
 	}
-	if a.op == "append" && !strings.HasPrefix(a.Value, " ") && a.Value != "" && words(a.base) {
+	if a.op == "append" && !strings.HasPrefix(a.Value, " ") && a.Value != "" && isWordList(a.base) {
 		l.trap(fusedAppend)
 		l.adjusted("without a leading space the first word joins the previous one")
 	}
@@ -323,8 +323,8 @@ func (r *recipe) assign(l *Line, a assignment) {
 	}
 }
 
-// words reports whether a variable is a list of words.
-func words(base string) bool {
+// isWordList reports whether a variable is a list of words.
+func isWordList(base string) bool {
 	switch base {
 	case "PARALLEL_MAKE", "BB_NUMBER_THREADS", "SSTATE_DIR", "DL_DIR", "MACHINE", "SOURCE_MIRROR_URL":
 		return false
@@ -332,31 +332,31 @@ func words(base string) bool {
 	return true
 }
 
-// expands reports a value that bitbake computes.
-func expands(l *Line, value string) bool {
+// leaveExpansion leaves a value that bitbake computes, and reports whether it did.
+func leaveExpansion(l *Line, value string) bool {
 	if !strings.Contains(value, "${") {
 		return false
 	}
 	l.trap(environmentOnly)
-	l.part(clean(value), "bitbake computes it")
+	l.leavePart(clean(value), "bitbake computes it")
 	return true
 }
 
-func count(l *Line, value string) (string, bool) {
-	if expands(l, value) {
+func readCount(l *Line, value string) (string, bool) {
+	if leaveExpansion(l, value) {
 		return "", false
 	}
 	if n, ok := number(value); ok && n > 0 {
 		return value, true
 	}
-	l.part(clean(value), "not a whole number")
+	l.leavePart(clean(value), "not a whole number")
 	return "", false
 }
 
 var makeJobs = lazyregexp.New(`^-j\s*([0-9]+)$`)
 
-func jobs(l *Line, value string) (string, bool) {
-	if expands(l, value) {
+func readJobs(l *Line, value string) (string, bool) {
+	if leaveExpansion(l, value) {
 		return "", false
 	}
 	fields := strings.Fields(value)
@@ -366,28 +366,28 @@ func jobs(l *Line, value string) (string, bool) {
 		}
 		if m := makeJobs.FindStringSubmatch(f); m != nil {
 			if len(fields) > 2 || len(fields) == 2 && f == fields[i] {
-				l.part("the rest", "yoctune sets the number of jobs only")
+				l.leavePart("the rest", "yoctune sets the number of jobs only")
 			}
 			return m[1], true
 		}
 	}
-	l.part(clean(value), "no -j with a number")
+	l.leavePart(clean(value), "no -j with a number")
 	return "", false
 }
 
-func folder(l *Line, value string) (string, bool) {
-	if expands(l, value) {
+func readFolder(l *Line, value string) (string, bool) {
+	if leaveExpansion(l, value) {
 		return "", false
 	}
 	if !strings.HasPrefix(value, "/") {
-		l.part(clean(value), "not an absolute path")
+		l.leavePart(clean(value), "not an absolute path")
 		return "", false
 	}
 	return quoted(strings.TrimSuffix(value, "/")), true
 }
 
-func plain(l *Line, value string) (string, bool) {
-	if expands(l, value) {
+func readText(l *Line, value string) (string, bool) {
+	if leaveExpansion(l, value) {
 		return "", false
 	}
 	return quoted(value), true
@@ -398,17 +398,17 @@ func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string
 	tokens := strings.Fields(strings.ReplaceAll(a.Value, `\n`, " "))
 	if len(tokens)%2 != 0 {
 		l.trap(mirrorURL)
-		l.leftf("mirrors are pairs of a pattern and a URL, and these are %d words", len(tokens))
+		l.leavef("mirrors are pairs of a pattern and a URL, and these are %d words", len(tokens))
 		return
 	}
 	for i := 0; i < len(tokens); i += 2 {
 		pattern, address := tokens[i], tokens[i+1]
-		if expands(l, address) {
+		if leaveExpansion(l, address) {
 			continue
 		}
 		address, options, _ := strings.Cut(address, ";")
 		if options != "" && options != "downloadfilename=PATH" {
-			l.part(clean(options), "yoctune writes the options of a mirror itself")
+			l.leavePart(clean(options), "yoctune writes the options of a mirror itself")
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme == "" {
@@ -417,7 +417,7 @@ func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string
 			if strings.HasPrefix(address, "/") {
 				hint = "; did you mean file://" + clean(address) + "?"
 			}
-			l.part(clean(address), "not a URL%s", hint)
+			l.leavePart(clean(address), "not a URL%s", hint)
 			continue
 		}
 		address = strings.TrimSuffix(strings.TrimSuffix(address, "PATH"), "/")
@@ -453,7 +453,7 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 			l.note("own-mirrors comes with build.downloads.own")
 			continue
 		}
-		l.part(clean(w), "a class of the build")
+		l.leavePart(clean(w), "a class of the build")
 	}
 }
 
@@ -464,11 +464,11 @@ func (r *recipe) packages(l *Line, a assignment, action string) {
 	}
 	for _, w := range strings.Fields(a.Value) {
 		switch {
-		case expands(l, w):
+		case leaveExpansion(l, w):
 		case !word(w):
-			l.part(clean(w), "not a package")
+			l.leavePart(clean(w), "not a package")
 		case strings.HasPrefix(w, "packagegroup-core-boot") || w == "packagegroup-base":
-			l.part(w, "the image has it already")
+			l.leavePart(w, "the image has it already")
 		default:
 			r.im.set(l, quoted(action), "packages", w)
 		}
@@ -477,11 +477,11 @@ func (r *recipe) packages(l *Line, a assignment, action string) {
 
 func (r *recipe) autoload(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
-		if expands(l, w) {
+		if leaveExpansion(l, w) {
 			continue
 		}
 		if a.removes() || !word(w) {
-			l.part(clean(w), "yoctune adds modules to load, and takes none away")
+			l.leavePart(clean(w), "yoctune adds modules to load, and takes none away")
 			continue
 		}
 		r.im.set(l, quoted("load"), "modules", w)
@@ -504,18 +504,18 @@ func (r *recipe) powerDefault(l *Line, a assignment) {
 		l.understood("the BSP's own default")
 		return
 	}
-	if expands(l, value) {
+	if leaveExpansion(l, value) {
 		return
 	}
 	id, ok := number(value)
 	if !ok {
 		l.trap(danglingDefault)
-		l.leftf("%s is not the id of a mode", clean(value))
+		l.leavef("%s is not the id of a mode", clean(value))
 		return
 	}
 	t, _, err := im.board.Stock(im.release.Name)
 	if err != nil {
-		l.leftf("the ids of the modes of %s on %s are not known", im.board.ID, im.release.Name)
+		l.leavef("the ids of the modes of %s on %s are not known", im.board.ID, im.release.Name)
 		return
 	}
 	for _, m := range t.Modes {
@@ -525,7 +525,7 @@ func (r *recipe) powerDefault(l *Line, a assignment) {
 		}
 	}
 	l.trap(danglingDefault)
-	l.leftf("%s on %s has no mode %d; it has %s", im.board.ID, im.release.Name, id, modeNames(t))
+	l.leavef("%s on %s has no mode %d; it has %s", im.board.ID, im.release.Name, id, modeNames(t))
 }
 
 func modeNames(t board.Table) string {
@@ -544,24 +544,24 @@ func (r *recipe) kernelProvider(l *Line, a assignment) {
 	case rel.RTProvider:
 		r.im.set(l, quoted("rt"), "kernel", "preempt")
 	default:
-		l.leftf("yoctune chooses the release's kernel, %s, or its real-time twin", rel.Provider)
+		l.leavef("yoctune chooses the release's kernel, %s, or its real-time twin", rel.Provider)
 	}
 }
 
-// yes reads a switch of bitbake.
-func yes(l *Line, value string) (string, bool) {
+// readSwitch reads a switch of bitbake.
+func readSwitch(l *Line, value string) (string, bool) {
 	switch value {
 	case "1":
 		return "true", true
 	case "0", "":
 		return "false", true
 	}
-	l.part(clean(value), "not a switch")
+	l.leavePart(clean(value), "not a switch")
 	return "", false
 }
 
-// whenYes reads a switch that is one of several words of a field.
-func whenYes(word string) func(*Line, string) (string, bool) {
+// readSwitchAs reads a switch that is one of several words of a field.
+func readSwitchAs(word string) func(*Line, string) (string, bool) {
 	return func(l *Line, value string) (string, bool) {
 		switch value {
 		case "1":
@@ -569,7 +569,7 @@ func whenYes(word string) func(*Line, string) (string, bool) {
 		case "0", "":
 			l.understood("it is off anyway")
 		default:
-			l.part(clean(value), "not a switch")
+			l.leavePart(clean(value), "not a switch")
 		}
 		return "", false
 	}
@@ -583,7 +583,7 @@ func (r *recipe) list(l *Line, a assignment, names ...string) {
 	}
 	var words []string
 	for _, w := range strings.Fields(a.Value) {
-		if !expands(l, w) {
+		if !leaveExpansion(l, w) {
 			words = append(words, w)
 		}
 	}
@@ -597,7 +597,7 @@ func (r *recipe) signatures(l *Line, a assignment) {
 	case "OEEquivHash":
 		l.understood("it comes with a hash server")
 	default:
-		l.leftf("yoctune supports OEBasicHash and OEEquivHash")
+		l.leavef("yoctune supports OEBasicHash and OEEquivHash")
 	}
 }
 
@@ -605,15 +605,15 @@ func (r *recipe) packageClasses(l *Line, a assignment) {
 	for i, w := range strings.Fields(a.Value) {
 		format, ok := strings.CutPrefix(w, "package_")
 		if i > 0 || !ok {
-			l.part(clean(w), "a configuration has one format of packages")
+			l.leavePart(clean(w), "a configuration has one format of packages")
 			continue
 		}
 		r.im.set(l, quoted(format), "build", "format")
 	}
 }
 
-// ofRecipes reads PARALLEL_MAKE:pn-NAME.
-func (r *recipe) ofRecipes(l *Line, a assignment) bool {
+// assignForRecipe reads PARALLEL_MAKE:pn-NAME, and reports whether it was one.
+func (r *recipe) assignForRecipe(l *Line, a assignment) bool {
 	if a.base != "PARALLEL_MAKE" || len(a.overrides) != 1 {
 		return false
 	}
@@ -621,7 +621,7 @@ func (r *recipe) ofRecipes(l *Line, a assignment) bool {
 	if !ok || !word(name) {
 		return false
 	}
-	if v, ok := jobs(l, strings.TrimSpace(a.Value)); ok {
+	if v, ok := readJobs(l, strings.TrimSpace(a.Value)); ok {
 		r.im.set(l, v, "build", "parallel", "recipes", name)
 	}
 	return true
@@ -635,11 +635,11 @@ func (r *recipe) imageFeatures(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
 		if w == "debug-tweaks" && !r.im.release.DebugTweaks {
 			l.trap(refusedFeature)
-			l.part(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
+			l.leavePart(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
 			continue
 		}
 		switch {
-		case expands(l, w):
+		case leaveExpansion(l, w):
 		case w == "read-only-rootfs":
 			r.im.set(l, "true", "build", "image", "readOnly")
 		default:
@@ -654,7 +654,7 @@ func (r *recipe) distroFeatures(l *Line, a assignment) {
 			l.note("%s comes with the layer: it sets INIT_MANAGER", w)
 			continue
 		}
-		l.part(clean(w), "features of the distribution stay where it is described")
+		l.leavePart(clean(w), "features of the distribution stay where it is described")
 	}
 }
 
@@ -676,18 +676,18 @@ func (r *recipe) srcURI(l *Line, a assignment) {
 		name, ok := strings.CutPrefix(w, "file://")
 		name, _, _ = strings.Cut(name, ";")
 		if !ok {
-			l.part(clean(w), "sources of a recipe")
+			l.leavePart(clean(w), "sources of a recipe")
 			continue
 		}
-		if s, found := r.given(path.Base(name)); found {
+		if s, found := r.importedFile(path.Base(name)); found {
 			l.note("%s is imported as well", s)
 			continue
 		}
-		l.part(clean(name), "a file of a recipe that was not read")
+		l.leavePart(clean(name), "a file of a recipe that was not read")
 	}
 }
 
-func (r *recipe) given(base string) (string, bool) {
+func (r *recipe) importedFile(base string) (string, bool) {
 	for _, s := range r.im.sources {
 		if path.Base(s.Name) == base && s.Kind != Other && s.Kind != BitBake {
 			return s.Name, true
@@ -700,6 +700,6 @@ func (r *recipe) rdepends(l *Line, a assignment) {
 	l.leave("a dependency of a recipe; packages of an image go under packages")
 	if r.allarch != nil && (strings.Contains(a.Value, "tegra") || strings.Contains(a.Value, "jetson") || strings.Contains(a.Value, "kernel-module")) {
 		l.trap(packageArch)
-		l.note("%s inherits allarch", nth(r.allarch))
+		l.note("%s inherits allarch", positionOf(r.allarch))
 	}
 }

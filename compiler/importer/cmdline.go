@@ -44,12 +44,12 @@ func (im *importer) arguments(l *Line, text string) {
 	words := argWords(text)
 	if i := slices.Index(words, "--"); i >= 0 {
 		for _, w := range words[i+1:] {
-			l.part(clean(w), "behind -- it is the first program's, not the kernel's")
+			l.leavePart(clean(w), "behind -- it is the first program's, not the kernel's")
 		}
-		l.part("--", "a configuration has the kernel's arguments only")
+		l.leavePart("--", "a configuration has the kernel's arguments only")
 		words = words[:i]
 	}
-	isolated, implied := im.isolation(words)
+	isolated, implied := im.findIsolation(words)
 	if isolated != nil {
 		im.set(l, coreList(isolated), "cpu", "isolate")
 		l.note("%s mean the same: these cores are isolated", strings.Join(implied, ", "))
@@ -66,7 +66,7 @@ func (im *importer) arguments(l *Line, text string) {
 			continue
 		case seen[name]:
 			l.trap(repeatedArg)
-			l.part(w, "a configuration has an argument once")
+			l.leavePart(w, "a configuration has an argument once")
 			continue
 		}
 		seen[name] = true
@@ -118,13 +118,13 @@ func (im *importer) argument(l *Line, w string) {
 	switch {
 	case strings.Contains(w, "${") || strings.Contains(w, "$("):
 		l.trap(environmentOnly)
-		l.part(clean(w), "bitbake computes it")
+		l.leavePart(clean(w), "bitbake computes it")
 	case !word(name):
-		l.part(clean(w), "not a kernel argument")
+		l.leavePart(clean(w), "not a kernel argument")
 	case strings.ContainsAny(w, "\"'"):
-		l.part(clean(w), "quotes do not survive the way through bitbake and the boot loader")
+		l.leavePart(clean(w), "quotes do not survive the way through bitbake and the boot loader")
 	case slices.Contains([]string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "initrd"}, name):
-		l.part(w, "the image and its boot loader decide where the root file system is")
+		l.leavePart(w, "the image and its boot loader decide where the root file system is")
 	case !has:
 		im.set(l, "true", "kernel", "args", name)
 	default:
@@ -132,9 +132,9 @@ func (im *importer) argument(l *Line, w string) {
 	}
 }
 
-// isolation finds the arguments that cpu.isolate implies, when they all name the
+// findIsolation finds the arguments that cpu.isolate implies, when they all name the
 // same cores.
-func (im *importer) isolation(words []string) (cores []int, implied []string) {
+func (im *importer) findIsolation(words []string) (cores []int, implied []string) {
 	list := func(value string) string {
 		for _, flag := range []string{"managed_irq,", "domain,", "nohz,"} {
 			for strings.HasPrefix(value, flag) {

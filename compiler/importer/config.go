@@ -96,8 +96,8 @@ func showPath(names []string) string {
 	return p
 }
 
-// order is the order of sections people read a configuration in: the schema's.
-func order(names []string) int {
+// sectionOrder returns the place of a field among the sections, in the order of the schema.
+func sectionOrder(names []string) int {
 	if slices.Equal(names, []string{"power", "default"}) {
 		return -1 // before the modes
 	}
@@ -202,7 +202,7 @@ func (im *importer) text() []byte {
 	use := target.child("use")
 	shared := &branch{name: profile}
 	sorted := slices.Clone(im.config.entries)
-	slices.SortStableFunc(sorted, func(a, b *entry) int { return order(a.names) - order(b.names) })
+	slices.SortStableFunc(sorted, func(a, b *entry) int { return sectionOrder(a.names) - sectionOrder(b.names) })
 	for _, e := range sorted {
 		switch {
 		case e.names[0] == "build":

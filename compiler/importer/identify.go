@@ -13,7 +13,7 @@ import (
 
 // identify finds out which release, machine and board the files are for.
 func (im *importer) identify() error {
-	clues := im.clues()
+	clues := im.findClues()
 	im.layer, im.priority = clues.collection, clues.priority
 
 	names := []string{im.o.Release}
@@ -33,7 +33,7 @@ func (im *importer) identify() error {
 			return fmt.Errorf("release %q is %w; there are %s", name, ErrUnknown, strings.Join(release.Names(), ", "))
 		}
 		im.release = r
-		err := im.module(clues)
+		err := im.identifyBoard(clues)
 		if err == nil || im.o.Release != "" || name == names[len(names)-1] {
 			return err
 		}
@@ -41,9 +41,9 @@ func (im *importer) identify() error {
 	return nil
 }
 
-// module finds machine and board for the release.
-func (im *importer) module(c clues) error {
-	im.machine = cmp.Or(im.o.Machine, c.chosen(im.release.Name))
+// identifyBoard finds machine and board for the release.
+func (im *importer) identifyBoard(c clues) error {
+	im.machine = cmp.Or(im.o.Machine, c.chosenMachine(im.release.Name))
 	if im.machine == "" && len(c.machineFiles) > 1 {
 		if b, ok := board.Lookup(im.o.Board); ok {
 			machines := b.Releases[im.release.Name].Machines
@@ -60,7 +60,7 @@ func (im *importer) module(c clues) error {
 	}
 	id := im.o.Board
 	if id == "" {
-		candidates := usual(c.stock(im.machine), im.release.Name)
+		candidates := likelyBoards(c.stockMachine(im.machine), im.release.Name)
 		if im.machine == "" {
 			candidates = c.boards(im.release.Name)
 		}
@@ -80,7 +80,7 @@ func (im *importer) module(c clues) error {
 		return fmt.Errorf("board %q is %w; there are %s", id, ErrUnknown, strings.Join(board.IDs(), ", "))
 	}
 	im.board = b
-	first, others := boardsOf(c.stock(im.machine), im.release.Name)
+	first, others := boardsOf(c.stockMachine(im.machine), im.release.Name)
 	if all := append(first, others...); len(all) > 0 && !slices.Contains(all, id) {
 		return fmt.Errorf("%w: machine %s is for %s, not for %s; change --machine or --board", ErrWhich, im.machine, strings.Join(all, ", "), id)
 	}
@@ -111,8 +111,8 @@ func boardsOf(machine, releaseName string) (first, others []string) {
 	return first, others
 }
 
-// usual is the board that a machine is for, or several when that is not clear.
-func usual(machine, releaseName string) []string {
+// likelyBoards returns the board that a machine is for, or several when that is not clear.
+func likelyBoards(machine, releaseName string) []string {
 	first, others := boardsOf(machine, releaseName)
 	if len(first) > 0 {
 		return first
@@ -132,7 +132,7 @@ type clues struct {
 	powerFiles   []string // base names of power mode files
 }
 
-func (im *importer) clues() clues {
+func (im *importer) findClues() clues {
 	c := clues{requires: map[string]string{}, overrides: map[string][]string{}}
 	for _, s := range im.sources {
 		base := path.Base(s.Name)
@@ -204,11 +204,11 @@ func (c clues) releases() []string {
 	return out
 }
 
-// chosen is the machine that a local.conf chooses: one that the release or the
+// chosenMachine returns the machine that a local.conf chooses: one that the release or the
 // layer has, rather than the emulated one of a sample.
-func (c clues) chosen(releaseName string) string {
+func (c clues) chosenMachine(releaseName string) string {
 	for _, m := range c.machines {
-		if slices.Contains(c.machineFiles, m) || len(usual(m, releaseName)) > 0 {
+		if slices.Contains(c.machineFiles, m) || len(likelyBoards(m, releaseName)) > 0 {
 			return m
 		}
 	}
@@ -218,8 +218,8 @@ func (c clues) chosen(releaseName string) string {
 	return ""
 }
 
-// stock is the machine of meta-tegra that a machine of the layer builds upon.
-func (c clues) stock(machine string) string {
+// stockMachine returns the machine of meta-tegra that a machine of the layer builds upon.
+func (c clues) stockMachine(machine string) string {
 	for range len(c.requires) {
 		base, ok := c.requires[machine]
 		if !ok {

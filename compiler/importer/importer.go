@@ -108,9 +108,9 @@ func Import(sources []Source, o Options) (*Result, error) {
 		return nil, err
 	}
 	for _, s := range im.sources {
-		im.source(s)
+		im.importSource(s)
 	}
-	if err := im.settle(); err != nil {
+	if err := im.removeRefused(); err != nil {
 		return nil, err
 	}
 	for _, l := range im.lines {
@@ -139,7 +139,7 @@ type importer struct {
 	priority  string
 }
 
-func (im *importer) source(s Source) {
+func (im *importer) importSource(s Source) {
 	lines, problem := split(s)
 	im.lines = append(im.lines, lines...)
 	if problem != "" {
@@ -202,7 +202,7 @@ func (im *importer) set(l *Line, value string, names ...string) {
 			if earlier != l {
 				earlier.trap(setTwice)
 			}
-			earlier.lose(where, nth(l)+" sets it again, and the last one wins")
+			earlier.dropField(where, positionOf(l)+" sets it again, and the last one wins")
 		}
 		im.config.remove(old)
 	}
@@ -241,14 +241,14 @@ func (l *Line) leave(why string) {
 	l.Verdict, l.Why, l.paths = Left, why, nil
 }
 
-// part notes that one of the several things on a line is left.
-func (l *Line) part(what, format string, args ...any) {
+// leavePart notes that one of the several things on a line is left.
+func (l *Line) leavePart(what, format string, args ...any) {
 	l.partial = true
 	l.note("%s is left: %s", what, fmt.Sprintf(format, args...))
 }
 
-// lose removes a field from a line that set it.
-func (l *Line) lose(where, why string) {
+// dropField removes a field from a line that set it.
+func (l *Line) dropField(where, why string) {
 	if l.partial && !slices.Contains(l.paths, where) {
 		return // the first reason was enough
 	}
@@ -257,7 +257,7 @@ func (l *Line) lose(where, why string) {
 		l.leave(why)
 		return
 	}
-	l.part(where, "%s", why)
+	l.leavePart(where, "%s", why)
 }
 
 // finish decides the verdict of a line with several parts.
@@ -284,7 +284,7 @@ func (l *Line) trap(t Trap) {
 	}
 }
 
-func (l *Line) leftf(format string, args ...any) { l.leave(fmt.Sprintf(format, args...)) }
+func (l *Line) leavef(format string, args ...any) { l.leave(fmt.Sprintf(format, args...)) }
 
 // adjusted notes that a line is in the configuration in another form.
 func (l *Line) adjusted(format string, args ...any) {
@@ -308,9 +308,9 @@ func (l *Line) note(format string, args ...any) {
 	}
 }
 
-// settle removes fields that the checks refuse, until none are refused. Their lines are
+// removeRefused removes fields that the checks refuse, until none are refused. Their lines are
 // left, with the check's message as the reason.
-func (im *importer) settle() error {
+func (im *importer) removeRefused() error {
 	if im.o.Check == nil {
 		return nil
 	}
@@ -319,7 +319,7 @@ func (im *importer) settle() error {
 		text := im.text()
 		report := im.o.Check(map[string][]byte{configName: text})
 		if !report.Failed() {
-			im.remark(report)
+			im.addRemarks(report)
 			return nil
 		}
 		where := im.config.locate(text)
@@ -334,7 +334,7 @@ func (im *importer) settle() error {
 					why += " (" + d.Help + ")"
 				}
 				for _, l := range e.lines {
-					l.lose(showPath(e.names), why+" ["+d.ID+"]")
+					l.dropField(showPath(e.names), why+" ["+d.ID+"]")
 				}
 				im.config.remove(e)
 				removed = true
@@ -351,7 +351,7 @@ func (im *importer) settle() error {
 	return errRefused
 }
 
-func (im *importer) remark(report *diag.Report) {
+func (im *importer) addRemarks(report *diag.Report) {
 	where := im.config.locate(im.text())
 	for _, d := range report.All() {
 		for _, e := range where.entriesFor(d) {
@@ -370,5 +370,5 @@ func word(s string) bool {
 	})
 }
 
-// nth describes a line's position, for messages about another line.
-func nth(l *Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Line) }
+// positionOf describes a line's position, for messages about another line.
+func positionOf(l *Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Line) }

@@ -79,7 +79,7 @@ func (im *importer) kernelBase() *known {
 func (k *known) isDefault(l *Line, line kconfig.Line) bool {
 	i, ok := k.facts.Lookup(line.Symbol)
 	if !ok {
-		l.leftf("the kernel of %s has no such option", k.name)
+		l.leavef("the kernel of %s has no such option", k.name)
 		return true
 	}
 	got, present := k.result.Get(line.Symbol)

@@ -8,16 +8,16 @@ func (im *importer) modulesLoad(lines []*Line, _ Source) {
 		if l.Verdict != "" {
 			continue
 		}
-		name, comment, ok := behind(l.Text)
+		name, comment, ok := cutTrailingComment(l.Text)
 		if ok {
 			l.trap(trailingComment)
 			l.adjusted("the format has no comments after names; %q would become part of the name", comment)
 		}
-		im.module1(l, name, "load")
+		im.setModule(l, name, "load")
 	}
 }
 
-func (im *importer) module1(l *Line, name, action string) {
+func (im *importer) setModule(l *Line, name, action string) {
 	if !word(name) {
 		l.leave("not the name of a module")
 		return
@@ -34,7 +34,7 @@ func (im *importer) modprobe(lines []*Line, _ Source) {
 		case len(words) == 0:
 			l.leave("an empty line that continues")
 		case words[0] == "blacklist" && len(words) == 2:
-			im.module1(l, words[1], "blacklist")
+			im.setModule(l, words[1], "blacklist")
 		case words[0] == "options" && len(words) > 2 && word(words[1]):
 			// modprobe reads module parameters from the kernel command line too.
 			l.adjusted("as a kernel argument, which also applies to a built-in driver")
@@ -47,11 +47,11 @@ func (im *importer) modprobe(lines []*Line, _ Source) {
 			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && word(words[1]) {
 				l.Verdict, l.Why = "", ""
 				l.adjusted("install %s %s blocks the module; blacklist prevents automatic loading, but not modprobe by name", words[1], words[2])
-				im.module1(l, words[1], "blacklist")
+				im.setModule(l, words[1], "blacklist")
 			}
 		default:
-			l.leftf("yoctune has no field for %s", clean(words[0]))
+			l.leavef("yoctune has no field for %s", clean(words[0]))
 		}
-		follow(group)
+		copyVerdict(group)
 	}
 }

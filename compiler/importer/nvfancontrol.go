@@ -99,7 +99,7 @@ func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
 		im.set(l, quoted(name), "fan", "profile")
 	default:
 		l.trap(fanTableTrap)
-		l.leftf("the BSP's file has no profile %s; it has %s", clean(name), strings.Join(fan.Profiles, ", "))
+		l.leavef("the BSP's file has no profile %s; it has %s", clean(name), strings.Join(fan.Profiles, ", "))
 	}
 }
 
@@ -127,9 +127,9 @@ func (im *importer) fanCurve(t *fanTable, margin bool, limit int64) {
 		why = "it has no table of two points or more"
 	}
 	if why != "" {
-		t.head.leftf("profile %s: %s", t.name, why)
+		t.head.leavef("profile %s: %s", t.name, why)
 		for i, r := range t.rows {
-			r.line.leftf("profile %s is left", t.name)
+			r.line.leavef("profile %s is left", t.name)
 			if i == at {
 				r.line.trap(fanTableTrap)
 			}

@@ -63,7 +63,7 @@ func (p *powerFile) params() {
 		i := slices.IndexFunc(p.stock.Params, func(s board.Param) bool { return s.Name == q.Name })
 		head := p.line(q.Line)
 		if i < 0 {
-			head.leftf("the file that the BSP installs does not declare %s", q.Name)
+			head.leavef("the file that the BSP installs does not declare %s", q.Name)
 			head.trap(foreignPowerFile)
 		} else {
 			head.understood("the BSP's own file declares it")
@@ -73,9 +73,9 @@ func (p *powerFile) params() {
 			base, isNext := strings.CutSuffix(a.Name, "_KNEXT")
 			switch {
 			case i < 0:
-				l.leftf("the file that the BSP installs does not declare %s", q.Name)
+				l.leavef("the file that the BSP installs does not declare %s", q.Name)
 			case !slices.Contains(p.stock.Params[i].Args, base) && !(isNext && p.stock.Params[i].KNext):
-				l.leftf("the file that the BSP installs does not declare %s of %s", a.Name, q.Name)
+				l.leavef("the file that the BSP installs does not declare %s of %s", a.Name, q.Name)
 			case p.stock.Params[i].Paths[a.Name] != "" && p.stock.Params[i].Paths[a.Name] != strings.TrimSpace(a.Path+" "+a.Attr) && p.stock.Params[i].Paths[a.Name] != a.Path:
 				l.trap(foreignPowerFile)
 				l.adjusted("the BSP's file has another path: %s", p.stock.Params[i].Paths[a.Name])
@@ -138,9 +138,9 @@ func isCPUClock(param string) bool {
 func (p *powerFile) mode(m nvpmodel.Mode) string {
 	head := p.line(m.Line)
 	if stock, ok := p.stock.Mode(m.Name); ok && len(differences(m, stock)) == 0 && len(missing(m, stock)) == 0 {
-		p.settled(head, "the stock mode")
+		p.markUnderstood(head, "the stock mode")
 		for _, s := range m.Settings {
-			p.settled(p.line(s.Line), "as the stock mode")
+			p.markUnderstood(p.line(s.Line), "as the stock mode")
 		}
 		if stock.ID != m.ID {
 			head.adjusted("its id is %d in the BSP's file", stock.ID)
@@ -176,7 +176,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 	if len(p.stock.Modes) > m.ID {
 		head.note("its id becomes the next free one, so that stock ids stay")
 	}
-	p.online(m, from, name)
+	p.importCores(m, from, name)
 	p.cpuClocks(m, from, name)
 	for _, s := range m.Settings {
 		if s.Param == "CPU_ONLINE" || isCPUClock(s.Param) {
@@ -196,8 +196,8 @@ func (p *powerFile) leaveMode(m nvpmodel.Mode, why string) string {
 	return ""
 }
 
-// settled marks a line as understood unless something is wrong with it.
-func (p *powerFile) settled(l *Line, why string) {
+// markUnderstood marks a line as understood unless something is wrong with it.
+func (p *powerFile) markUnderstood(l *Line, why string) {
 	if l.Verdict == "" {
 		l.understood("%s", why)
 	}
@@ -227,8 +227,8 @@ func (p *powerFile) nearest(m nvpmodel.Mode) board.Mode {
 	return best
 }
 
-// online imports which cores are on.
-func (p *powerFile) online(m nvpmodel.Mode, from board.Mode, name string) {
+// importCores imports which cores are on.
+func (p *powerFile) importCores(m nvpmodel.Mode, from board.Mode, name string) {
 	var stock []int
 	var lines []*Line
 	for _, t := range from.Settings {
@@ -256,7 +256,7 @@ func (p *powerFile) online(m nvpmodel.Mode, from board.Mode, name string) {
 	for i, l := range lines {
 		switch {
 		case slices.Equal(on, stock):
-			p.settled(l, "as stock mode "+from.Name)
+			p.markUnderstood(l, "as stock mode "+from.Name)
 		case i == 0 || l.Verdict == "" || l.Verdict == Adjusted:
 			p.im.set(l, coreList(on), "power", "modes", name, "cpu", "online")
 		}
@@ -288,9 +288,9 @@ func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
 			l := p.line(s.Line)
 			switch {
 			case asStock:
-				p.settled(l, "as stock mode "+from.Name)
+				p.markUnderstood(l, "as stock mode "+from.Name)
 			case !one:
-				l.leftf("the clusters have different limits, and cpu.%s is one for all cores; the mode keeps those of %s", limit.field, from.Name)
+				l.leavef("the clusters have different limits, and cpu.%s is one for all cores; the mode keeps those of %s", limit.field, from.Name)
 			default:
 				p.clock(l, s.Value, clockCPU, "power", "modes", name, "cpu", limit.field)
 			}
@@ -298,7 +298,7 @@ func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
 	}
 	for _, s := range m.Settings {
 		if isCPUClock(s.Param) && s.Arg != "MIN_FREQ" && s.Arg != "MAX_FREQ" {
-			p.line(s.Line).leftf("the language has no field for %s %s", s.Param, s.Arg)
+			p.line(s.Line).leavef("the language has no field for %s %s", s.Param, s.Arg)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
 	stock := settingOf(from, s.Param, s.Arg)
 	switch {
 	case sameValue(stock, s.Value):
-		p.settled(l, "as stock mode "+from.Name)
+		p.markUnderstood(l, "as stock mode "+from.Name)
 	case s.Param == "GPU" && s.Arg == "MIN_FREQ":
 		p.clock(l, s.Value, clockGPU, "power", "modes", name, "gpu", "min")
 	case s.Param == "GPU" && s.Arg == "MAX_FREQ":
@@ -332,9 +332,9 @@ func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
 		}
 		p.im.set(l, s.Value, "power", "modes", name, "gpu", "mask")
 	case stock == "":
-		l.leftf("stock mode %s does not set %s, and the language has no field for it", from.Name, s.Param)
+		l.leavef("stock mode %s does not set %s, and the language has no field for it", from.Name, s.Param)
 	default:
-		l.leftf("the language has no field for %s; the mode keeps %s of stock mode %s", s.Param, stock, from.Name)
+		l.leavef("the language has no field for %s; the mode keeps %s of stock mode %s", s.Param, stock, from.Name)
 	}
 }
 
@@ -354,7 +354,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 	b := p.im.board
 	switch {
 	case err != nil || n < -1:
-		l.leftf("%s is not a clock", clean(value))
+		l.leavef("%s is not a clock", clean(value))
 		return
 	case sameValue(value, "-1") && field == "max":
 		p.im.set(l, quoted("unlimited"), names...)
@@ -392,7 +392,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		}
 	}
 	if n > 1e15 {
-		l.leftf("%s is not a clock", clean(value))
+		l.leavef("%s is not a clock", clean(value))
 		return
 	}
 	hz := n * unit
@@ -437,7 +437,7 @@ func (p *powerFile) config(names map[int]string) {
 		case strings.Contains(l.Text, "FAN_CONFIG"):
 			l.leave("yoctune has no field for the fan profile")
 		default:
-			l.leftf("not understood on line %d of %s", i+1, path.Base(l.File))
+			l.leavef("not understood on line %d of %s", i+1, path.Base(l.File))
 		}
 	}
 }

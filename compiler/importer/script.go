@@ -17,9 +17,9 @@ var (
 // export of a variable that bitbake may get from the shell.
 var export = lazyregexp.New(`^\s*export\s+([A-Z][A-Z0-9_]*)=`)
 
-// exported points out a variable for bitbake that the release refuses: a search
+// leaveExport points out a variable for bitbake that the release refuses: a search
 // through the layers for it finds nothing.
-func (im *importer) exported(l *Line) bool {
+func (im *importer) leaveExport(l *Line) bool {
 	m := export.FindStringSubmatch(l.Text)
 	if m == nil {
 		return false
@@ -29,7 +29,7 @@ func (im *importer) exported(l *Line) bool {
 		return false
 	}
 	l.trap(renamedVariable)
-	im.refuses(l, m[1], to)
+	im.leaveRenamed(l, m[1], to)
 	return true
 }
 
@@ -40,17 +40,17 @@ func (im *importer) script(lines []*Line, _ Source) {
 		if l.Verdict != "" {
 			continue
 		}
-		if im.exported(l) {
+		if im.leaveExport(l) {
 			continue
 		}
-		if !im.shell(l, l.Text) {
+		if !im.importCommand(l, l.Text) {
 			l.leave("part of a script; only lines that write one kernel file are read")
 		}
 	}
 }
 
-// shell reads one command; false when it does not write a kernel file.
-func (im *importer) shell(l *Line, command string) bool {
+// importCommand reads one command; false when it does not write a kernel file.
+func (im *importer) importCommand(l *Line, command string) bool {
 	command = strings.TrimSpace(command)
 	command = strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(command, "|| true"), "2>/dev/null"))
 	command = strings.TrimSuffix(command, ";")
@@ -72,6 +72,6 @@ func (im *importer) shell(l *Line, command string) bool {
 		return false
 	}
 	l.trap(sysfsScript)
-	im.file(l, name, m[1])
+	im.importKernelFile(l, name, m[1])
 	return true
 }

@@ -232,7 +232,7 @@ func split(s Source) (lines []*Line, problem string) {
 	for raw := range bytes.Lines(text) {
 		if len(lines) == maxLines {
 			l := &Line{File: s.Name, Line: len(lines) + 1, Column: 1}
-			l.leftf("the file has more than %d lines; these and all that follow were not read", maxLines)
+			l.leavef("the file has more than %d lines; these and all that follow were not read", maxLines)
 			return append(lines, l), ""
 		}
 		full := strings.TrimRight(string(raw), "\r\n")
@@ -337,8 +337,8 @@ func joined(group []*Line) string {
 	return strings.Join(parts, " ")
 }
 
-// follow gives the other lines of a group the verdict of its first.
-func follow(group []*Line) {
+// copyVerdict gives the other lines of a group the verdict of its first.
+func copyVerdict(group []*Line) {
 	for _, l := range group[1:] {
 		if l.Verdict == "" {
 			l.head = group[0]

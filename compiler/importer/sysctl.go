@@ -32,21 +32,21 @@ func (im *importer) sysctl(lines []*Line, _ Source) {
 // sysctlValue puts one kernel parameter into the configuration.
 func (im *importer) sysctlValue(l *Line, name, value string) {
 	if sysctld.IsGlob(name) {
-		l.part(name, "yoctune writes no globs: name the interfaces or devices")
+		l.leavePart(name, "yoctune writes no globs: name the interfaces or devices")
 		return
 	}
 	if !word(name) || !strings.Contains(name, ".") {
-		l.part(clean(name), "not a kernel parameter's name")
+		l.leavePart(clean(name), "not a kernel parameter's name")
 		return
 	}
-	if cut, comment, ok := behind(value); ok {
+	if cut, comment, ok := cutTrailingComment(value); ok {
 		value = cut
 		l.trap(trailingComment)
 		l.adjusted("the format has no comments after values; %q would become part of the value", comment)
 	}
 	value = strings.Join(strings.Fields(value), " ")
 	if value == "" {
-		l.part(name, "it has no value")
+		l.leavePart(name, "it has no value")
 		return
 	}
 	f, known := facts.Lookup(name)
@@ -54,10 +54,10 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 		switch {
 		case f.Has(facts.WriteOnly):
 			l.trap(writeOnlySysctl)
-			l.part(name, "writing it does something once, and it cannot be read back")
+			l.leavePart(name, "writing it does something once, and it cannot be read back")
 			return
 		case f.Has(facts.ReadOnly):
-			l.part(name, "it is read-only")
+			l.leavePart(name, "it is read-only")
 			return
 		case f.In(im.release.KernelVersion).State == facts.Absent:
 			if f.Has(facts.Moved) {
@@ -67,7 +67,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 			if f.Note != "" {
 				why += ": " + f.Note
 			}
-			l.part(name, "%s", why)
+			l.leavePart(name, "%s", why)
 			return
 		}
 	} else if near, ok := facts.Nearest(name); ok {
@@ -77,8 +77,8 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 	im.set(l, scalar(value), "sysctl", name)
 }
 
-// behind cuts a comment off a value: text after a blank and a # or ;.
-func behind(value string) (cut, comment string, found bool) {
+// cutTrailingComment cuts a comment off a value: text after a blank and a # or ;.
+func cutTrailingComment(value string) (cut, comment string, found bool) {
 	for i := 1; i < len(value); i++ {
 		if (value[i] == '#' || value[i] == ';') && (value[i-1] == ' ' || value[i-1] == '\t') {
 			return strings.TrimSpace(value[:i]), clean(value[i:]), true

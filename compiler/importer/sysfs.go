@@ -9,17 +9,17 @@ import (
 	"github.com/yoctune/yoctune/schema/units"
 )
 
-// file imports a value written to a kernel file, if there is a field for the file. Scripts,
+// importKernelFile imports a value written to a kernel file, if there is a field for the file. Scripts,
 // tmpfiles and units write such files.
-func (im *importer) file(l *Line, name, value string) {
+func (im *importer) importKernelFile(l *Line, name, value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	if !strings.HasPrefix(name, "/") || strings.ContainsAny(name, "$`") {
-		l.part(clean(name), "not the path of a kernel file")
+		l.leavePart(clean(name), "not the path of a kernel file")
 		return
 	}
 	if strings.ContainsAny(value, "$`") {
 		l.trap(environmentOnly)
-		l.part(name, "the value %s is computed by the shell", clean(value))
+		l.leavePart(name, "the value %s is computed by the shell", clean(value))
 		return
 	}
 	switch {
@@ -28,15 +28,15 @@ func (im *importer) file(l *Line, name, value string) {
 		im.sysctlValue(l, key, value)
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && path.Base(name) == "scaling_governor":
 		im.set(l, quoted(value), "cpu", "governor")
-		everyCore(l, name)
+		noteAllCores(l, name)
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && (path.Base(name) == "scaling_max_freq" || path.Base(name) == "scaling_min_freq"):
 		khz, ok := number(value)
 		if !ok {
-			l.part(name, "%q is not a clock in kHz", clean(value))
+			l.leavePart(name, "%q is not a clock in kHz", clean(value))
 			return
 		}
 		im.set(l, quoted(units.Frequency(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
-		everyCore(l, name)
+		noteAllCores(l, name)
 	case name == "/sys/kernel/mm/transparent_hugepage/enabled":
 		im.set(l, quoted(value), "memory", "thp")
 	case name == "/sys/kernel/mm/transparent_hugepage/defrag":
@@ -44,17 +44,17 @@ func (im *importer) file(l *Line, name, value string) {
 	case name == "/sys/kernel/mm/ksm/run":
 		im.set(l, map[string]string{"0": "false", "1": "true"}[value], "memory", "ksm")
 	case strings.HasPrefix(name, "/sys/block/") && strings.Count(name, "/") == 5 && path.Base(path.Dir(name)) == "queue":
-		im.queue(l, strings.Split(name, "/")[3], path.Base(name), value)
+		im.setQueue(l, strings.Split(name, "/")[3], path.Base(name), value)
 	case strings.HasPrefix(name, "/sys/class/net/") && strings.Count(name, "/") == 5:
-		im.networkValue(l, strings.Split(name, "/")[4], path.Base(name), value)
+		im.setNetwork(l, strings.Split(name, "/")[4], path.Base(name), value)
 	case strings.Contains(name, "/devfreq/") && isGPU(name):
-		im.gpuFile(l, path.Base(name), value, name)
+		im.setGPU(l, path.Base(name), value, name)
 	default:
-		l.part(name, "yoctune has no field for this file")
+		l.leavePart(name, "yoctune has no field for this file")
 	}
 }
 
-func everyCore(l *Line, name string) {
+func noteAllCores(l *Line, name string) {
 	if !strings.Contains(name, "*") {
 		l.adjusted("the field applies to all cores")
 	}
@@ -64,24 +64,24 @@ func isGPU(name string) bool {
 	return slices.ContainsFunc([]string{".gpu/", ".ga10b/", ".gv11b/", ".gp10b/", ".gm20b/"}, func(gpu string) bool { return strings.Contains(name, gpu) })
 }
 
-func (im *importer) gpuFile(l *Line, attr, value, name string) {
+func (im *importer) setGPU(l *Line, attr, value, name string) {
 	switch attr {
 	case "min_freq", "max_freq":
 		hz, ok := number(value)
 		if !ok {
-			l.part(name, "%q is not a clock in Hz", clean(value))
+			l.leavePart(name, "%q is not a clock in Hz", clean(value))
 			return
 		}
 		im.set(l, quoted(units.Frequency(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
 	case "governor":
 		im.set(l, quoted(value), "gpu", "governor")
 	default:
-		l.part(name, "yoctune has no field for this file")
+		l.leavePart(name, "yoctune has no field for this file")
 	}
 }
 
-// queue is an attribute below queue/ of a block device.
-func (im *importer) queue(l *Line, device, attr, value string) {
+// setQueue imports an attribute below queue/ of a block device.
+func (im *importer) setQueue(l *Line, device, attr, value string) {
 	n, isNumber := number(value)
 	switch attr {
 	case "scheduler":
@@ -92,7 +92,7 @@ func (im *importer) queue(l *Line, device, attr, value string) {
 		im.set(l, quoted(value), "storage", device, "scheduler")
 	case "read_ahead_kb":
 		if !isNumber || n < 0 || n > 1<<30 {
-			l.part(attr, "%q is not a number of KiB", clean(value))
+			l.leavePart(attr, "%q is not a number of KiB", clean(value))
 			return
 		}
 		im.set(l, quoted(units.Size(n<<10)), "storage", device, "readahead")
@@ -101,16 +101,16 @@ func (im *importer) queue(l *Line, device, attr, value string) {
 	case "rq_affinity":
 		im.set(l, scalar(value), "storage", device, "rqAffinity")
 	default:
-		l.part("queue/"+clean(attr), "yoctune has no field for this attribute")
+		l.leavePart("queue/"+clean(attr), "yoctune has no field for this attribute")
 	}
 }
 
-func (im *importer) networkValue(l *Line, device, attr, value string) {
+func (im *importer) setNetwork(l *Line, device, attr, value string) {
 	field := map[string]string{
 		"mtu": "mtu", "tx_queue_len": "txQueueLen", "napi_defer_hard_irqs": "napiDeferHardIRQs", "gro_flush_timeout": "groFlushTimeout",
 	}[attr]
 	if field == "" {
-		l.part(clean(attr), "yoctune has no field for this attribute")
+		l.leavePart(clean(attr), "yoctune has no field for this attribute")
 		return
 	}
 	im.set(l, scalar(value), "network", device, field)

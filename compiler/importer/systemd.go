@@ -41,16 +41,16 @@ func (im *importer) systemd(lines []*Line, s Source) {
 		}
 		for _, d := range ds {
 			d.line.leave(why)
-			follow(d.group)
+			copyVerdict(d.group)
 		}
 		return
 	}
-	scripted := im.scripted(ds)
+	scripted := im.importScripted(ds)
 	var blocker *directive
 	hasExec := false
 	for i := range ds {
 		d := &ds[i]
-		im.directive(d, unit)
+		im.readDirective(d, unit)
 		hasExec = hasExec || d.name == "ExecStart"
 		if d.inexpressible != "" && blocker == nil {
 			blocker = d
@@ -72,13 +72,13 @@ func (im *importer) systemd(lines []*Line, s Source) {
 				d.line.understood("")
 			}
 		case d.set != nil && blocker != nil:
-			d.line.leftf("the unit stays where it is: %s (line %d)", blocker.inexpressible, blocker.line.Line)
+			d.line.leavef("the unit stays where it is: %s (line %d)", blocker.inexpressible, blocker.line.Line)
 		case d.set != nil:
 			d.line.leave("valid in a whole unit only; a drop-in changes a unit that something else installs")
 		default:
-			d.line.leftf("yoctune has no field for %s", clean(d.name))
+			d.line.leavef("yoctune has no field for %s", clean(d.name))
 		}
-		follow(d.group)
+		copyVerdict(d.group)
 	}
 	if whole {
 		if exec := im.config.find(&entry{scope: everywhere, names: []string{"services", unit, "exec"}}); exec != nil {
@@ -97,13 +97,13 @@ func directives(lines []*Line) []directive {
 		if strings.HasPrefix(text, "[") {
 			section = strings.Trim(text, "[]")
 			l.understood("")
-			follow(g)
+			copyVerdict(g)
 			continue
 		}
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
 			l.leave("not a Key=Value line")
-			follow(g)
+			copyVerdict(g)
 			continue
 		}
 		out = append(out, directive{line: l, group: g, section: section, name: strings.TrimSpace(name), value: strings.TrimSpace(value)})
@@ -113,8 +113,8 @@ func directives(lines []*Line) []directive {
 
 var shellCommand = lazyregexp.New(`^-?(?:/usr)?(?:/bin/)?(?:ba)?sh\s+-c\s+("(?:[^"\\]|\\.)*"|'[^']*')$`)
 
-// scripted turns a unit whose only commands write kernel files into settings.
-func (im *importer) scripted(ds []directive) bool {
+// importScripted turns a unit whose only commands write kernel files into settings.
+func (im *importer) importScripted(ds []directive) bool {
 	var commands []*directive
 	for i := range ds {
 		if strings.HasPrefix(ds[i].name, "Exec") {
@@ -131,7 +131,7 @@ func (im *importer) scripted(ds []directive) bool {
 		for _, c := range shellParts(d.value) {
 			trial := &Line{}
 			probe := &importer{board: im.board, release: im.release, machine: im.machine}
-			if !probe.shell(trial, c) {
+			if !probe.importCommand(trial, c) {
 				return false
 			}
 		}
@@ -143,7 +143,7 @@ func (im *importer) scripted(ds []directive) bool {
 			continue
 		}
 		for _, c := range shellParts(d.value) {
-			im.shell(d.line, c)
+			im.importCommand(d.line, c)
 		}
 		d.line.trap(sysfsScript)
 	}
@@ -166,8 +166,8 @@ func shellParts(value string) []string {
 	return out
 }
 
-// directive interprets a line of a service.
-func (im *importer) directive(d *directive, unit string) {
+// readDirective interprets a line of a service.
+func (im *importer) readDirective(d *directive, unit string) {
 	set := func(value string, field ...string) func() {
 		return func() { im.set(d.line, value, append([]string{"services", unit}, field...)...) }
 	}
@@ -314,7 +314,7 @@ func (im *importer) environment(d *directive, unit string) {
 	for _, w := range words {
 		name, value, has := strings.Cut(w, "=")
 		if !has || !word(name) {
-			d.line.part(clean(w), "no NAME=value")
+			d.line.leavePart(clean(w), "no NAME=value")
 			continue
 		}
 		im.set(d.line, quoted(value), "services", unit, "environment", name)

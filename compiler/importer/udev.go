@@ -13,12 +13,12 @@ var udevKey = lazyregexp.New(`^\s*,?\s*([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=
 // chosen by their kernel name.
 func (im *importer) udev(lines []*Line, _ Source) {
 	for _, g := range logical(lines) {
-		im.rule(g[0], joined(g))
-		follow(g)
+		im.importRule(g[0], joined(g))
+		copyVerdict(g)
 	}
 }
 
-func (im *importer) rule(l *Line, text string) {
+func (im *importer) importRule(l *Line, text string) {
 	var devices []string
 	type assigned struct{ attr, value string }
 	var values []assigned
@@ -46,10 +46,10 @@ func (im *importer) rule(l *Line, text string) {
 			l.leave("yoctune's rules run no programs")
 			return
 		case op == "==" || op == "!=":
-			l.leftf("yoctune chooses devices by their kernel name only, not by %s", clean(key+"{"+attr+"}"))
+			l.leavef("yoctune chooses devices by their kernel name only, not by %s", clean(key+"{"+attr+"}"))
 			return
 		default:
-			l.part(clean(key), "yoctune's rules set attributes only")
+			l.leavePart(clean(key), "yoctune's rules set attributes only")
 		}
 	}
 	switch {
@@ -62,7 +62,7 @@ func (im *importer) rule(l *Line, text string) {
 		l.leave("it does not match a device by its kernel name")
 		return
 	case subsystem != "block" && subsystem != "net" && subsystem != "":
-		l.leftf("yoctune has no field for devices of %s", clean(subsystem))
+		l.leavef("yoctune has no field for devices of %s", clean(subsystem))
 		return
 	}
 	for _, device := range devices {
@@ -74,13 +74,13 @@ func (im *importer) rule(l *Line, text string) {
 			attr, isQueue := strings.CutPrefix(v.attr, "queue/")
 			switch {
 			case isQueue && subsystem != "net":
-				im.queue(l, glob, attr, v.value)
+				im.setQueue(l, glob, attr, v.value)
 			case v.attr == "bdi/read_ahead_kb" && subsystem != "net":
-				im.queue(l, glob, "read_ahead_kb", v.value)
+				im.setQueue(l, glob, "read_ahead_kb", v.value)
 			case subsystem == "net":
-				im.networkValue(l, glob, v.attr, v.value)
+				im.setNetwork(l, glob, v.attr, v.value)
 			default:
-				l.part(clean(v.attr), "yoctune has no field for this attribute")
+				l.leavePart(clean(v.attr), "yoctune has no field for this attribute")
 			}
 		}
 	}
