@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
@@ -18,16 +19,62 @@ func (im *importer) udev(lines []*Line, _ Source) {
 	}
 }
 
+// udevRule is a rule that sets attributes of devices.
+type udevRule struct {
+	subsystem string
+	devices   []string // kernel names
+	values    []udevValue
+}
+
+type udevValue struct{ attr, value string }
+
 func (im *importer) importRule(l *Line, text string) {
-	var devices []string
-	type assigned struct{ attr, value string }
-	var values []assigned
-	subsystem := ""
+	r, ok := parseRule(l, text)
+	if !ok {
+		return
+	}
+	switch {
+	case len(r.values) == 0:
+		if l.Verdict == "" && !l.partial {
+			l.leave("it sets no attribute")
+		}
+		return
+	case len(r.devices) == 0:
+		l.leave("it does not match a device by its kernel name")
+		return
+	case !slices.Contains([]string{"block", "net", ""}, r.subsystem):
+		l.leavef("yoctune has no field for devices of %s", clean(r.subsystem))
+		return
+	}
+	for _, device := range r.devices {
+		glob := simpleGlob(device)
+		if glob != device {
+			l.adjusted("%s becomes %s: a device glob has * and ? only", clean(device), glob)
+		}
+		for _, v := range r.values {
+			attr, isQueue := strings.CutPrefix(v.attr, "queue/")
+			switch {
+			case r.subsystem == "net":
+				im.setNetwork(l, glob, v.attr, v.value)
+			case isQueue:
+				im.setQueue(l, glob, attr, v.value)
+			case v.attr == "bdi/read_ahead_kb":
+				im.setQueue(l, glob, "read_ahead_kb", v.value)
+			default:
+				l.leavePart(clean(v.attr), "yoctune has no field for this attribute")
+			}
+		}
+	}
+}
+
+// parseRule parses a rule. It leaves the line and returns false when the rule does more than
+// set attributes of devices with a kernel name.
+func parseRule(l *Line, text string) (r udevRule, ok bool) {
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		m := udevKey.FindStringSubmatch(rest)
 		if m == nil {
 			l.leave("not a supported rule")
-			return
+			return r, false
 		}
 		rest = rest[len(m[0]):]
 		key, attr, op, value := m[1], m[2], m[3], m[4]
@@ -35,55 +82,24 @@ func (im *importer) importRule(l *Line, text string) {
 		case key == "ACTION" && op == "==":
 		case key == "ACTION" && op == "!=" && value == "remove":
 		case key == "SUBSYSTEM" && op == "==":
-			subsystem = value
+			r.subsystem = value
 		case key == "KERNEL" && op == "==":
-			devices = strings.Split(value, "|")
+			r.devices = strings.Split(value, "|")
 		case key == "ENV" && attr == "DEVTYPE" && op == "==" && value == "disk":
 		case key == "ATTR" && (op == "=" || op == ":="):
-			values = append(values, assigned{attr, value})
+			r.values = append(r.values, udevValue{attr, value})
 		case key == "RUN" || key == "PROGRAM" || key == "IMPORT":
 			l.trap(udevRun)
 			l.leave("yoctune's rules run no programs")
-			return
+			return r, false
 		case op == "==" || op == "!=":
 			l.leavef("yoctune chooses devices by their kernel name only, not by %s", clean(key+"{"+attr+"}"))
-			return
+			return r, false
 		default:
 			l.leavePart(clean(key), "yoctune's rules set attributes only")
 		}
 	}
-	switch {
-	case len(values) == 0:
-		if l.Verdict == "" && !l.partial {
-			l.leave("it sets no attribute")
-		}
-		return
-	case len(devices) == 0:
-		l.leave("it does not match a device by its kernel name")
-		return
-	case subsystem != "block" && subsystem != "net" && subsystem != "":
-		l.leavef("yoctune has no field for devices of %s", clean(subsystem))
-		return
-	}
-	for _, device := range devices {
-		glob := simpleGlob(device)
-		if glob != device {
-			l.adjusted("%s becomes %s: a device glob has * and ? only", clean(device), glob)
-		}
-		for _, v := range values {
-			attr, isQueue := strings.CutPrefix(v.attr, "queue/")
-			switch {
-			case isQueue && subsystem != "net":
-				im.setQueue(l, glob, attr, v.value)
-			case v.attr == "bdi/read_ahead_kb" && subsystem != "net":
-				im.setQueue(l, glob, "read_ahead_kb", v.value)
-			case subsystem == "net":
-				im.setNetwork(l, glob, v.attr, v.value)
-			default:
-				l.leavePart(clean(v.attr), "yoctune has no field for this attribute")
-			}
-		}
-	}
+	return r, true
 }
 
 // simpleGlob writes a set of characters such as [a-z] as ?.

@@ -115,13 +115,13 @@ func repository(ref string, o Options) (*remote.Repository, registry.Reference, 
 	return &remote.Repository{
 		Client:    &auth.Client{Client: retry.DefaultClient, Cache: auth.NewCache(), Credential: credentials.Credential(store), Header: map[string][]string{"User-Agent": {"yoctune/" + version.Version}}},
 		Reference: r,
-		PlainHTTP: o.PlainHTTP || local(r.Host()),
+		PlainHTTP: o.PlainHTTP || isLocal(r.Host()),
 	}, r, nil
 }
 
-// local reports whether a registry is on this machine: only there a password may go
-// over an open line without being asked for.
-func local(host string) bool {
+// isLocal reports whether a registry runs on this machine. Only there may a password be
+// sent without encryption unless [Options] allow it.
+func isLocal(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host

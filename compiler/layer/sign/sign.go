@@ -165,7 +165,7 @@ func (p Plan) Accepts(k signature.Key) error {
 }
 
 func ids(keys []signature.Key) string {
-	names := make([]string, 0, len(keys))
+	var names []string
 	for _, k := range keys {
 		names = append(names, k.ID())
 	}

@@ -123,18 +123,8 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		if wanted[name] {
 			continue
 		}
-		was, state, err := existing(root, name)
-		switch {
-		case err != nil:
+		if err := c.removeOwned(root, name, e); err != nil {
 			return nil, folder(out, err)
-		case state == absent:
-		case state == other:
-			c.Conflicts = append(c.Conflicts, Conflict{name, errForeign})
-		case manifest.Digest(was) != e.SHA256:
-			c.Conflicts = append(c.Conflicts, Conflict{name, ErrEdited})
-			c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
-		default:
-			c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
 		}
 	}
 	if err := c.dropSignatures(root); err != nil {
@@ -145,6 +135,22 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	}
 	c.sort()
 	return c, nil
+}
+
+// removeOwned removes a file that yoctune wrote and no longer generates.
+func (c *Comparison) removeOwned(root *os.Root, name string, e manifest.File) error {
+	was, state, err := existing(root, name)
+	switch {
+	case err != nil || state == absent:
+		return err
+	case state == other:
+		c.Conflicts = append(c.Conflicts, Conflict{name, errForeign})
+		return nil
+	case manifest.Digest(was) != e.SHA256:
+		c.Conflicts = append(c.Conflicts, Conflict{name, ErrEdited})
+	}
+	c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
+	return nil
 }
 
 // dropSignatures removes the signatures of files that change or go: they are of
@@ -356,29 +362,32 @@ func (c *Comparison) Write(ctx context.Context, force bool) error {
 	if err := os.Chmod(stage, 0o755); err != nil {
 		return folder(c.Out, err)
 	}
-	if _, err := os.Lstat(c.Out); errors.Is(err, fs.ErrNotExist) {
-		return c.whole(ctx, stage)
+	if _, err = os.Lstat(c.Out); errors.Is(err, fs.ErrNotExist) {
+		err = c.writeNew(ctx, stage)
+	} else {
+		err = c.update(ctx, stage)
 	}
-	return c.compareFiles(ctx, stage)
-}
-
-func (c *Comparison) whole(ctx context.Context, stage string) error {
-	w := writer{dir: stage}
-	for _, f := range c.files {
-		if err := w.writeFile(ctx, f.Path, f.Data, f.Mode); err != nil {
-			return folder(c.Out, err)
-		}
-	}
-	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
-		return folder(c.Out, err)
-	}
-	if err := context.Cause(ctx); err != nil {
-		return folder(c.Out, err)
-	}
-	if err := os.Rename(stage, c.Out); err != nil {
+	if err != nil {
 		return folder(c.Out, err)
 	}
 	return nil
+}
+
+// writeNew fills stage and renames it to the output.
+func (c *Comparison) writeNew(ctx context.Context, stage string) error {
+	w := writer{dir: stage}
+	for _, f := range c.files {
+		if err := w.writeFile(ctx, f.Path, f.Data, f.Mode); err != nil {
+			return err
+		}
+	}
+	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return os.Rename(stage, c.Out)
 }
 
 // writer fills a new folder. It repeats no system call: a layer is
@@ -432,31 +441,27 @@ func (w *writer) mkdir(dir string) error {
 	return os.Mkdir(filepath.Join(w.dir, filepath.FromSlash(dir)), 0o755)
 }
 
-func (c *Comparison) compareFiles(ctx context.Context, stage string) error {
+// update writes what changes to stage and renames each file into place, the manifest last.
+func (c *Comparison) update(ctx context.Context, stage string) error {
 	root, err := os.OpenRoot(c.Out)
 	if err != nil {
-		return folder(c.Out, err)
+		return err
 	}
 	defer root.Close()
 	w := writer{dir: stage}
-	for _, a := range c.Actions {
-		if a.Kind == Remove || a.Path == manifest.Name {
-			continue
-		}
+	written := slices.DeleteFunc(slices.Clone(c.Actions), func(a Action) bool { return a.Kind == Remove || a.Path == manifest.Name })
+	for _, a := range written {
 		if err := w.writeFile(ctx, a.Path, a.Now, a.Mode); err != nil {
-			return folder(c.Out, err)
+			return err
 		}
 	}
-	for _, a := range c.Actions {
-		if a.Kind == Remove || a.Path == manifest.Name {
-			continue
-		}
+	for _, a := range written {
 		if err := root.MkdirAll(path.Dir(a.Path), 0o755); err != nil {
-			return folder(c.Out, err)
+			return err
 		}
 		// Compare saw no link on the way; the window until here is the user's own.
 		if err := os.Rename(filepath.Join(stage, filepath.FromSlash(a.Path)), filepath.Join(c.Out, filepath.FromSlash(a.Path))); err != nil {
-			return folder(c.Out, err)
+			return err
 		}
 	}
 	for _, a := range c.Actions {
@@ -464,17 +469,14 @@ func (c *Comparison) compareFiles(ctx context.Context, stage string) error {
 			continue
 		}
 		if err := root.Remove(a.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return folder(c.Out, err)
+			return err
 		}
 		prune(root, path.Dir(a.Path))
 	}
 	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
-		return folder(c.Out, err)
+		return err
 	}
-	if err := os.Rename(filepath.Join(stage, manifest.Name), filepath.Join(c.Out, manifest.Name)); err != nil {
-		return folder(c.Out, err)
-	}
-	return nil
+	return os.Rename(filepath.Join(stage, manifest.Name), filepath.Join(c.Out, manifest.Name))
 }
 
 // prune removes folders that have become empty.
