@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A policy is of every thread, those that come later too; a process of its own has it.
+// A policy applies to all threads, including later ones. A child process runs the test,
+// because the policy cannot be undone.
 func TestEveryThreadIsScheduledAsPlanned(t *testing.T) {
 	if os.Getenv("SCHEDULE_THREADS") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestEveryThreadIsScheduledAsPlanned$")

@@ -98,8 +98,8 @@ func TestAnUnattainableBudgetIsRefusedWithFigures(t *testing.T) {
 	}
 }
 
-// Frames of a live source are left out before any work while the memory that is to be
-// free is not; another source waits.
+// While too little memory is free, frames of a live source are dropped before any work, and
+// other sources wait.
 func TestNoFrameStartsWhileTheReserveIsUsed(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -196,9 +196,8 @@ func TestReadsAndWritesAreRateLimited(t *testing.T) {
 	})
 }
 
-// The engine is the referee of what the compiler adds up: whatever the stages, queues
-// and rates, no result is later than its worst case, and with full queues one is nearly
-// as late.
+// The engine checks the compiler's calculation: for all stages, queues and rates, no result is
+// later than the worst case, and with full queues one is nearly as late.
 func TestNoResultIsLaterThanTheCompilersWorstCase(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 28))
 	tight := 0

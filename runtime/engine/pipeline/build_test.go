@@ -196,7 +196,7 @@ func TestModelsMustMatchThePlan(t *testing.T) {
 	}
 }
 
-// The clip as Y4M, planar, through the same model.
+// The same clip as planar Y4M, through the same model.
 func TestY4MOfTheSameClipGivesTheSameResults(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(media, "serials.nv12"))
 	if err != nil {
@@ -240,8 +240,7 @@ func TestY4MOfTheSameClipGivesTheSameResults(t *testing.T) {
 	}
 }
 
-// BenchmarkLabels loads the pipeline and reads the example's clip with it; fps is
-// without the loading.
+// BenchmarkLabels loads the pipeline and reads the example's clip. fps excludes the loading.
 func BenchmarkLabels(b *testing.B) {
 	lib, dir := models.Library(b), models.Dir(b)
 	for b.Loop() {

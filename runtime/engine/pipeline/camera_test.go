@@ -81,8 +81,8 @@ func whys(s *Summary) string {
 	return strings.Join(all, "\n")
 }
 
-// The memory that the driver wrote is the memory that is preprocessed, where rows
-// have no room between them; otherwise there is one copy.
+// If rows are not padded, the preprocess stage reads the driver's memory. Otherwise each frame
+// is copied once.
 func TestCameraFramesAreCopiedOnlyIfNecessary(t *testing.T) {
 	for _, c := range []struct {
 		name, format string
@@ -116,7 +116,7 @@ func TestCameraFramesAreCopiedOnlyIfNecessary(t *testing.T) {
 	}
 }
 
-// Every pixel arrives where it belongs, whatever the driver puts between rows.
+// Every pixel arrives at its place, whatever padding the driver uses.
 func TestPaddedRowsArePacked(t *testing.T) {
 	pl := cameraPlan("grey")
 	pl.Source.Height = 16
@@ -155,8 +155,8 @@ func TestPaddedRowsArePacked(t *testing.T) {
 	}
 }
 
-// Unplugged in the middle of the run, absent for two attempts, and back: the run
-// goes on, and says how long there was nothing.
+// The camera is unplugged during the run and absent for two attempts. The run continues and
+// reports the length of the gap.
 func TestAnUnpluggedCameraIsReopenedByItsPort(t *testing.T) {
 	cam := greyCamera()
 	cam.Absent = 2
@@ -185,7 +185,7 @@ func TestAnUnpluggedCameraIsReopenedByItsPort(t *testing.T) {
 	}
 }
 
-// A camera that hangs gives no error: the time without a frame tells.
+// A camera that hangs reports no error; it is detected by its timeout.
 func TestAStalledCameraIsReopened(t *testing.T) {
 	cam := greyCamera()
 	cam.Script = func(stream, n int) v4l2test.Fault {
@@ -203,7 +203,7 @@ func TestAStalledCameraIsReopened(t *testing.T) {
 	}
 }
 
-// An HDMI input whose source was off for a while goes on when it is back.
+// An HDMI input continues after its source was off for a while.
 func TestACameraWaitsForALostSignal(t *testing.T) {
 	cam := greyCamera()
 	cam.HDMI = &v4l2test.HDMI{Lost: 2}
@@ -228,8 +228,8 @@ func changesAt(frame int) func(_, n int) v4l2test.Fault {
 	}
 }
 
-// A signal of another size is not what the tensors were made for: what came before is
-// kept, and the reason says what has to be done.
+// The tensors do not fit a signal of another size. Earlier frames are kept, and the error
+// describes what to do.
 func TestASignalOfAnotherSizeEndsTheRun(t *testing.T) {
 	cam := greyCamera()
 	cam.HDMI = &v4l2test.HDMI{Then: []v4l2test.Format{{Pixels: "GREY", Width: 128, Height: 64, Size: 128 * 64}}}
@@ -259,7 +259,7 @@ func TestACameraIsNotReopenedIfThePlanForbidsIt(t *testing.T) {
 	}
 }
 
-// What is damaged costs itself, what the driver lost is accounted for.
+// A damaged frame fails alone, and frames that the driver lost are counted.
 func TestDamagedAndLostFramesAreCounted(t *testing.T) {
 	cam := greyCamera()
 	cam.Script = func(_, n int) v4l2test.Fault {
@@ -274,7 +274,7 @@ func TestDamagedAndLostFramesAreCounted(t *testing.T) {
 	}
 }
 
-// A stamp that cannot be is not believed: latency stays what a user would see.
+// Latency must remain what a user would observe.
 func TestImplausibleTimestampsAreIgnored(t *testing.T) {
 	for fault, says := range map[v4l2test.Fault]string{
 		v4l2test.Future:  "in the future: timestamps are ignored, and latency counts from the arrival of frames",
@@ -315,8 +315,7 @@ func TestAdjustedCameraFormatsAreReported(t *testing.T) {
 	}
 }
 
-// With a live camera's own policy a slow sink costs frames, not freshness; nobody
-// waits for a stop.
+// With the default policy of a live camera, a slow sink drops frames but results stay fresh.
 func TestALiveCameraDropsTheOldest(t *testing.T) {
 	cam := greyCamera()
 	pl := cameraPlan("grey")
@@ -366,7 +365,7 @@ func TestAStopEndsTheWaitForACamera(t *testing.T) {
 	}
 }
 
-// What webcams send at full size: a damaged image costs itself.
+// Most webcams deliver Motion JPEG at full size. A damaged image fails alone.
 func TestACameraOfMotionJPEGIsDecoded(t *testing.T) {
 	_, err := jpeg.Open("")
 	needs(t, err)

@@ -22,7 +22,7 @@ import (
 // host is this program as yoctuned is: what keeps a plug-in.
 func host() []string { return []string{os.Args[0], "-test.run=^TestStageHost$", "--"} }
 
-// TestStageHost is no test of its own, but the process that keeps a plug-in.
+// TestStageHost is the child process that hosts a plug-in, not a test.
 func TestStageHost(t *testing.T) {
 	if len(os.Args) < 3 || os.Args[len(os.Args)-2] != "--" {
 		return
@@ -130,8 +130,8 @@ func runCustom(t *testing.T, pl plan.Pipeline, frames uint64) (*Summary, []strin
 	return sum, lines, p, err
 }
 
-// The example, as a plug-in in a process of its own and in this one, and as a program
-// in Python: the same results and the same numbers.
+// The example gives the same results and metrics as a plug-in in a child process, as a plug-in
+// in this process, and as a Python program.
 func TestTheExampleStageGivesTheSameResultsInEachForm(t *testing.T) {
 	so := compile(t, "../../../examples/custom-stage/brightness.c", "")
 	python, err := exec.LookPath("python3")
@@ -176,8 +176,8 @@ func TestTheExampleStageGivesTheSameResultsInEachForm(t *testing.T) {
 	}
 }
 
-// A crash costs its frame, and those that come before the program is back; what the
-// stage reports costs one frame and no restart, and so does what is no JSON.
+// A crash loses its frame and those that arrive before the restart. An error that the stage
+// reports, or output that is not JSON, fails one frame without a restart.
 func TestFaultsOfACustomStageFailOnlyItsFrames(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
 	pl := customPlan(plan.Custom{Plugin: so, Options: "fail5,junk10,crash20,"})
@@ -217,7 +217,7 @@ func TestAHangingStageIsKilledAtItsDeadline(t *testing.T) {
 	}
 }
 
-// A tensor of a custom stage goes on to the stage after it.
+// The tensor of a custom stage is the input of the next stage.
 func TestACustomStageMakesATensor(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
 	for _, inside := range []bool{false, true} {
@@ -238,7 +238,7 @@ func TestACustomStageMakesATensor(t *testing.T) {
 	}
 }
 
-// Results go through a stage of one's own as well, which may be followed by another.
+// A custom stage may process results, and another one may follow it.
 func TestACustomStageReadsResults(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
 	for _, inside := range []bool{false, true} {
@@ -264,9 +264,8 @@ func TestACustomStageReadsResults(t *testing.T) {
 	}
 }
 
-// A camera's frame is not copied for a stage in a process of its own: the descriptor of
-// the driver's memory is passed on, also after the camera was away and has other memory.
-// A program that does not say that it takes those is given a copy.
+// A program gets the descriptor of the driver's memory instead of a copy, also after the
+// camera was reopened. A program that does not accept descriptors gets a copy.
 func TestACameraBufferIsPassedToAStage(t *testing.T) {
 	so := compile(t, "../../../examples/custom-stage/brightness.c", "")
 	python, err := exec.LookPath("python3")
@@ -359,8 +358,8 @@ func TestInvalidCustomStagesAreRefused(t *testing.T) {
 	}
 }
 
-// What a process of its own costs, beside the same plug-in inside: two copies and the
-// way there and back.
+// BenchmarkCustomStage compares a plug-in in a child process with the same plug-in in this
+// process. The difference is two copies and two messages.
 func BenchmarkCustomStage(b *testing.B) {
 	so := compile(b, "bad.c", misbehaving)
 	in := custom.Port{Kind: custom.Frame, Width: 1280, Height: 720, Bytes: 1280 * 720 * 3 / 2}

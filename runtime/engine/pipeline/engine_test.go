@@ -138,7 +138,7 @@ func TestFileSourceLosesNoFrameAndKeepsTheirOrder(t *testing.T) {
 	})
 }
 
-// Three stages of equal length take the time of one a frame, not of three.
+// Three stages of equal length take as long per frame as one.
 func TestStagesOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := 10 * time.Millisecond
@@ -153,8 +153,7 @@ func TestStagesOverlap(t *testing.T) {
 	})
 }
 
-// A stage that keeps up with two frames of three: the frames which get through
-// are fresh, and the others have a reason.
+// The stage processes two of three frames. Those are fresh, and the others have a reason.
 func TestLiveSourceDropsTheOldestAndStaysFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
@@ -277,7 +276,7 @@ func TestStopAbortsWorkThatTakesTooLong(t *testing.T) {
 	})
 }
 
-// A stage that ignores the stop altogether cannot keep the program.
+// A stage that ignores the stop does not keep the program from ending.
 func TestStopDoesNotWaitForAStageThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -307,7 +306,7 @@ func TestFrameLimitEndsTheRun(t *testing.T) {
 	}
 }
 
-// Each frame is in one place at a time, whatever the policy drops.
+// A frame is in one place at a time under every policy.
 func TestAFrameIsNeverInTwoPlaces(t *testing.T) {
 	for _, p := range []policy{block, dropOldest, dropNewest} {
 		t.Run(string(p), func(t *testing.T) {

@@ -104,7 +104,7 @@ func TestOnlyDeclaredBatchSizesRun(t *testing.T) {
 	}
 }
 
-// A frame that is alone waits for company, but not past its deadline.
+// A single frame waits for a fuller batch, but not past its deadline.
 func TestBatchDelayYieldsToTheDeadline(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -160,7 +160,7 @@ func TestBatchesShrinkWhenMemoryRunsOut(t *testing.T) {
 	})
 }
 
-// A frame grows old behind a run that does not end, and is dropped on time.
+// A frame that waits behind a run that does not end is dropped on time.
 func TestOldFramesAreDroppedWhileTheStageIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(&counted{n: 10, rate: frame.Rate{Num: 100, Den: 1}}, &kept{}, 16, block,
@@ -222,8 +222,7 @@ func TestAMissedDeadlineDropsOnlyItsFrames(t *testing.T) {
 	})
 }
 
-// Nothing hangs: a stage that does not even come back when it is told to ends
-// the run with an error that names it.
+// A stage that ignores its cancellation ends the run with an error that names it.
 func TestAStageThatIgnoresItsDeadlineEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -295,7 +294,7 @@ func TestLadderStepsDownUnderOverload(t *testing.T) {
 	})
 }
 
-// A sink that has trouble costs the frames it cannot take, and says so once.
+// Each refused record drops its frame; the error is reported once.
 func TestATemporarySinkErrorDropsResultsUntilItRecovers(t *testing.T) {
 	n := 0
 	sink := sinkFunc(func(*result.Record) error {
@@ -364,7 +363,7 @@ func TestTraceOfARunHasEveryFrame(t *testing.T) {
 	}
 }
 
-// The ladder of memory: a smaller batch, then the CPU, then the frame is dropped.
+// If memory runs out, the batch is divided, then the CPU is used, then the frame is dropped.
 func TestGPUMemoryExhaustionShrinksBatches(t *testing.T) {
 	for _, tc := range []struct {
 		name             string

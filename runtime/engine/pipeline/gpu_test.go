@@ -21,7 +21,7 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// TestMain lets the test's program be the process for the GPU.
+// TestMain makes the test's program serve as GPU worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == worker.Command {
 		os.Exit(worker.Serve())
@@ -243,8 +243,7 @@ func TestAStopDoesNotWaitForTheGPU(t *testing.T) {
 	}
 }
 
-// TestLossesInALongRun has workers that hang and are killed at random, in 400 frames or as many as
-// YOCTUNE_GPU_FRAMES says.
+// Workers hang and are killed at random during 400 frames, or YOCTUNE_GPU_FRAMES.
 func TestLossesInALongRun(t *testing.T) {
 	frames := uint64(400)
 	if v := os.Getenv("YOCTUNE_GPU_FRAMES"); v != "" {

@@ -64,7 +64,7 @@ func runShared(t *testing.T, o Options, during func(p *Pipeline)) *Summary {
 	return s
 }
 
-// Both GPUs work, the quicker one does more, and the frames are those that one makes.
+// Both GPUs work, the faster one does more, and the results equal those of one GPU.
 func TestGPUsShareWorkBySpeed(t *testing.T) {
 	o, want := shared(t, 400)
 	o.Plan.GPUs, o.Plan.Stages[0].Device, o.Plan.Stages[0].Deadline = nil, "", 0
@@ -93,8 +93,8 @@ func TestGPUsShareWorkBySpeed(t *testing.T) {
 	}
 }
 
-// One GPU is lost for good: the other one does all, and the CPU none but the frames that
-// were in its hands, one of each instance.
+// One GPU is lost for good. The other one does all further work; the CPU does only the frames
+// that the lost GPU was processing, one per instance.
 func TestAPipelineRunsWithoutOneOfItsGPUs(t *testing.T) {
 	o, got := shared(t, 300)
 	o.Backoff.First, o.Backoff.Max = time.Hour, time.Hour

@@ -23,8 +23,8 @@ func (s *timed) ReadFrame(b []byte) error {
 	return s.counted.ReadFrame(b)
 }
 
-// Reading ahead gains nothing where reading takes no time: frames then are as young as
-// they can be, and no goroutine is woken for them.
+// If reading takes no time, reading ahead gains nothing: frames are read as late as possible,
+// and no goroutine is woken for them.
 func TestQuickFramesAreReadOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
@@ -62,8 +62,7 @@ func TestSlowFramesAreReadAhead(t *testing.T) {
 	})
 }
 
-// Costs change: a stage that was quick becomes the one that takes all the time, and
-// quick again.
+// A quick stage becomes the slowest one, and quick again.
 func TestHandOverFollowsMeasuredCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(from, to uint64) func(context.Context, *frame.Frame) error {
@@ -88,7 +87,7 @@ func TestHandOverFollowsMeasuredCosts(t *testing.T) {
 	})
 }
 
-// Whoever looks at a camera sees what is there now, though the sink hangs for a second.
+// Results of a camera stay fresh although the sink hangs for a second.
 func TestALiveStageDoesNotWaitForASinkThatBecameSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -115,7 +114,7 @@ func TestALiveStageDoesNotWaitForASinkThatBecameSlow(t *testing.T) {
 	})
 }
 
-// A stage that is done by the source's goroutine is stopped as one of its own is.
+// A stage that runs in the source's goroutine is stopped like any other.
 func TestStopAbortsWorkInTheSourcesGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -138,7 +137,7 @@ func TestStopAbortsWorkInTheSourcesGoroutine(t *testing.T) {
 	})
 }
 
-// Frames that fail, at whatever stage and whoever works on it, are settled once.
+// Failed frames are settled once, whichever stage fails and whichever goroutine runs it.
 func TestFailuresAreSettledInAnyGoroutine(t *testing.T) {
 	bad := errors.New("bad")
 	e := newEngine(&counted{n: 3000, fail: io.EOF}, &kept{}, 2, block,

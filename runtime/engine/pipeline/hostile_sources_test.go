@@ -29,7 +29,7 @@ func pipe(t *testing.T) string {
 	return name
 }
 
-// A pipe that nobody writes to, a program that says nothing: a stop ends the wait.
+// A stop ends the wait for a pipe without a writer, and for a program without output.
 func TestAStopEndsTheWaitForASource(t *testing.T) {
 	_, err := jpeg.Open("")
 	needs(t, err)
@@ -74,7 +74,7 @@ func isStopped(t *testing.T, pl plan.Pipeline) {
 	}
 }
 
-// So does one that does not begin again.
+// A stop also ends the wait for a program that does not start again.
 func TestAStopEndsTheWaitForARestart(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "was here")
 	// A frame the first time, nothing the second.
@@ -119,7 +119,7 @@ func TestAnEmptyFileAndAnImpossibleRateAreRefused(t *testing.T) {
 	}
 }
 
-// What a ring says of the frames that were lost is not believed without bound.
+// The writer of a ring controls the number of lost records that a reader computes.
 func TestImplausibleLossCountsAreCapped(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ring")
 	w, err := ring.Create(name, 4, 32*16)

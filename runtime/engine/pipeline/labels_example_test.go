@@ -45,7 +45,7 @@ func labelReader() plan.Pipeline {
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// The plan that the tests of the command line run is the one above.
+// The tests of the command line run the same plan.
 func TestPlanFixtureIsCurrent(t *testing.T) {
 	p := plan.Plan{
 		Layer: "vision", Target: "line-camera", Board: "orin-nano-8gb", Release: "scarthgap", L4T: "36.5.0", Serial: 1,
@@ -127,8 +127,7 @@ func TestEveryLabelOfTheExampleClipIsRead(t *testing.T) {
 	}
 }
 
-// The same labels through ffmpeg's Motion JPEG, both samplings of webcams and files:
-// colour, range and the order of frames survive.
+// The same labels as Motion JPEG, with the chroma sampling of webcams and of files.
 func TestLabelsOfMotionJPEGAreRead(t *testing.T) {
 	if _, err := jpeg.Open(""); err != nil {
 		if os.Getenv("YOCTUNE_REQUIRE_SOURCES") != "" {

@@ -31,8 +31,8 @@ func runLabels(t *testing.T, edit func(*plan.Pipeline)) (*lines, *pipeline.Summa
 	return seen, sum
 }
 
-// The recogniser's first axis is free: batches and instances read what single
-// frames read, in the same order.
+// The recogniser accepts any batch size. Batches and parallel instances give the results of
+// single frames, in the same order.
 func TestBatchesAndInstancesGiveTheSameResults(t *testing.T) {
 	single, _ := runLabels(t, func(*plan.Pipeline) {})
 	for name, edit := range map[string]func(*plan.Pipeline){
@@ -85,8 +85,8 @@ func TestInvalidLaddersAreRefused(t *testing.T) {
 	}
 }
 
-// A latency objective that cannot be met takes every step: fewer frames, and
-// smaller tensors from then on.
+// With an unattainable latency objective every step is taken: fewer frames, then smaller
+// tensors.
 func TestLadderChangesRateAndSize(t *testing.T) {
 	pl := tensorDump()
 	pl.Source.Live = true

@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Locking is for the whole process, so a process of its own does it.
+// Locking affects the whole process, so a child process runs the test.
 func TestMemoryOptionsLockAndUseLargePages(t *testing.T) {
 	if os.Getenv("HOLD_MEMORY") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestMemoryOptionsLockAndUseLargePages$", "-test.v")

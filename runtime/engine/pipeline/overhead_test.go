@@ -13,10 +13,9 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// BenchmarkOverRawRuntime runs the recogniser bare and through the engine in turns.
-// What the engine costs is the difference of the times from one result to the next, in
-// µs a frame: of their medians, and of their quickest tenths, which other work on the
-// machine touches least.
+// BenchmarkOverRawRuntime runs the recogniser directly and through the engine, in turns. The
+// overhead of the engine is the difference of the times from one result to the next, in µs per
+// frame: of their medians, and of their fastest tenths, which other load affects least.
 func BenchmarkOverRawRuntime(b *testing.B) {
 	rt, err := ort.Open(models.Library(b))
 	if err != nil {
@@ -111,8 +110,8 @@ func quantile(x []float64, percent int) float64 {
 	return x[len(x)*percent/100]
 }
 
-// BenchmarkTraceCost is the engine with and without its recorder, in turns, with
-// three stages that do nothing: all of it is overhead.
+// BenchmarkTraceCost compares the engine with and without its recorder, in turns. The three
+// stages do nothing, so all of the time is overhead.
 func BenchmarkTraceCost(b *testing.B) {
 	const frames = 2000
 	run := func(r *trace.Recorder) time.Duration {
@@ -143,8 +142,8 @@ func BenchmarkTraceCost(b *testing.B) {
 	b.ReportMetric(float64((with-without).Nanoseconds())/frames, "trace-ns/frame")
 }
 
-// BenchmarkStagesSideBySide is a pipeline of two stages of equal work against the
-// same work one after the other; on two free cores the ratio nears 2.
+// BenchmarkStagesSideBySide compares a pipeline of two equal stages with the same work done
+// serially. On two idle cores the ratio approaches 2.
 func BenchmarkStagesSideBySide(b *testing.B) {
 	const frames = 240
 	spin := func() {

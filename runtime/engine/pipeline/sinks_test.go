@@ -37,7 +37,7 @@ func TestAFullDiskDegradesThePipeline(t *testing.T) {
 	})
 }
 
-// A sink that is slow costs frames by its own policy, and no memory.
+// A slow sink drops frames by its own policy, and memory does not grow.
 func TestSlowSinkDropsByItsOwnPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -55,8 +55,8 @@ func TestSlowSinkDropsByItsOwnPolicy(t *testing.T) {
 	})
 }
 
-// Whoever reads standard output and stops costs a live pipeline frames, by the queue's
-// policy, and no memory; a stop is not held up by him.
+// If the reader of standard output stops reading, a live pipeline drops frames by the queue's
+// policy. Memory does not grow, and a stop does not wait.
 func TestAStalledReaderDoesNotBlockThePipeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

@@ -15,8 +15,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// A pipeline is looked at in the middle of a run, and its numbers are those that
-// its summary has in the end.
+// A snapshot in the middle of a run agrees with the summary.
 func TestARunningPipelineServesSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	p, seen := watched(t, pipelines.Path(dir, "door"))
@@ -128,8 +127,8 @@ func TestStagesAreMarkedForProfilers(t *testing.T) {
 	}
 }
 
-// BenchmarkProfiler says what being looked at adds to the processor's time of a pipeline
-// whose frames take a millisecond: share-% is the median of pairs.
+// BenchmarkProfiler measures how much processor time observation adds to a pipeline of 1 ms
+// per frame. share-% is the median of pairs.
 func BenchmarkProfiler(b *testing.B) {
 	measure := func(looked bool) float64 {
 		took, err := MeasureOverhead(b.Context(), 2000, looked)

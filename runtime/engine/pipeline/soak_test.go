@@ -101,8 +101,8 @@ func (p *probe) ReadFrame(b []byte) error {
 	return p.counted.ReadFrame(b)
 }
 
-// Every frame of a long run with faults of every kind has one fate, each slot
-// comes back, and neither memory nor goroutines grow.
+// In a long run with faults of every kind, every frame is counted once, every slot is
+// returned, and neither memory nor goroutines grow.
 func TestEveryFrameIsCounted(t *testing.T) {
 	frames := 100_000
 	if s := os.Getenv(envSoak); s != "" {

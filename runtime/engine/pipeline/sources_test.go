@@ -57,8 +57,8 @@ func runDump(t *testing.T, pl plan.Pipeline, frames uint64) (*Summary, *records,
 	return sum, seen, err
 }
 
-// A frame is decoded no larger than the largest tensor of any level wants it, and only
-// where sizes and crops come out even.
+// A frame is decoded no larger than the largest tensor of any level needs, if sizes and crops
+// remain whole.
 func TestFramesAreDecodedAtTheSizeThatTensorsNeed(t *testing.T) {
 	to := func(w, h int, fit string, crop *plan.Crop) plan.Pipeline {
 		return plan.Pipeline{Stages: []plan.PipelineStage{{ID: "pre", Kind: "preprocess", Preprocess: &plan.Preprocess{Width: w, Height: h, Fit: fit, Crop: crop}}}}
@@ -92,7 +92,7 @@ func TestFramesAreDecodedAtTheSizeThatTensorsNeed(t *testing.T) {
 	}
 }
 
-// One decoder or several, ahead of the pipeline: the same frames in the same order.
+// One or several decoders deliver the same frames in the same order.
 func TestMotionJPEGIsDecodedAheadInOrder(t *testing.T) {
 	_, err := jpeg.Open("")
 	needs(t, err)
@@ -126,8 +126,8 @@ func TestMotionJPEGIsDecodedAheadInOrder(t *testing.T) {
 	}
 }
 
-// A damaged frame fails; those after it are read. A file that ends inside one ends
-// the run, and what came before is kept.
+// A damaged frame fails alone. A file that ends inside a frame ends the run; earlier frames
+// are kept.
 func TestDamagedVideoLosesOnlyDamagedFrames(t *testing.T) {
 	_, err := jpeg.Open("")
 	needs(t, err)
@@ -166,7 +166,7 @@ func TestDamagedVideoLosesOnlyDamagedFrames(t *testing.T) {
 	}
 }
 
-// A program that ends is started again, with its reason kept; one that hangs too.
+// A program that exits or hangs is restarted, and the event has the reason.
 func TestALiveProgramIsRestarted(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	frame := strings.Repeat("a", 64*32)
@@ -227,7 +227,7 @@ func TestAStopEndsTheWaitForAProgram(t *testing.T) {
 	}
 }
 
-// GStreamer writes what a plan asks for, without a shell between.
+// GStreamer runs without a shell.
 func TestGStreamerIsASource(t *testing.T) {
 	_, err := exec.LookPath("gst-launch-1.0")
 	needs(t, err)
@@ -257,8 +257,7 @@ func newRingWriter(t *testing.T, path string, slots, size int) *ring.Writer {
 	return w
 }
 
-// Frames of another program in shared memory: those it overwrote are counted, and a
-// writer that starts anew is found.
+// Overwritten frames are counted, and the ring of a restarted writer is opened.
 func TestARingInSharedMemoryIsASource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "frames")
 	w := newRingWriter(t, path, 4, 64*32)

@@ -184,8 +184,8 @@ func pre(id string, w, h int, fit string) plan.PipelineStage {
 	}}
 }
 
-// A trained YOLOv8n finds each part of a page where it was drawn, on a frame that is
-// letterboxed; when the page is pushed aside, the tracker knows its parts again.
+// A trained YOLOv8n finds each drawn part of a page in a letterboxed frame. When the page
+// moves, the tracker keeps the ids.
 func TestATrainedDetectorFindsShapesAndTheTrackerFollowsThem(t *testing.T) {
 	page := newPage(t)
 	labels := filepath.Join(t.TempDir(), "labels.txt")
@@ -241,7 +241,7 @@ func TestATrainedDetectorFindsShapesAndTheTrackerFollowsThem(t *testing.T) {
 	}
 }
 
-// The compiler adds up what the runtime allocates.
+// The compiler's sums equal what the runtime allocates.
 func TestTheCompilersBudgetMatchesTheRuntime(t *testing.T) {
 	for _, device := range []string{"", "gpu"} {
 		budgetHolds(t, device, nil)
@@ -289,8 +289,8 @@ func budgetHolds(t *testing.T, device string, also *plan.Ensemble) {
 	}
 }
 
-// PP-OCRv4's detector finds the lines of the page: in frames of pixels, and where they
-// are in a JPEG image twice as large, of which only half the width and height is decoded.
+// PP-OCRv4's detector finds the lines of the page in raw frames, and at half size in a JPEG
+// image twice as large.
 func TestATrainedDetectorFindsEveryLineOfText(t *testing.T) {
 	page := newPage(t)
 	large := image.NewGray(image.Rect(0, 0, 2*pageW, 2*pageH))
@@ -355,8 +355,7 @@ func linesOf(t *testing.T, page *page, source plan.PipelineSource, scale int) pi
 	return sum.Runtime
 }
 
-// A trained classifier says which way up each picture is, alone and with a second
-// model that has a vote.
+// A trained classifier detects the orientation of each picture, alone and in an ensemble.
 func TestATrainedClassifierDetectsPageOrientation(t *testing.T) {
 	page := newPage(t)
 	square := image.NewGray(image.Rect(0, 0, 1000, 1000))

@@ -562,7 +562,7 @@ func TestDetectorsRefuseUnsupportedOutputs(t *testing.T) {
 	}
 }
 
-// What a model gives may be anything; a result is always one that JSON has.
+// A model may output anything; results must be valid JSON.
 func TestDecodersSurviveGarbage(t *testing.T) {
 	b := newBench(t)
 	rng := rand.New(rand.NewPCG(5, 5))

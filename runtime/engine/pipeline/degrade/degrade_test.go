@@ -155,7 +155,7 @@ func TestOverloadStepsDownUntilItFits(t *testing.T) {
 	}
 }
 
-// Load that comes and goes: each failed step up doubles the wait.
+// Each failed step up doubles the dwell time.
 func TestRecurringLoadCausesFewerAndFewerMoves(t *testing.T) {
 	square := func(at time.Duration) float64 {
 		if at%(8*time.Second) < 4*time.Second {
@@ -239,7 +239,7 @@ func TestHeatStepsDownWithoutOverload(t *testing.T) {
 	}
 }
 
-// The plant: a batch of n takes 10 + n ms for n frames that come every 8 ms.
+// In the simulated plant a batch of n takes 10 + n ms, and a frame arrives every 8 ms.
 func TestUtilisationSettlesAndHoldsWhileDegraded(t *testing.T) {
 	u := degrade.Utilisation{Target: 0.9, Max: 16}
 	busy := func(n int) float64 { return min((10+float64(n))/(8*float64(n)), 1) }

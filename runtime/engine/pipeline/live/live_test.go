@@ -41,7 +41,7 @@ func snapshot(name string) *live.Snapshot {
 	}
 }
 
-// The enforcer links no engine and reads a document of its own from the same socket.
+// The enforcer does not link the engine; it parses the same document with a type of its own.
 func TestTheEnforcerReadsTheSameDocument(t *testing.T) {
 	s := snapshot("door")
 	s.Target = new(int64(33e6))
@@ -144,8 +144,7 @@ func TestEveryClientIsAnswered(t *testing.T) {
 	}
 }
 
-// An answer that hangs in a sensor keeps nobody from ending, and others from asking no
-// longer than they are patient.
+// A snapshot that hangs in a sensor blocks neither Close nor the requests to other pipelines.
 func TestAHangingSnapshotDoesNotBlockClose(t *testing.T) {
 	dir := t.TempDir()
 	let := make(chan bool)

@@ -42,8 +42,8 @@ func underALimit(t *testing.T, bytes uint64) bool {
 	return false
 }
 
-// A disk that fills up in the middle of a line leaves no part of it, and the next line
-// is whole when there is room again.
+// If the disk fills up during a line, no part of the line remains, and the next line is
+// complete.
 func TestAFullDiskLeavesWholeLines(t *testing.T) {
 	one := len(record(10).AppendJSON(nil)) + 1
 	room := uint64(3*one + one/2)
@@ -87,8 +87,8 @@ func TestAFullDiskLeavesWholeLines(t *testing.T) {
 	}
 }
 
-// A server may be slow, silent, endless or talk something else: each costs a timeout at
-// most, and some hundred bytes.
+// A server may be slow, silent, endless or speak another protocol. Each costs at most one
+// timeout and a few hundred bytes.
 func TestHTTPSinkLimitsTheResponse(t *testing.T) {
 	for name, serve := range map[string]func(net.Conn){
 		"never answers": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },

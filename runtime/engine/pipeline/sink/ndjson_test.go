@@ -13,7 +13,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// After the power went off in the middle of a line the next one is whole.
+// A power failure may leave an incomplete line.
 func TestResultsAfterAnIncompleteLineStartANewLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "results")
 	if err := os.WriteFile(name, []byte("{\"whole\":1}\n{\"ha"), 0o600); err != nil {

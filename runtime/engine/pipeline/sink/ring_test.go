@@ -69,7 +69,7 @@ func TestRingKeepsTheLatestAndCountsLostRecords(t *testing.T) {
 	}
 }
 
-// A reader beside a fast writer never sees half a record.
+// The writer is much faster than the reader.
 func TestRingReaderNeverReadsPartialRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ring")
 	s, err := openRing(path, 2, 512)
@@ -118,8 +118,7 @@ func TestRingReaderNeverReadsPartialRecords(t *testing.T) {
 	}
 }
 
-// Whoever may write the file of a ring may also make it shorter, which the kernel tells
-// with a signal that ends programs.
+// Any writer of the file may truncate it. Accesses beyond its end raise SIGBUS.
 func TestATruncatedRingCrashesNeitherSide(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ring")
 	s, err := openRing(name, 4, 1024)
@@ -173,8 +172,8 @@ func TestATruncatedRingCrashesNeitherSide(t *testing.T) {
 	}
 }
 
-// A ring takes its memory when it is made, so that a full tmpfs is an error and not a
-// SIGBUS, and leaves nothing.
+// Create allocates the whole ring, so that a full tmpfs is an error and not a later SIGBUS. It
+// leaves no file.
 func TestARingLargerThanTheDiskIsRefused(t *testing.T) {
 	if !underALimit(t, 64<<10) {
 		return

@@ -152,8 +152,7 @@ func TestCommandSinkWritesLinesAndRestarts(t *testing.T) {
 	}
 }
 
-// A program that reads nothing fills its pipe and then costs a timeout, not the
-// pipeline.
+// A program that does not read its input costs one timeout.
 func TestCommandSinkKillsAProgramThatDoesNotRead(t *testing.T) {
 	s, err := openCommandSink([]string{"/bin/sleep", "1000"}, 50*time.Millisecond)
 	if err != nil {

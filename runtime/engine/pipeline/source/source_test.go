@@ -123,7 +123,7 @@ func TestMalformedY4MIsRefused(t *testing.T) {
 	}
 }
 
-// A reader that waits on a pipe returns when the pipeline is stopped.
+// A blocked read returns when the pipeline is stopped.
 func TestInterruptEndsTheWaitForAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -214,7 +214,7 @@ func TestCommandExitStatusIsReported(t *testing.T) {
 	}
 }
 
-// What the child started ends too: the pipe closes only when nobody holds it.
+// The pipe closes only when no child process holds it.
 func TestCloseEndsTheCommandAndItsChildren(t *testing.T) {
 	cmd, err := startCommand([]string{"sh", "-c", "sleep 1000 & sleep 1000"})
 	if err != nil {

@@ -117,8 +117,8 @@ func TestTrackerAllocatesNothingAndForgets(t *testing.T) {
 	}
 }
 
-// Whatever comes, numbers are unique within a frame, never taken again, and the
-// same input gives the same numbers.
+// For any input, ids are unique within a frame and never reused, and the same input gives the
+// same ids.
 func TestIDsAreUniqueAndReproducible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := rapid.OneOf(rapid.Float32Range(-100, 2000), rapid.Just(float32(math.NaN())), rapid.Just(float32(math.Inf(1))))
