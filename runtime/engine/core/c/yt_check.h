@@ -549,7 +549,7 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 	}
 }
 
-/* What is well-formed, but not in this backend: `ops` is its yt_api.ops. */
+/* Refuses well-formed commands that this backend lacks: `ops` is its yt_api.ops. */
 static inline yt_status yt_check_there(const yt_cmd *c, uint32_t at, uint64_t ops, const char *backend, yt_error *err)
 {
 	if ((ops >> (c->op & 63) & 1) == 0)

@@ -23,24 +23,24 @@ typedef struct yt_cpu_scratch {
 	int plain; /* 1: without yt_simd.h, for tests */
 } yt_cpu_scratch;
 
-/* The operations this backend has, as yt_api.ops. */
+/* The supported operations, as yt_api.ops. */
 extern const uint64_t yt_cpu_ops;
 
-/* How an operation is cut up, see yt_kernel_config; only gemm is. */
+/* The block sizes of an operation, see yt_kernel_config. Only gemm has any. */
 typedef struct yt_cpu_config {
 	uint32_t block, tile;
 } yt_cpu_config;
 yt_cpu_config yt_cpu_built_in(uint32_t op);
 
 /* Runs one checked command that computes; p are its operands' addresses in the
- * order of yt_operands, then of a launch, as p[YT_CPU_KERNEL], the chain; config NULL
- * what is built in. Not for RECORD and WAIT, which are the stream's. */
+ * order of yt_operands; for a launch, p[YT_CPU_KERNEL] is the chain. A NULL config selects
+ * the built-in one. Streams handle RECORD and WAIT. */
 #define YT_CPU_KERNEL 4u
 yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *config, yt_cpu_scratch *scratch,
 		     yt_error *err);
 
-/* At least `bytes` of working memory on a boundary of 64, or NULL. What was there
- * is lost when it grows, and kept otherwise. */
+/* At least `bytes` of working memory, aligned to 64, or NULL. The content is lost if it
+ * grows. */
 void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes);
 
 /* The planes and the output must have the sizes yt_check_preprocess() proved.
@@ -62,7 +62,7 @@ void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, 
 void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *x, uint32_t n);
 void yt_cpu_narrow(uint32_t type, const float *x, void *dst, uint64_t first, uint32_t n); /* any type but I32 */
 
-/* A copy of a chain that was found to be right, to be freed with free. */
+/* Checks a chain and copies it; the copy must be freed with free. */
 yt_status yt_cpu_chain_load(const void *image, uint64_t n, yt_chain **out, yt_error *err);
 
 /* Whether a launch of the chain stays in its ranges. */

@@ -128,7 +128,7 @@ void cpu_unblock(yt_device *d);
 /* Locked: whether jobs of streams other than `but` name the buffer. */
 int cpu_named_elsewhere(yt_device *d, uint64_t id, const yt_stream *but);
 
-/* How a command runs: as it says, else as its device was told. */
+/* The launch configuration of a command: its own, else that of its device. */
 static inline yt_cpu_config cpu_config_of(const yt_device *d, const yt_cmd *c)
 {
 	yt_cpu_config config = {

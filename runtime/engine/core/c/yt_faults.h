@@ -49,7 +49,7 @@ typedef struct yt_fault {
 	uint32_t what;
 	uint64_t hang_ns;
 	double factor;
-	/* Conditions; what is 0 or "" does not count, p < 0 neither. */
+	/* Conditions; 0, "" and p < 0 mean no condition. */
 	uint64_t n, bytes, after_ns;
 	double p;
 	char kernel[16], stage[16];

@@ -170,7 +170,7 @@ YT_FN yt_rgb yt_to_rgb(yt_matrix m, float y, float u, float v)
 
 /* ---- a checked preprocess, ready to run --------------------------------- */
 
-/* What the kernels need and nothing else; made by yt_plan_preprocess(). */
+/* The arguments of the kernels, computed by yt_plan_preprocess(). */
 typedef struct yt_pre_plan {
 	yt_axis x, y;
 	uint32_t format, chroma;

@@ -18,7 +18,7 @@ typedef struct yt_nvrtc_result {
 
 /* Compiles source, with headers of these names, to a cubin (`cubin` 1) or PTX. library:
  * a path, or "" for the usual names. YT_E_NOT_SUPPORTED without the library,
- * YT_E_INVALID when the source or an option is wrong: then out->log says why. */
+ * YT_E_INVALID if the source or an option is wrong; out->log then has the reason. */
 yt_status yt_nvrtc_compile(const char *library, const char *source, uint32_t headers, const char *const *names, const char *const *texts,
 			   uint32_t options, const char *const *option, int cubin, yt_nvrtc_result *out, yt_error *err);
 

@@ -5,8 +5,8 @@
  * point is float32 in a fixed order, and functions like exp are written here, so
  * that backends agree bit for bit. GEMM is the exception: its order is free.
  *
- * What is chosen between is computed first and then chosen, so that compilers make
- * vectors of it: a return in the middle would have a CPU go element by element.
+ * Both alternatives of a choice are computed before one is selected, so that compilers can
+ * vectorise the loop. An early return would prevent that.
  */
 #ifndef YT_OPS_H
 #define YT_OPS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_simd.h - eight floats at a time: AVX2 where the processor says it has it, NEON
- * on arm64. Only what compilers do not find by themselves is here: bytes picked from
- * anywhere in a window, stores that leave the cache alone, and halves. Each operation
- * rounds once and as the scalar one does, so results do not depend on it.
+ * yt_simd.h - eight floats at a time: AVX2 where the processor supports it, NEON on
+ * arm64. It contains only operations that compilers do not vectorise themselves: bytes
+ * from any position in a window, stores that bypass the cache, and float16. Each operation
+ * rounds once, as the scalar one does, so results do not depend on it.
  */
 #ifndef YT_SIMD_H
 #define YT_SIMD_H
@@ -111,7 +111,7 @@ static inline int yt_simd_here(void)
 YT_SIMD_INLINE yt_v8 yt_v8_all(float v) { return (yt_v8){vdupq_n_f32(v), vdupq_n_f32(v)}; }
 YT_SIMD_INLINE yt_v8 yt_v8_load(const float *p) { return (yt_v8){vld1q_f32(p), vld1q_f32(p + 4)}; }
 YT_SIMD_INLINE void yt_v8_store(float *p, yt_v8 v) { vst1q_f32(p, v.a), vst1q_f32(p + 4, v.b); }
-YT_SIMD_INLINE void yt_v8_stream(float *p, yt_v8 v) { yt_v8_store(p, v); } /* no such store that compilers know */
+YT_SIMD_INLINE void yt_v8_stream(float *p, yt_v8 v) { yt_v8_store(p, v); } /* compilers have no such store */
 YT_SIMD_INLINE void yt_v8_streamed(void) {}
 YT_SIMD_INLINE yt_v8 yt_v8_add(yt_v8 x, yt_v8 y) { return (yt_v8){vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b)}; }
 YT_SIMD_INLINE yt_v8 yt_v8_sub(yt_v8 x, yt_v8 y) { return (yt_v8){vsubq_f32(x.a, y.a), vsubq_f32(x.b, y.b)}; }

@@ -6,8 +6,8 @@
  * generation, so an id that outlived its object names nothing.
  *
  * Adding and removing needs the owner's lock. Looking up does not: slots never
- * move, and a slot's id is published last and withdrawn first. Who looks up
- * without the lock must keep the slot from being removed (yt_guard.h).
+ * move, and a slot's id is published last and withdrawn first. A lookup without the
+ * lock must keep the slot from being removed (yt_guard.h).
  */
 #ifndef YT_TABLE_H
 #define YT_TABLE_H

@@ -24,8 +24,8 @@ int plugin_load(plugin *p, const char *path);
 int plugin_open(plugin *p, const yoctune_port *in, const yoctune_port *out, const char *options);
 int plugin_run(plugin *p, uint64_t frame, int64_t capture, const void *in, uint64_t in_bytes, int in_fd, void *out, uint64_t *bytes);
 void plugin_close(plugin *p);
-/* A crash of the plug-in ends the process by its signal, without Go's own account of
- * it, which would hide what the plug-in said last. */
+/* Lets a crash of the plug-in end the process by its signal. Go's stack trace would hide the
+ * last output of the plug-in. */
 int plugin_die_plainly(void);
 
 #endif
