@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Long checks, and checks against outside material. Each part writes a dated record
-# to bench/results/ or says why it could not run. docs/prove.md explains them.
+# Long checks, and checks against outside material. Each part writes a dated record to
+# bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
 #   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
 #
@@ -20,7 +20,7 @@ day=$(date -u +%F)
 results=bench/results
 failed=0
 title() { printf '\n== %s\n' "$*"; }
-skip() { printf 'not done: %s\n' "$*"; }
+skip() { printf 'skipped: %s\n' "$*"; }
 run() { "$@" || { failed=1; printf 'FAILED: %s\n' "$*" >&2; }; }
 
 layers() {
@@ -29,10 +29,10 @@ layers() {
 	if [ -n "${YOCTUNE_META_TEGRA-}" ]; then
 		run go test ./schema/facts/release -run Carry -count 1
 	else
-		skip "where the branches put kernel arguments: set YOCTUNE_META_TEGRA"
+				skip "check of kernel arguments in each branch: set YOCTUNE_META_TEGRA"
 	fi
 	run go test ./tests/series -run 'AreRecipesOf|HashServer' -count 1
-	[ -n "${YOCTUNE_META_OE-}" ] || skip "recipes that layers recommend of meta-oe: set YOCTUNE_META_OE"
+	[ -n "${YOCTUNE_META_OE-}" ] || skip "check of recommended recipes in meta-oe: set YOCTUNE_META_OE"
 	run go run ./tests/series/prove -src "$YOCTUNE_CHECKOUTS" -o "$results/$day-layers.json" -doc docs/compatibility.md
 }
 
@@ -43,7 +43,7 @@ parse() {
 	[ "$(id -u)" != 0 ] || as=(runuser -u "${YOCTUNE_USER:-nobody}" --)
 	make -s build
 	{
-		echo "yoctune build, best of five, and bitbake -p from nothing, of openembedded-core, meta-tegra and the layer; seconds on the clock; $(nproc) cores,$(uptime | sed 's/.*load/ load/')"
+				echo "yoctune build, best of five, and bitbake -p without a cache, of openembedded-core, meta-tegra and the layer; elapsed seconds; $(nproc) cores,$(uptime | sed 's/.*load/ load/')"
 		for example in video-analytics realtime-control low-power-edge; do
 			build/bin/yoctune plan "examples/$example" >"build/parse.json" 2>/dev/null
 			release=$(sed -n 's/^  "release": "\(.*\)",$/\1/p' build/parse.json)
@@ -104,7 +104,7 @@ fuzz() {
 }
 
 casestudy() {
-	title "casestudy: a pipeline's optimisations one by one, beside Python"
+		title "casestudy: the optimisations of a pipeline one by one, compared with Python"
 	run scripts/setup.sh models peer
 	run make build
 	run go run ./bench/casestudy -o "$results/$day-casestudy.md"
@@ -118,7 +118,7 @@ soak() {
 }
 
 worker() {
-	title "worker: a thousand restarts of the GPU's process, and what isolation costs"
+		title "worker: a thousand restarts of the GPU process, and the cost of isolation"
 	YOCTUNE_FIGURES=$PWD/$results/$day-worker.md run go test ./runtime/engine/worker -run TestFigures -count 1
 	YOCTUNE_RESTARTS=${YOCTUNE_RESTARTS:-1000} go test ./runtime/engine/worker -run TestRestartsLeakNothing -count 1 -v -timeout 60m >build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
 	YOCTUNE_GPU_FRAMES=${YOCTUNE_GPU_FRAMES:-20000} go test ./runtime/engine/pipeline -run TestLossesInALongRun -count 1 -v -timeout 60m >>build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
@@ -126,7 +126,7 @@ worker() {
 }
 
 dist() {
-	title "dist: two builds, byte for byte"
+		title "dist: two builds compared byte by byte"
 	run go run ./internal/cmd/dist -o build/dist-a
 	run go run ./internal/cmd/dist -o build/dist-b
 	if diff -r build/dist-a build/dist-b; then
@@ -168,21 +168,21 @@ systemd() {
 }
 
 camera() {
-	title "camera: the kernel's own test driver, single- and multi-planar, unplugged while it streams, in qemu"
+		title "camera: the kernel's test driver in qemu, single- and multi-planar, unplugged while streaming"
 	tests/qemu/fetch-kernel.sh build/cache/qemu || { skip "no kernel: scripts/setup.sh kernel"; return; }
 	YOCTUNE_QEMU_CAMERA=1 YOCTUNE_QEMU=$PWD/build/cache/qemu go test ./tests/qemu -run CamerasOfARealDriver -v -count=1 -timeout 60m >build/camera.log 2>&1 || { failed=1; cat build/camera.log >&2; }
 	grep -E 'guest ran|KERNEL|CAMERA|SUMMARY|^ *--- |^ok' build/camera.log | sed 's/^ *//' >"$results/$day-camera.txt"
 }
 
 rtsp() {
-	title "rtsp: GStreamer's RTSP server, read by GStreamer and by FFmpeg, gone in the middle, with a wrong password"
+		title "rtsp: GStreamer's RTSP server, read by GStreamer and by FFmpeg; the server stops; a wrong password"
 	scripts/setup.sh rtsp models || { skip "needs GStreamer's RTSP server and FFmpeg"; return; }
 	YOCTUNE_RTSP=1 YOCTUNE_REQUIRE_MODELS=1 go test ./tests/rtsp -v -count=1 -timeout 30m >build/rtsp.log 2>&1 || { failed=1; cat build/rtsp.log >&2; }
 	{ uptime | sed 's/.*load/load/'; ffmpeg -version | sed -n 1p; gst-launch-1.0 --version | sed -n 1p; grep -E '^ *--- |saw:|^ok' build/rtsp.log | sed 's/^ *//; s/rtsp_test.go:[0-9]*: //'; } | tee "$results/$day-rtsp.txt"
 }
 
 arm64() {
-	title "arm64: Debian's kernel for the devices' processor, in qemu"
+		title "arm64: Debian's arm64 kernel in qemu"
 	command -v qemu-system-aarch64 >/dev/null || { skip "needs qemu-system-arm"; return; }
 	run tests/qemu/fetch-kernel.sh build/cache/qemu-arm64 arm64
 	YOCTUNE_QEMU_ARM64=$PWD/build/cache/qemu-arm64 go test ./tests/qemu -run OnARealARM64Kernel -v -count=1 -timeout 60m >build/arm64.log 2>&1 || { failed=1; cat build/arm64.log >&2; }
@@ -190,7 +190,7 @@ arm64() {
 }
 
 tuned() {
-	title "tuned: the same knobs by tuned and by yoctuned, on this machine"
+		title "tuned: the same settings applied by tuned and by yoctuned, on this machine"
 	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
 	[ -x /usr/sbin/tuned ] || { skip "needs Debian's tuned"; return; }
 	make -s build
@@ -203,11 +203,11 @@ browser() {
 	mkdir -p build/screenshots
 	YOCTUNE_REQUIRE_BROWSER=1 YOCTUNE_SCREENSHOTS=$PWD/build/screenshots go test ./tests/browser -v -count=1 >build/browser.log 2>&1 || { failed=1; cat build/browser.log >&2; }
 	{ chromium --version 2>/dev/null; uptime; grep -E '^ *--- |saw:|^ok' build/browser.log | sed 's/^ *//'; } | tee "$results/$day-browser.txt"
-	echo "look at build/screenshots"
+		echo "screenshots for inspection: build/screenshots"
 }
 
 profiler() {
-	title "profiler: what being recorded and looked at costs a pipeline"
+		title "profiler: the overhead of recording and monitoring a pipeline"
 	{ uptime; go test ./runtime/engine/pipeline -run '^$' -bench 'Profiler|TraceCost' -benchtime 7x; } >build/profiler.log 2>&1 || { failed=1; cat build/profiler.log >&2; }
 	grep -E 'load average|^cpu:|^Benchmark' build/profiler.log | sed 's/^ *//' | tee "$results/$day-profiler.txt"
 }
@@ -218,13 +218,13 @@ dashboards() {
 	if command -v prometheus >/dev/null; then
 		YOCTUNE_REQUIRE_PROMTOOL=1 go test -v -count=1 -run 'Prometheus|Pipeline' ./runtime/serve/metrics ./tests/prometheus >>build/dashboards.log 2>&1 || { failed=1; cat build/dashboards.log >&2; }
 	else
-		skip "the rules and the queries: needs Debian's prometheus"
+				skip "alert rules and queries: needs Debian's prometheus"
 	fi
 	grep -E '^ *--- |saw:|^ok' build/dashboards.log | sed 's/^ *//' | tee "$results/$day-dashboards.txt"
 }
 
 bench() {
-	title "bench: every kernel beside what others wrote, on this machine"
+		title "bench: every kernel compared with other libraries, on this machine"
 	make -s build
 	local ort
 	ort=build/models/$(uname -m)/libonnxruntime.so.1.30.0
@@ -235,31 +235,13 @@ bench() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
+all="layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler"
+# shellcheck disable=SC2086 # a list of parts
+[ $# -gt 0 ] || set -- $all
 for part; do
-	case $part in
-	layers) layers ;;
-	parse) parse ;;
-	tasks) tasks ;;
-	kconfig) kconfig ;;
-	fuzz) fuzz ;;
-	soak) soak ;;
-	worker) worker ;;
-	dist) dist ;;
-	nvpmodel) nvpmodel ;;
-	runtime) runtime ;;
-	cuda12) cuda12 ;;
-	systemd) systemd ;;
-	camera) camera ;;
-	rtsp) rtsp ;;
-	arm64) arm64 ;;
-	tuned) tuned ;;
-	browser) browser ;;
-	dashboards) dashboards ;;
-	profiler) profiler ;;
-	casestudy) casestudy ;;
-	bench) bench ;;
+	case " $all " in
+	*" $part "*) "$part" ;;
 	*) echo "prove: unknown part $part" >&2; exit 2 ;;
 	esac
 done
-exit $failed
+[ "$failed" = 0 ]

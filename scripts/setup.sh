@@ -1,20 +1,20 @@
 #!/bin/sh
-# Installs what the tests need from the system's and language registries.
-# Everything that is not a system package goes below build/.
+# Installs what the tests need from package registries. Everything except system
+# packages goes below build/.
 #
 #   scripts/setup.sh system   Debian packages (needs root; lists what is missing otherwise)
 #   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc and SPDX
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
-#   scripts/setup.sh browser  headless Chromium and what drives it, for prove.sh browser
+#   scripts/setup.sh browser  headless Chromium and Playwright, for prove.sh browser
 #   scripts/setup.sh rtsp     GStreamer's RTSP server and FFmpeg, for prove.sh rtsp
 #   scripts/setup.sh peer     OpenCV and ONNX Runtime for Python, for the case study
 set -eu
 cd "$(dirname "$0")/.."
 
-# need PROGRAM PACKAGE: the package is wanted where the program is not
+# need PROGRAM PACKAGE: adds the package to $want if the program is missing
 need() { command -v "$1" >/dev/null 2>&1 || want="$want $2"; }
-# installed PACKAGE
+# installed PACKAGE: adds the package to $want if it is not installed
 installed() { dpkg -s "$1" >/dev/null 2>&1 || want="$want $1"; }
 
 system() {
@@ -43,7 +43,7 @@ system() {
 	need gst-launch-1.0 gstreamer1.0-tools
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
 	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"
-	# Libraries, which have no program to ask for.
+		# Libraries have no program to look for.
 	installed libturbojpeg0
 	installed gstreamer1.0-plugins-base
 	python3 -c 'import venv, ensurepip' 2>/dev/null || want="$want python3-venv"
@@ -64,7 +64,7 @@ install() {
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $want >/dev/null
 }
 
-# venv DIR REQUIREMENTS: made anew when the requirements change
+# venv DIR REQUIREMENTS: creates the environment, again when the requirements change
 venv() {
 	[ -f "$2" ] || { echo "setup: no $2" >&2; exit 1; }
 	cmp -s "$2" "$1/.requirements" && return 0

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Cameras of the kernel's own vivid driver: the first speaks the single-planar half
-# of the API, the second the multi-planar one, the third is an HDMI input. Nobody of
-# this project wrote it, and it draws a picture that is known.
+# Cameras of the kernel's vivid test driver, which draws a known picture: the first uses
+# the single-planar API, the second the multi-planar one, the third is an HDMI input.
+# Each check prints one line that the Go test reads:
 #
 #   CHECK <name> ok
 #   CHECK <name> FAIL <why>
@@ -27,11 +27,11 @@ await() {
 	done
 	fail "$name" "$* never came true: $(tail -n 3 /tmp/out | tr '\n' ' ')"
 }
-all() { [ -e /dev/video0 ] && [ -e /dev/video1 ] && [ -e /dev/video2 ]; }
+cameras_exist() { [ -e /dev/video0 ] && [ -e /dev/video1 ] && [ -e /dev/video2 ]; }
 
 echo
 echo "KERNEL $(uname -r)"
-await the-driver-has-two-cameras-and-an-input all
+await driver-has-two-cameras-and-an-input cameras_exist
 
 export YOCTUNE_CAMERAS=/dev/video0,/dev/video1 YOCTUNE_CAMERA_HDMI=/dev/video2 YOCTUNE_CAMERA_UNBIND='/sys/bus/platform/drivers/vivid vivid.0' YOCTUNE_CAMERA_RECORD=/tmp/rec
 v4l2.test -test.v -test.run RealDriver >/tmp/log 2>&1
@@ -46,40 +46,40 @@ stop() {
 	code=$?
 	tail -n 1 /tmp/out | sed 's/^/SUMMARY /'
 }
-saw() { [ "$(grep -c '"type":"result"' /tmp/out)" -ge "$1" ]; }
+results_at_least() { [ "$(grep -c '"type":"result"' /tmp/out)" -ge "$1" ]; }
 yoctuned pipeline run /camera.json hdmi --format json >/tmp/out 2>&1 &
 reader=$!
-await the-pipeline-sees-its-input saw 3
-signal 'No Signal' || fail signal 'it cannot be switched off'
-signal 'Current DV Timings' || fail signal 'it cannot be switched on'
+await pipeline-reads-the-hdmi-input results_at_least 3
+signal 'No Signal' || fail switch-off-the-signal 'failed'
+signal 'Current DV Timings' || fail switch-on-the-signal 'failed'
 seen=$(grep -c '"type":"result"' /tmp/out)
-await and-goes-on-when-the-signal-is-back saw $((seen + 5))
+await pipeline-resumes-when-the-signal-returns results_at_least $((seen + 5))
 stop
 for s in 'the signal of the input has changed' 'is back after'; do
-	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "of-the-signal-it-says-$(echo "$s" | tr -cd 'a-z0-9')"; else fail "of-the-signal" "no $s"; fi
+	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "signal-events-contain-$(echo "$s" | tr -c 'a-z0-9\n' -)"; else fail signal-events "no $s"; fi
 done
 
-# A stage in a process of its own is given the driver's memory, not a copy.
+# A stage in a separate process receives the driver's memory, not a copy.
 yoctuned pipeline run /camera.json own --format json --frames 10 >/tmp/out 2>&1
 code=$?
 grep -m 1 brightness /tmp/out | sed 's/^/CAMERA stage: /'
-if [ $code = 0 ]; then ok a-stage-of-ones-own-sees-the-camera; else fail a-stage-of-ones-own "exit $code: $(tail -n 2 /tmp/out | tr '\n' ' ')"; fi
-# The bars have a mean that is theirs; what is not mapped or not written is 0.
-if grep -q '"brightness":[1-9][0-9]' /tmp/out; then ok and-what-the-driver-wrote; else fail and-what-the-driver-wrote "$(head -n 1 /tmp/out)"; fi
-if tail -n 1 /tmp/out | grep -qF '"copies":{"batch":0,"source":0}'; then ok without-a-copy; else fail without-a-copy "$(tail -n 1 /tmp/out)"; fi
+if [ $code = 0 ]; then ok custom-stage-reads-the-camera; else fail custom-stage-reads-the-camera "exit $code: $(tail -n 2 /tmp/out | tr '\n' ' ')"; fi
+# The test picture has a non-zero mean; unmapped or unwritten memory would give 0.
+if grep -q '"brightness":[1-9][0-9]' /tmp/out; then ok custom-stage-reads-the-pixels-of-the-driver; else fail custom-stage-reads-the-pixels-of-the-driver "$(head -n 1 /tmp/out)"; fi
+if tail -n 1 /tmp/out | grep -qF '"copies":{"batch":0,"source":0}'; then ok custom-stage-needs-no-copy; else fail custom-stage-needs-no-copy "$(tail -n 1 /tmp/out)"; fi
 
 for f in /tmp/rec/*; do sed "s|^|RECORDED ${f#/tmp/rec/} |" "$f"; done
 
-# A pipeline that reads a camera by its socket, which is pulled and put back.
+# A pipeline that reads a camera by its port; the camera is unplugged and plugged in again.
 mkdir -p /dev/v4l/by-path
 ln -s ../../video0 /dev/v4l/by-path/platform-vivid.0-video-index0
 yoctuned pipeline run /camera.json bars --format json >/tmp/out 2>&1 &
 reader=$!
-await the-pipeline-sees-the-bars saw 5
+await pipeline-reads-the-bars results_at_least 5
 echo vivid.0 >/sys/bus/platform/drivers/vivid/unbind
 usleep 500000
 echo vivid.0 >/sys/bus/platform/drivers/vivid/bind
-# As udev does: the camera has another number as long as somebody holds a frame.
+# As udev does. The camera gets another number while a process still holds a frame.
 linked() {
 	for n in /sys/class/video4linux/*; do
 		if [ "$(cat "$n/name")" = vivid-000-vid-cap ]; then
@@ -90,13 +90,13 @@ linked() {
 	done
 	return 1
 }
-await it-is-plugged-in-again linked
+await camera-is-plugged-in-again linked
 seen=$(grep -c '"type":"result"' /tmp/out)
-await and-goes-on-after-the-camera-is-back saw $((seen + 5))
+await pipeline-resumes-after-the-camera-returns results_at_least $((seen + 5))
 stop
-if [ $code = 0 ]; then ok and-ends-well; else fail and-ends-well "exit $code: $(tail -n 2 /tmp/out | tr '\n' ' ')"; fi
+if [ $code = 0 ]; then ok pipeline-exits-cleanly; else fail pipeline-exits-cleanly "exit $code: $(tail -n 2 /tmp/out | tr '\n' ' ')"; fi
 for s in 'the camera is gone' 'is back after' 'platform-vivid.0-video-index0' '"source":0'; do
-	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "the-summary-says-$(echo "$s" | tr -cd 'a-z0-9')"; else fail "the-summary-says" "no $s"; fi
+	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "summary-contains-$(echo "$s" | tr -c 'a-z0-9\n' -)"; else fail summary-contains "no $s"; fi
 done
 echo DONE
 poweroff -f

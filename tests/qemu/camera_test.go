@@ -15,13 +15,13 @@ import (
 //go:embed camera.sh
 var cameraScript []byte
 
-// TestCamerasOfARealDriver boots a kernel with the vivid driver and runs there the
-// tests of package v4l2 that want a camera, and a pipeline whose camera is
-// unplugged. YOCTUNE_CAMERA_RECORD names a folder for what the driver answered.
+// TestCamerasOfARealDriver boots a kernel with the vivid driver, runs the tests of
+// package v4l2 that need a camera, and a pipeline whose camera is unplugged.
+// YOCTUNE_CAMERA_RECORD names a folder for recordings of the driver's answers.
 func TestCamerasOfARealDriver(t *testing.T) {
 	cache := guestKernel(t)
 	if os.Getenv("YOCTUNE_QEMU_CAMERA") == "" {
-		t.Skip("YOCTUNE_QEMU_CAMERA is not set; scripts/prove.sh camera sets it, and what the driver answered is replayed by runtime/engine/v4l2")
+		t.Skip("YOCTUNE_QEMU_CAMERA is not set; scripts/prove.sh camera sets it. runtime/engine/v4l2 replays recordings of the driver")
 	}
 	if found, _ := filepath.Glob(filepath.Join(cache, "lib/modules/*/kernel/drivers/media/test-drivers/vivid/vivid.ko*")); len(found) == 0 {
 		t.Skip("the kernel was fetched without its camera driver; scripts/setup.sh kernel fetches it")
@@ -48,7 +48,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 			},
 		}
 	}
-	// A plug-in in a process of its own, to which the driver's memory is passed.
+		// A plug-in in a separate process, which receives the driver's memory.
 	own := bars("/dev/video1", "nv12", 320, 180)
 	own.Stages = []plan.PipelineStage{{ID: "light", Kind: "custom", Input: "source", Custom: &plan.Custom{Plugin: "/lib/brightness.so", Options: "1"}}}
 	header := filepath.Join(dir, "yoctune_stage.h")
@@ -83,7 +83,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	report(t, console, 40)
 }
 
-// saveConsole writes what the guest printed of its recordings to files.
+// saveConsole writes the recordings that the guest printed to files in dir.
 func saveConsole(t *testing.T, dir, console string) {
 	t.Helper()
 	files := map[string]string{}

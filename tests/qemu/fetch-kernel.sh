@@ -25,7 +25,7 @@ if [[ $architecture != "$(dpkg --print-architecture)" ]]; then
 	: >"$cache/apt/status"
 	apt=(-o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o "Dir::State::lists=$cache/apt/lists"
 		-o "Dir::Cache=$cache/apt" -o "Dir::State::status=$cache/apt/status" -o APT::Sandbox::User=root)
-	# Of the lists, what says which packages there are is all that is needed.
+	# Only the package lists are needed.
 	apt-get -q "${apt[@]}" -o Acquire::Languages=none -o Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false update >/dev/null
 fi
 package=$(apt-cache "${apt[@]}" depends "linux-image-$architecture" | sed -n 's/.*Depends: \(linux-image-[^ ]*\)/\1/p' | head -n 1)

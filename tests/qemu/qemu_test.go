@@ -1,8 +1,8 @@
-// Package qemu boots a distribution's kernel in software emulation and lets
-// yoctuned loose on it: real /proc, real /sys, real refusals, real SIGKILL.
+// Package qemu boots a distribution's kernel in software emulation and runs
+// yoctuned on it, with a real /proc and /sys, real refusals and real SIGKILL.
 //
-// It needs the kernel that fetch-kernel.sh puts into a folder, named by
-// YOCTUNE_QEMU; `make qemu-test` does both.
+// YOCTUNE_QEMU names the folder into which fetch-kernel.sh puts a kernel;
+// `scripts/setup.sh kernel` fills build/cache/qemu.
 package qemu
 
 import (
@@ -51,7 +51,7 @@ func TestYoctunedOnARealKernel(t *testing.T) {
 func TestYoctunedOnARealARM64Kernel(t *testing.T) {
 	cache := os.Getenv("YOCTUNE_QEMU_ARM64")
 	if cache == "" {
-		t.Skip("YOCTUNE_QEMU_ARM64 names no folder with an arm64 kernel; run `scripts/prove.sh arm64`")
+		t.Skip("YOCTUNE_QEMU_ARM64 is not set; `scripts/prove.sh arm64` fetches a kernel and sets it")
 	}
 	archive := newGuest(t, cache, initScript)
 	exe := filepath.Join(t.TempDir(), "yoctuned")
@@ -67,23 +67,23 @@ func TestYoctunedOnARealARM64Kernel(t *testing.T) {
 	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 65)
 }
 
-// isARM64 reports whether a folder's kernel is one for arm64.
+// isARM64 reports whether the kernel in cache is for arm64.
 func isARM64(cache string) bool {
 	b, err := os.ReadFile(filepath.Join(cache, "architecture"))
 	return err == nil && strings.TrimSpace(string(b)) == "arm64"
 }
 
-// guestKernel is the folder of the kernel to boot.
+// guestKernel returns the folder of the kernel to boot, or skips the test.
 func guestKernel(t *testing.T) string {
 	t.Helper()
 	cache := os.Getenv("YOCTUNE_QEMU")
 	if cache == "" {
-		t.Skip("YOCTUNE_QEMU names no folder with a kernel; run `make qemu-test`")
+		t.Skip("YOCTUNE_QEMU is not set; scripts/setup.sh kernel puts a kernel into build/cache/qemu")
 	}
 	return cache
 }
 
-// newGuest is an initramfs with a shell, the kernel's modules, and init.
+// newGuest returns an initramfs with a shell, the kernel's modules, and init.
 func newGuest(t *testing.T, cache string, init []byte) *cpio {
 	t.Helper()
 	release, err := os.ReadFile(filepath.Join(cache, "ready"))
@@ -133,7 +133,7 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 		"-kernel", filepath.Join(cache, "vmlinuz"), "-initrd", initrd,
 		"-drive", "file="+disk+",format=raw,if=virtio",
 		"-append", "console="+console+" quiet panic=-1 "+arguments)
-	log, err := os.Create(filepath.Join(dir, "console")) // to be looked at meanwhile
+		log, err := os.Create(filepath.Join(dir, "console")) // can be read while the guest runs
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +149,8 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 	return string(out)
 }
 
-// report turns the guest's lines into subtests, of which there are at least so
-// many.
+// report turns the guest's CHECK lines into subtests and fails when there are fewer
+// than least.
 func report(t *testing.T, console string, least int) {
 	done := false
 	checks := 0
@@ -185,7 +185,8 @@ func findTool(t *testing.T, tool string) string {
 	return p
 }
 
-// binary builds yoctuned as it ships and returns it with the libraries it wants.
+// binary builds yoctuned as released and returns it with its shared libraries, by
+// their names in the guest.
 func binary(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	exe := filepath.Join(dir, "yoctuned")
@@ -200,13 +201,14 @@ func binary(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// libraries lists what a program loads; nothing for a static one, on which ldd fails.
+// libraries lists the shared libraries of a program; none for a static one, on which ldd fails.
 func libraries(exe string) []string {
 	out, _ := exec.Command("ldd", exe).Output()
 	return slices.DeleteFunc(strings.Fields(string(out)), func(word string) bool { return !strings.HasPrefix(word, "/") })
 }
 
-// plans returns the plans of the guest and what its observer expects.
+// plans returns the files of the guest: its plans, and "expect", the paths and values
+// that init.sh compares with.
 func plans(t *testing.T) map[string][]byte {
 	t.Helper()
 	knob := func(id, path, typ, want string) plan.Setting {
@@ -234,7 +236,7 @@ func plans(t *testing.T) map[string][]byte {
 		disk("read_ahead_kb", plan.TypeInt, "512"),
 		disk("rq_affinity", plan.TypeInt, "2"),
 		sysctl("vm.swappiness", "10"),
-		// Slow ones, so that a kill can come between.
+				// Slow settings, so that a kill can interrupt apply.
 		knob("memory.hugepages", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", plan.TypeInt, "24"),
 		knob("memory.thp", "/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "never"),
 		knob("memory.thpDefrag", "/sys/kernel/mm/transparent_hugepage/defrag", plan.TypeChoice, "defer+madvise"),
@@ -274,7 +276,7 @@ func plans(t *testing.T) map[string][]byte {
 		}
 		files[name] = b
 	}
-	// What is not there at first.
+		// Nodes that appear later.
 	late := func(s plan.Setting) plan.Setting { s.Optional = true; return s }
 	left := func(attr, want string) plan.Setting {
 		s := knob("network.left."+attr, "", plan.TypeInt, want)
@@ -363,7 +365,7 @@ func (c *cpio) host(name, path string) {
 	c.file(name, 0o755, data)
 }
 
-// tree adds the files below dir whose path there starts with name's last part.
+// tree adds the files below dir/base as name/..., where base is the last part of name.
 func (c *cpio) tree(name, dir string) {
 	base := filepath.Join(dir, filepath.Base(name))
 	err := filepath.WalkDir(base, func(p string, e fs.DirEntry, err error) error {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What a service after yoctuned.service finds under a real systemd. As process 1 it
-# first puts everything onto a root of its own: systemd cannot make the sandboxes
-# of services on the kernel's initial one.
+# Checks of yoctuned.service under a real systemd. As process 1 this script first copies
+# everything to a new root, because systemd cannot build the sandboxes of services on the
+# initramfs; then it runs again as a service after yoctuned.service.
 #
 #   CHECK <name> ok
 #   CHECK <name> FAIL <why>
@@ -42,7 +42,7 @@ await() {
 	fail "$name" "$* never came true: $(show ActiveState) $(show Result) $(tail -n 5 /log | tr '\n' ' ')"
 }
 now_is() { [ "$(show "$1")" = "$2" ]; }
-node_says() { [ "$(cat "$1")" = "$2" ]; }
+node_is() { [ "$(cat "$1")" = "$2" ]; }
 differs() {
 	while read -r path want; do
 		value=$(tr -s '\t ' '  ' <"$path")
@@ -53,98 +53,98 @@ as_wanted() { if [ -z "$(differs)" ]; then ok "$1"; else fail "$1" "$(differs | 
 
 echo
 echo "KERNEL $(uname -r), $(systemctl --version | head -n 1)"
-# This runs after the unit, and a unit of Type=notify is started once it says so.
-is the-unit-is-active "$(show ActiveState)/$(show SubState)" active/running
-is it-is-a-notify-unit "$(show Type)" notify
-case $(show StatusText) in *" ok"*) ok its-status-line-counts ;; *) fail its-status-line-counts "$(show StatusText)" ;; esac
+# This runs after the unit, and a unit of Type=notify has started once it notifies systemd.
+is unit-is-active "$(show ActiveState)/$(show SubState)" active/running
+is unit-has-type-notify "$(show Type)" notify
+case $(show StatusText) in *" ok"*) ok status-text-counts-settings ;; *) fail status-text-counts-settings "$(show StatusText)" ;; esac
 echo "STATUS $(show StatusText)"
-as_wanted the-sandbox-lets-the-plan-be-written
-if grep -q '^no events' /log; then fail events-reach-the-sandbox "$(grep '^no events' /log)"; else ok events-reach-the-sandbox; fi
+as_wanted sandbox-permits-all-writes-of-the-plan
+if grep -q '^no events' /log; then fail write-events-reach-the-sandbox "$(grep '^no events' /log)"; else ok write-events-reach-the-sandbox; fi
 yoctuned status >/tmp/status 2>&1
-if grep -q 'signature required: 1 key' /tmp/status && ! grep -q '^refused' /tmp/status; then ok the-plan-is-signed; else fail the-plan-is-signed "$(tr '\n' ' ' </tmp/status)"; fi
-is it-runs-one-mount-namespace-of-its-own "$(readlink "/proc/$(show MainPID)/ns/mnt" | grep -c "$(readlink /proc/1/ns/mnt | tr -d '[]')")" 0
+if grep -q 'signature required: 1 key' /tmp/status && ! grep -q '^refused' /tmp/status; then ok plan-signature-is-verified; else fail plan-signature-is-verified "$(tr '\n' ' ' </tmp/status)"; fi
+is service-has-its-own-mount-namespace "$(readlink "/proc/$(show MainPID)/ns/mnt" | grep -c "$(readlink /proc/1/ns/mnt | tr -d '[]')")" 0
 
-# Units that ran before the plan came to be: what systemd is asked, what the kernel
-# was given, and how the task runs, each by somebody else than yoctuned.
+# Units that ran before the plan was applied: systemd's properties, the kernel's cgroup
+# files and the scheduling of the task, each read without yoctuned.
 vision=/sys/fs/cgroup/inference.slice/vision.service
 property() { systemctl show -P "$1" "$2"; }
 task() { cut -d' ' -f40,41 "/proc/$(property MainPID vision.service)/stat"; }
-is systemd-keeps-the-cores-of-a-slice "$(property AllowedCPUs inference.slice)" 1
-is the-kernel-was-given-them "$(cat /sys/fs/cgroup/inference.slice/cpuset.cpus)" 1
-is and-the-task-may-use-no-other "$(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' "/proc/$(property MainPID vision.service)/status")" 1
-is systemd-keeps-the-weight "$(property CPUWeight vision.service) $(cat $vision/cpu.weight)" "200 200"
-is systemd-keeps-the-memory-limit "$(property MemoryMax vision.service) $(cat $vision/memory.max)" "67108864 67108864"
-is systemd-keeps-the-quota "$(property CPUQuotaPerSecUSec vision.service) $(cat $vision/cpu.max)" "1.500000s 150000 100000"
-is a-running-task-is-scheduled-as-planned "$(task)" "10 2"
+is systemd-has-the-cores-of-the-slice "$(property AllowedCPUs inference.slice)" 1
+is kernel-has-the-cores-of-the-slice "$(cat /sys/fs/cgroup/inference.slice/cpuset.cpus)" 1
+is task-is-limited-to-the-cores "$(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' "/proc/$(property MainPID vision.service)/status")" 1
+is cpu-weight-is-set "$(property CPUWeight vision.service) $(cat $vision/cpu.weight)" "200 200"
+is memory-limit-is-set "$(property MemoryMax vision.service) $(cat $vision/memory.max)" "67108864 67108864"
+is cpu-quota-is-set "$(property CPUQuotaPerSecUSec vision.service) $(cat $vision/cpu.max)" "1.500000s 150000 100000"
+is running-task-has-the-policy-and-priority "$(task)" "10 2"
 systemctl set-property --runtime inference.slice AllowedCPUs=0
-await another-admins-property-is-put-back node_says /sys/fs/cgroup/inference.slice/cpuset.cpus 1
-await and-named grep -q '^inference.slice AllowedCPUs: set to 0 by systemd (pid 1' /log
-is in-systemd-too "$(property AllowedCPUs inference.slice)" 1
+await changed-unit-property-is-repaired node_is /sys/fs/cgroup/inference.slice/cpuset.cpus 1
+await changed-unit-property-is-reported grep -q '^inference.slice AllowedCPUs: set to 0 by systemd (pid 1' /log
+is changed-unit-property-is-repaired-in-systemd "$(property AllowedCPUs inference.slice)" 1
 echo 100 >$vision/cpu.weight
-await a-write-behind-systemds-back-is-put-right node_says $vision/cpu.weight 200
+await direct-cgroup-write-is-repaired node_is $vision/cpu.weight 200
 yoctuned verify >/tmp/verify-units 2>&1
-is verify-finds-the-units-as-wanted $? 0
+is verify-of-units-exits-0 $? 0
 
 yoctuned doctor --duration 1s --format json >/tmp/doctor 2>&1
-if grep -q '"check":"services".*"verdict":"ok"' /tmp/doctor; then ok doctor-asks-systemd-for-services; else fail doctor-asks-systemd-for-services "$(grep '"services"' /tmp/doctor)"; fi
+if grep -q '"check":"services".*"verdict":"ok"' /tmp/doctor; then ok doctor-checks-services; else fail doctor-checks-services "$(grep '"services"' /tmp/doctor)"; fi
 
 exposure() {
 	systemd-analyze security --no-pager yoctuned.service >/tmp/security 2>&1
 	sed -n 's/.*exposure level for yoctuned.service: \([0-9.]*\).*/\1/p' /tmp/security
 }
-little() { if [ -n "$exposure" ] && [ "$(echo "$exposure" | tr -d .)" -le 25 ]; then ok "$1"; else fail "$1" "$exposure"; fi; }
-# The right to schedule other tasks is given by a drop-in, to plans that need it.
+exposure_at_most_2_5() { if [ -n "$exposure" ] && [ "$(echo "$exposure" | tr -d .)" -le 25 ]; then ok "$1"; else fail "$1" "$exposure"; fi; }
+# A drop-in grants the right to schedule other tasks, to plans that need it.
 exposure=$(exposure)
 echo "EXPOSURE $exposure, and may schedule other units' tasks"
-little exposure-with-it-is-at-most-2.5
+exposure_at_most_2_5 exposure-with-the-scheduling-drop-in-is-at-most-2.5
 rm /lib/systemd/system/yoctuned.service.d/40-scheduling.conf
 systemctl daemon-reload
 exposure=$(exposure)
 echo "EXPOSURE $exposure"
-little exposure-is-at-most-2.5
-if systemd-analyze verify /lib/systemd/system/yoctuned.service /lib/systemd/system/yoctuned-pipeline@.service >/tmp/verify 2>&1 && ! grep -q yoctuned /tmp/verify; then ok verify-is-clean; else fail verify-is-clean "$(tr '\n' ' ' </tmp/verify)"; fi
+exposure_at_most_2_5 exposure-without-the-drop-in-is-at-most-2.5
+if systemd-analyze verify /lib/systemd/system/yoctuned.service /lib/systemd/system/yoctuned-pipeline@.service >/tmp/verify 2>&1 && ! grep -q yoctuned /tmp/verify; then ok systemd-analyze-verify-is-clean; else fail systemd-analyze-verify-is-clean "$(tr '\n' ' ' </tmp/verify)"; fi
 
-# The processor's counters are for pipelines that ask for them. Where there are none
-# the kernel says so to those that may ask.
-unknown() { yoctuned pipeline top "$1" --once --interval 200ms --format json 2>&1 | grep -q "$2"; }
-asked() { unknown counted '"pipeline"' && ! unknown counted 'cycles: not permitted'; }
+# Only pipelines with counters may read the processor's counters. On a machine without
+# counters, the error differs from a denied request.
+top_reports() { yoctuned pipeline top "$1" --once --interval 200ms --format json 2>&1 | grep -q "$2"; }
+counters_permitted() { top_reports counted '"pipeline"' && ! top_reports counted 'cycles: not permitted'; }
 systemctl start yoctuned-pipeline@counted.service yoctuned-pipeline@plain.service
-await a-pipeline-may-not-count-for-nothing unknown plain 'cycles: not permitted'
-await one-that-asks-for-counters-may asked
-is counting-costs-no-capability "$(property CapabilityBoundingSet yoctuned-pipeline@counted.service)" "$(property CapabilityBoundingSet yoctuned-pipeline@plain.service)"
+await pipeline-without-counters-is-denied top_reports plain 'cycles: not permitted'
+await pipeline-with-counters-is-permitted counters_permitted
+is counters-need-no-capability "$(property CapabilityBoundingSet yoctuned-pipeline@counted.service)" "$(property CapabilityBoundingSet yoctuned-pipeline@plain.service)"
 systemctl stop yoctuned-pipeline@counted.service yoctuned-pipeline@plain.service
-is stopped-pipelines-end-well "$(property Result yoctuned-pipeline@counted.service)" success
+is stopped-pipeline-exits-cleanly "$(property Result yoctuned-pipeline@counted.service)" success
 
 sh -c 'echo 77 >/proc/sys/vm/swappiness; usleep 300000; :' &
-stranger=$!
-await drift-is-repaired node_says /proc/sys/vm/swappiness 10
-named() { grep -q "^vm.swappiness: set to 77 by sh (pid $stranger" /log; }
-await the-log-names-who-did-it named
+writer=$!
+await drift-is-repaired node_is /proc/sys/vm/swappiness 10
+writer_logged() { grep -q "^vm.swappiness: set to 77 by sh (pid $writer" /log; }
+await log-reports-the-process-of-the-drift writer_logged
 sed -n 's/^vm.swappiness: set to 77/REPAIRED &/p' /log
 
-# The unit's own timeout would be a minute; the drop-in says eight seconds.
+# The unit's watchdog timeout is a minute; the drop-in shortens it to eight seconds.
 first=$(show WatchdogTimestampMonotonic)
-fed() { [ "$(show WatchdogTimestampMonotonic)" != "$first" ]; }
-await the-watchdog-is-fed fed
+notified() { [ "$(show WatchdogTimestampMonotonic)" != "$first" ]; }
+await watchdog-is-notified notified
 usleep 4000000
-is and-nobody-was-restarted "$(show NRestarts)" 0
+is service-was-not-restarted "$(show NRestarts)" 0
 kill -STOP "$(show MainPID)"
-await a-hung-process-is-restarted-by-the-watchdog now_is NRestarts 1
-await and-is-active-again now_is ActiveState active
-as_wanted and-the-plan-is-in-force
+await hung-process-is-restarted-by-the-watchdog now_is NRestarts 1
+await unit-is-active-after-the-watchdog now_is ActiveState active
+as_wanted plan-is-in-force-after-the-watchdog
 kill -KILL "$(show MainPID)"
-await a-killed-process-is-restarted now_is NRestarts 2
-await and-active now_is ActiveState active
+await killed-process-is-restarted now_is NRestarts 2
+await unit-is-active-after-the-kill now_is ActiveState active
 
-# A sandbox that has a /proc of its own hides what others write there: that is found
-# out and said, and everything is looked at every few seconds.
+# A sandbox with its own /proc mount hides the writes of others: yoctuned detects and logs
+# that, and checks everything every few seconds.
 systemctl stop yoctuned.service
 printf '[Service]\nProtectControlGroups=yes\n' >/etc/systemd/system/yoctuned.service.d/proc.conf
 systemctl daemon-reload
 systemctl start yoctuned.service
-await a-proc-of-its-own-is-found grep -q '^no events from /proc: this process has its own mount of /proc' /log
+await private-proc-mount-is-reported grep -q '^no events from /proc: this process has its own mount of /proc' /log
 sh -c 'echo 78 >/proc/sys/vm/swappiness'
-await and-drift-is-found-by-looking node_says /proc/sys/vm/swappiness 10
+await drift-is-found-by-polling node_is /proc/sys/vm/swappiness 10
 rm /etc/systemd/system/yoctuned.service.d/proc.conf
 systemctl stop yoctuned.service
 systemctl daemon-reload
@@ -154,24 +154,24 @@ is active-before-stop "$(show ActiveState)" active
 begin=$(cut -d' ' -f1 /proc/uptime)
 systemctl stop yoctuned.service
 echo "STOP from $begin to $(cut -d' ' -f1 /proc/uptime)"
-is stop-ends-it "$(show ActiveState)/$(show Result)" inactive/success
-as_wanted and-the-settings-stay
+is stop-succeeds "$(show ActiveState)/$(show Result)" inactive/success
+as_wanted settings-stay-after-stop
 yoctuned rollback >/tmp/rollback 2>&1
 while read -r path want; do echo "$path $(cat "$path")"; done </expect >/tmp/now
-is rollback-gives-the-slice-all-cores "$(property AllowedCPUs inference.slice)|$(cat /sys/fs/cgroup/inference.slice/cpuset.cpus 2>/dev/null)" "|"
-is rollback-takes-limits-away "$(property MemoryMax vision.service) $(cat $vision/memory.max)" "infinity max"
-# The controller may be gone with its last user, and the file with it.
-is rollback-of-the-weight "$(property CPUWeight vision.service) $(cat $vision/cpu.weight 2>/dev/null)" "[not set] $(if [ -e $vision/cpu.weight ]; then echo 100; fi)"
-is rollback-of-the-scheduling "$(task)" "0 0"
+is rollback-restores-the-cores-of-the-slice "$(property AllowedCPUs inference.slice)|$(cat /sys/fs/cgroup/inference.slice/cpuset.cpus 2>/dev/null)" "|"
+is rollback-removes-the-memory-limit "$(property MemoryMax vision.service) $(cat $vision/memory.max)" "infinity max"
+# Without users the controller may be disabled, and its file removed.
+is rollback-restores-the-weight "$(property CPUWeight vision.service) $(cat $vision/cpu.weight 2>/dev/null)" "[not set] $(if [ -e $vision/cpu.weight ]; then echo 100; fi)"
+is rollback-restores-the-scheduling "$(task)" "0 0"
 if cmp -s /before /tmp/now; then ok rollback-restores-everything; else fail rollback-restores-everything "$(diff /before /tmp/now | tr '\n' ' ')"; fi
 
-# A plan that is not as it was signed: the unit fails, says why, and is not tried again.
+# A plan that was changed after signing: the unit fails, logs the reason, and is not restarted.
 sed -i 's/"want": "10"/"want": "11"/' /usr/lib/yoctune/plan.json
 systemctl start yoctuned.service 2>/dev/null
-is a-bad-plan-fails-the-unit "$(show ActiveState)/$(show Result)/$(show ExecMainStatus)" failed/exit-code/1
-is and-is-not-tried-again "$(show NRestarts)" 0
-if tail -n 3 /log | grep -q 'not signed by a trusted key'; then ok and-the-log-says-why; else fail and-the-log-says-why "$(tail -n 3 /log | tr '\n' ' ')"; fi
+is edited-plan-fails-the-unit "$(show ActiveState)/$(show Result)/$(show ExecMainStatus)" failed/exit-code/1
+is edited-plan-is-not-retried "$(show NRestarts)" 0
+if tail -n 3 /log | grep -q 'not signed by a trusted key'; then ok log-reports-the-signature; else fail log-reports-the-signature "$(tail -n 3 /log | tr '\n' ' ')"; fi
 while read -r path want; do echo "$path $(cat "$path")"; done </expect >/tmp/now
-if cmp -s /before /tmp/now; then ok and-nothing-was-written; else fail and-nothing-was-written "$(diff /before /tmp/now | tr '\n' ' ')"; fi
+if cmp -s /before /tmp/now; then ok edited-plan-changes-nothing; else fail edited-plan-changes-nothing "$(diff /before /tmp/now | tr '\n' ' ')"; fi
 echo DONE
 systemctl poweroff --force --force

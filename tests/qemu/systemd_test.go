@@ -16,7 +16,7 @@ import (
 //go:embed systemd.sh
 var systemdScript []byte
 
-// units are the files that a layer installs, as its golden has them.
+// The files that a layer installs, from its golden tree.
 const (
 	units      = "../../golden/video-analytics/recipes-yoctune/yoctuned/files"
 	scheduling = "../../golden/realtime-control/recipes-yoctune/yoctune-realtime-control-config/files/jetson-agx-orin-devkit/yoctuned.service.d-40-scheduling.conf"
@@ -54,7 +54,7 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	archive.symlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
 	for name, text := range map[string]string{
 		"etc/systemd/system/check.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
-		// As they were before the plan: nothing of what it wants of them is in their files.
+				// Unit files from before the plan: they have none of its properties.
 		"etc/systemd/system/vision.service":                "[Unit]\nBefore=yoctuned.service\n[Service]\nType=exec\nSlice=inference.slice\nExecStart=/bin/sleep 100000\n",
 		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=8\nStandardOutput=append:/log\nStandardError=append:/log\n",
 		"etc/passwd":     "root:x:0:0::/root:/bin/sh\nyoctune:x:900:900::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
@@ -71,7 +71,7 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	report(t, console, 45)
 }
 
-// ramp is a pipeline that runs anywhere.
+// ramp returns a pipeline without a model or a camera.
 func ramp(counters bool) plan.Pipeline {
 	return plan.Pipeline{
 		Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 32, Height: 16, FPSNum: 20, FPSDen: 1, Live: true},
@@ -83,7 +83,7 @@ func ramp(counters bool) plan.Pipeline {
 	}
 }
 
-// pipelineDropIns is what a layer installs for the pipelines of p beside their unit.
+// pipelineDropIns returns the drop-ins that a layer installs for the pipelines of p.
 func pipelineDropIns(t *testing.T, p *plan.Plan) map[string][]byte {
 	t.Helper()
 	made, err := unitfiles.Emit(&plan.Layer{Name: p.Layer, Targets: []*plan.Target{{Name: p.Target, Plan: p}}})
@@ -99,8 +99,8 @@ func pipelineDropIns(t *testing.T, p *plan.Plan) map[string][]byte {
 	return files
 }
 
-// signedPlan returns the plan as it is installed, its signature by Debian's
-// minisign, the key, and what the guest's observer expects.
+// signedPlan returns the installed plan, its signature by Debian's minisign, the key,
+// and "expect", the paths and values that systemd.sh compares with.
 func signedPlan(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	knob := func(path, typ, want string) plan.Setting {
@@ -109,7 +109,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 			Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
 		}
 	}
-	// One of every kind of place that a plan writes: the sandbox must leave all open.
+		// One path of every kind that a plan writes: the sandbox must permit them all.
 	p := &plan.Plan{Layer: "qemu", Target: "systemd", Board: "generic", Serial: 4, Settings: []plan.Setting{
 		knob("/proc/sys/vm/swappiness", plan.TypeInt, "10"),
 		knob("/proc/sys/vm/dirty_bytes", plan.TypeInt, "67108864"),
@@ -169,7 +169,7 @@ func (c *cpio) debianSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatalf("list systemd's files: %v; `make setup` installs it", err)
 	}
-	// Not about a device, or for hardware that the guest has not.
+		// Files that the guest does not need.
 	skip := []string{"/man/", "/doc/", "/locale/", "/bash-completion/", "/zsh/", "/catalog/", "/system-generators/", "/user/", "getty", "networkd", "timesync", "remount-fs", "/lib/modprobe.d"}
 	added := map[string]bool{}
 	var programs []string
