@@ -266,7 +266,7 @@ func (p *Project) selectTargets(sel Selection) [][]*resolve.Target {
 	if len(groups) > 1 && !sel.All {
 		p.Report.Add(diag.Diagnostic{
 			ID: "YT0207", Severity: diag.Error, Message: "the targets are of several releases: " + strings.Join(releases, ", "),
-			Help: "a layer serves one release: choose with --release, or build each into a folder of its own with --all",
+			Help: "a layer serves one release: choose with --release, or build each into a separate folder with --all",
 		})
 		return nil
 	}
@@ -299,7 +299,7 @@ func (p *Project) refuseSharedMachines(targets []*resolve.Target) {
 			ID: check.SharedMachine, Severity: diag.Error, Pos: t.Config.Machine.Pos(), Path: t.Config.Machine.FullPath(),
 			Message: fmt.Sprintf("targets %s and %s cannot share a layer: both are for MACHINE %s", other.Name, t.Name, t.Machine),
 			Related: []diag.Related{{Pos: other.Config.Machine.Pos(), Message: "the other target"}},
-			Help:    "build them one at a time with --target, or give one a machine of its own",
+			Help:    "build them one at a time with --target, or give one a different machine",
 		})
 	}
 }

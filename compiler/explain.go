@@ -26,7 +26,7 @@ func Page(id string) (diag.Explanation, bool) {
 		return diag.Explanation{
 			ID: id, Title: "two targets of a release have the same MACHINE", Severity: "warning, or error when both are built into one layer",
 			Cause: "Everything a layer does is chosen by MACHINE, so it can hold one target for each.",
-			Fix:   "Build them one at a time with --target, or give one a machine of its own.",
+			Fix:   "Build them one at a time with --target, or give one a different machine.",
 		}, true
 	}
 	return diag.Page(id)
@@ -230,7 +230,7 @@ func (p *Project) describeTargetField(a *Account, t *resolve.Target, names []str
 	causes := func(other string) bool { return within(other) || n != nil && t.Origins[other] == n.Pos }
 	for _, o := range t.Replaced {
 		if within(o.ID) {
-			a.Replaced = append(a.Replaced, fmt.Sprintf("%s: profile %s says %s at %s", o.ID, o.Profile, o.Was, Place(o.Position)))
+			a.Replaced = append(a.Replaced, fmt.Sprintf("%s: profile %s sets %s at %s", o.ID, o.Profile, o.Was, Place(o.Position)))
 		}
 	}
 	p.addFacts(a, t, names)
@@ -431,9 +431,9 @@ func sysctlTrait(tag string) string {
 	case sysctl.Sticky:
 		return "cannot be reverted before the next boot"
 	case sysctl.NetNS:
-		return "one for each network namespace: a container with a network of its own starts with the kernel's default"
+		return "one for each network namespace: a container with its own network starts with the kernel's default"
 	case sysctl.IPCNS:
-		return "one for each IPC namespace: a container with one of its own starts with the kernel's default"
+		return "one for each IPC namespace: a container with its own IPC namespace starts with the kernel's default"
 	case sysctl.UserNS:
 		return "one for each user namespace"
 	case sysctl.Vector:

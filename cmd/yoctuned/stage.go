@@ -12,7 +12,7 @@ func newStageHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     custom.Command + " PLUGIN",
 		Short:   "Host a plug-in for the pipeline that started it",
-		Long:    `yoctuned starts this command to run the plug-in of a custom stage in a separate process. It has no use by hand.`,
+		Long:    `yoctuned starts this command to run the plug-in of a custom stage in a separate process. Do not run it directly.`,
 		Example: `  yoctuned pipeline run plan.json  # starts one for each stage with a plug-in`,
 		Hidden:  true,
 		RunE:    func(_ *cobra.Command, args []string) error { return custom.Serve(args[0]) },

@@ -11,7 +11,7 @@ func newWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     worker.Command,
 		Short:   "Use the GPU for the pipeline that started it",
-		Long:    `yoctuned starts this command to use the GPU in a separate process. It has no use by hand.`,
+		Long:    `yoctuned starts this command to use the GPU in a separate process. Do not run it directly.`,
 		Example: `  yoctuned pipeline run plan.json  # starts one if a stage has device gpu`,
 		Hidden:  true,
 		RunE:    func(*cobra.Command, []string) error { return cli.Exit(worker.Serve()) },

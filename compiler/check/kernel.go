@@ -122,7 +122,7 @@ func nohzFull(s *subject) {
 		if s.isDisabled(symbol) {
 			s.markExplained("NO_HZ_FULL")
 			s.markExplained("RCU_NOCB_CPU")
-			s.raise(s.Config.Kernel.Config.Get(symbol), "%s=n takes away what cpu.isolate needs", symbol).got("n").relate(s.Config.CPU.Isolate, "the cores that are isolated")
+			s.raise(s.Config.Kernel.Config.Get(symbol), "%s=n removes an option that cpu.isolate needs", symbol).got("n").relate(s.Config.CPU.Isolate, "the cores that are isolated")
 		}
 	}
 }
@@ -191,7 +191,7 @@ func preemptRoute(s *subject) {
 	case s.Release.RTProvider != "":
 		if option.Text == "y" && !s.isRealtime() {
 			s.markExplained("PREEMPT_RT")
-			s.reportAt(option, option.Show(), `use kernel: preempt: "rt", which chooses the recipe`, "release %s has a recipe of its own for the real-time kernel", s.Release.Name)
+			s.reportAt(option, option.Show(), `use kernel: preempt: "rt", which chooses the recipe`, "release %s has a separate recipe for the real-time kernel", s.Release.Name)
 		}
 	case s.Release.RTByConfig:
 	case s.isRealtime():

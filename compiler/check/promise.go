@@ -183,7 +183,7 @@ func budgetUnused(s *subject) {
 				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), why)
 			}
 		}
-		check(c.Budget.GPUMemory, gpu, "no stage works on the GPU in a process of its own")
+		check(c.Budget.GPUMemory, gpu, "no stage uses the GPU in a separate process")
 		check(c.Budget.DiskRead, source.Disk || sink.Program, "no frames come from a disk")
 		check(c.Budget.DiskWrite, file || sink.Program, "no results go to a disk")
 		check(c.Budget.NetIn, source.Network, "nothing comes from the network")

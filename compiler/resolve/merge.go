@@ -97,7 +97,7 @@ func (m *merger) field(path, id string, own *load.Node, from []layered) *load.No
 		m.report.Add(diag.Diagnostic{
 			ID: "YT0105", Severity: diag.Error, Pos: p.node.Pos, Path: path,
 			Message: "profiles " + first.profile + " and " + p.profile + " disagree",
-			Related: []diag.Related{{Pos: first.node.Pos, Message: "profile " + first.profile + " says " + first.node.Show()}},
+			Related: []diag.Related{{Pos: first.node.Pos, Message: "profile " + first.profile + " sets " + first.node.Show()}},
 			Got:     p.node.Show() + " in profile " + p.profile + ", " + first.node.Show() + " in profile " + first.profile,
 			Help:    "give both profiles the same value, or decide in the target itself: its own fields win",
 		})

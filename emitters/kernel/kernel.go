@@ -120,7 +120,7 @@ func origins(l *plan.Layer, t *plan.Target) ([]byte, error) {
 	}
 	data, err := plan.Canonical(where)
 	if err != nil {
-		return nil, fmt.Errorf("encoding where target %s asks for options: %w", t.Name, err)
+		return nil, fmt.Errorf("encode the origins of the options of target %s: %w", t.Name, err)
 	}
 	return data, nil
 }

@@ -55,7 +55,7 @@ func refuse(sink, value, reason, hint string) error {
 // differently from what it does. Characters in allow pass.
 func text(sink, v, allow string) error {
 	if len(v) > maxLen {
-		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), maxLen), "put long text in a file of its own")
+		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), maxLen), "put long text in a separate file")
 	}
 	if !utf8.ValidString(v) {
 		return refuse(sink, v, "it is not valid UTF-8", "")

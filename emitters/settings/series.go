@@ -30,7 +30,7 @@ func refuse(b plan.Build, r release.Release) error {
 		}
 	}
 	if b.HashOff && b.HashServe+b.HashUpstream+b.HashDatabase != "" {
-		return no("build.hashserve.off", "hash equivalence is off, so its other settings say nothing; leave one of the two out")
+		return no("build.hashserve.off", "hash equivalence is off, so its other settings have no effect; remove one of the two")
 	}
 	if err := reachable(b); err != nil {
 		return err
@@ -133,7 +133,7 @@ func Field(variable string) string {
 
 // forbidden are variables that decide what a build is, or run something.
 func forbidden() map[string]string {
-	const owner = "it belongs to whoever runs the build"
+	const owner = "the build's owner sets it in local.conf"
 	m := map[string]string{
 		"INHERIT": "a class runs code in every recipe; put it into local.conf", "USER_CLASSES": "a class runs code in every recipe; put it into local.conf",
 		"IMAGE_INSTALL": "an assignment would empty every image; use packages", "DISTRO_FEATURES": "an assignment would switch the layer off",

@@ -117,7 +117,7 @@ func TestUnsupportedSettingsAreRefusedWithReason(t *testing.T) {
 		{"scarthgap", set("BB_LOADFACTOR_MAX"), "build.variables.BB_LOADFACTOR_MAX", "build.parallel.load"},
 		{"scarthgap", set("PARALLEL_MAKE"), "build.variables.PARALLEL_MAKE", "build.parallel.make"},
 		{"scarthgap", set("INHERIT"), "build.variables.INHERIT", "class runs code"},
-		{"scarthgap", set("MACHINE"), "build.variables.MACHINE", "whoever runs the build"},
+		{"scarthgap", set("MACHINE"), "build.variables.MACHINE", "the build's owner"},
 		{"scarthgap", set("NO_RECOMMENDATIONS"), "build.variables.NO_RECOMMENDATIONS", "would be missing"},
 		{"scarthgap", set("BAD_RECOMMENDATIONS"), "build.variables.BAD_RECOMMENDATIONS", "build.image.badRecommendations"},
 		{"scarthgap", set("a_b"), "build.variables.a_b", "not allowed"},

@@ -29,7 +29,7 @@ if [[ $architecture != "$(dpkg --print-architecture)" ]]; then
 	apt-get -q "${apt[@]}" -o Acquire::Languages=none -o Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false update >/dev/null
 fi
 package=$(apt-cache "${apt[@]}" depends "linux-image-$architecture" | sed -n 's/.*Depends: \(linux-image-[^ ]*\)/\1/p' | head -n 1)
-[[ -n $package ]] || { echo "fetch-kernel: apt knows no linux-image-$architecture; run apt-get update" >&2; exit 1; }
+[[ -n $package ]] || { echo "fetch-kernel: apt has no package linux-image-$architecture; run apt-get update" >&2; exit 1; }
 release=${package#linux-image-}
 
 work=$(mktemp -d "$cache/fetch.XXXXXX")

@@ -1065,7 +1065,7 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "description", required: false, doc: "Description of the service.", value: &shape{op: named, def: "#Text"}},
 			{name: "exec", required: false, doc: "Program and arguments; the program is an absolute path.", value: &shape{op: list, elem: &shape{op: named, def: "#Word"}}},
-			{name: "type", required: false, doc: "How systemd knows that the service has started.", value: &shape{op: either, parts: []*shape{
+			{name: "type", required: false, doc: "How systemd detects that the service has started.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "simple", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "exec", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "notify", True: false}},

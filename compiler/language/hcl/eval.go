@@ -114,7 +114,7 @@ func (e *evaluator) compute(v *value) (cty.Value, bool) {
 		return cty.DynamicVal, false
 	case computing:
 		e.add(diag.Diagnostic{ID: "YT0108", Pos: e.place(v.expr.Range()), Message: v.name + " depends on itself",
-			Help: "give one of the names in the circle a value of its own"})
+			Help: "give one of the names in the cycle a concrete value"})
 		return cty.DynamicVal, false
 	}
 	v.state = computing

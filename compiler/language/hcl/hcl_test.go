@@ -268,7 +268,7 @@ func TestLanguageErrorsHavePositions(t *testing.T) {
 		{"function unknown", "layer {\n  name = uper(\"a\")\n}\n", "YT0005", "2:10", "unknown function", ""},
 		{"function that reads a file", "layer {\n  name = file(\"a\")\n}\n", "YT0005", "2:10", "unknown function", "none that reads files"},
 		{"wrong argument", "layer {\n  name = upper([1])\n}\n", "YT0100", "2:16", "invalid function argument", ""},
-		{"circle", "locals {\n  a = local.b\n  b = local.c\n  c = local.a\n}\n", "YT0108", "", "depends on itself", "a value of its own"},
+		{"circle", "locals {\n  a = local.b\n  b = local.c\n  c = local.a\n}\n", "YT0108", "", "depends on itself", "a concrete value"},
 		{"variable without a value", "variable \"x\" {}\nlayer {\n  name = var.x\n}\n", "YT0107", "1:1", "var.x has no value", "--var x=VALUE"},
 		{"default of another type", "variable \"x\" {\n  type    = number\n  default = \"many\"\n}\nlayer {\n  serial = var.x\n}\n", "YT0101", "3:13", "wrong type for var.x", ""},
 		{"number that fills the memory", "layer {\n  serial = 1e999999\n}\n", "YT0106", "2:12", "too large", ""},

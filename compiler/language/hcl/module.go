@@ -252,7 +252,7 @@ func (m *module) open(c *call) *module {
 	}
 	for up := m; up != nil; up = up.parent {
 		if up.dir == dir {
-			return refuse("YT0108", fmt.Sprintf("module %q contains itself", source), "let one of the modules in the circle do without the other")
+			return refuse("YT0108", fmt.Sprintf("module %q contains itself", source), "remove one of the modules of the cycle")
 		}
 	}
 	if e.modules++; e.modules > maxModules {

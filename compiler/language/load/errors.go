@@ -97,7 +97,7 @@ func classify(e cueerrors.Error) diag.Diagnostic {
 	case strings.Contains(text, "cycle"), strings.Contains(text, "cyclic"):
 		d.ID = "YT0108"
 		d.Message = "the value depends on itself"
-		d.Help = "give one of the fields in the circle a value of its own"
+		d.Help = "give one of the fields in the cycle a concrete value"
 	case strings.Contains(text, "incomplete"), strings.Contains(text, "non-concrete"):
 		d.ID = "YT0107"
 		d.Message = "the value is not decided"

@@ -36,7 +36,7 @@ func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBa
 	if !g.drop {
 		b.levels[b.now].fallbacks[k] = cpu
 	}
-	b.p.steps[k].backend, b.p.steps[k].aside = gpuBackend(b.o.GPU)+" in a process of its own", true
+	b.p.steps[k].backend, b.p.steps[k].aside = gpuBackend(b.o.GPU)+" in a separate process", true
 	return g.run
 }
 

@@ -68,7 +68,7 @@ func Sets() []Set {
 			Source: "Debian linux-source-6.12"},
 		{Name: "6.18", Release: "6.18.2", Base: "arch/arm64/configs/defconfig", Exactness: BaseOnly,
 			Source: "upstream Linux 6.18.2",
-			Caveat: "linux-yocto adds symbols and fragments of its own to upstream 6.18; index the kernel's source for exact answers"},
+			Caveat: "linux-yocto adds its own symbols and fragments to upstream 6.18; index the kernel's source for exact answers"},
 	}
 }
 

@@ -26,7 +26,7 @@ func absent() []Absent {
 		{"BB_HASHSERVE_DB_DIR", "wrynose", "the database of the local server is in PERSISTENT_DIR, or CACHE", "bitbake 2.18 lib/bb/cooker.py"},
 		{"BB_USE_HOME_NPMRC", "walnascar", "put the registry's address into the recipe", "bitbake 2.12 lib/bb/fetch2/npm.py"},
 		{"OE_FRAGMENTS", "walnascar", "require the settings file in local.conf", "oe-core meta/conf/bitbake.conf"},
-		{"UNPACKDIR", "styhead", "the layer brings a definition of its own", "oe-core meta/conf/bitbake.conf"},
+		{"UNPACKDIR", "styhead", "the layer brings its own definition", "oe-core meta/conf/bitbake.conf"},
 	}
 }
 

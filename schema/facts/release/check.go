@@ -47,7 +47,7 @@ func (r Release) Check() []error {
 	} {
 		rule := slices.IndexFunc(r.Syntax(), func(s Syntax) bool { return s.ID == feature })
 		if has != (rule >= 0) {
-			report("the field for %s says %t, the syntax rules say %t", feature, has, rule >= 0)
+			report("the field for %s is %t, the syntax rules give %t", feature, has, rule >= 0)
 		}
 	}
 	if r.UnpackDir != (r.UnpackDirValue != "") {
@@ -68,7 +68,7 @@ func (r Release) Check() []error {
 		report("no nvpmodel.service")
 	}
 	if _, ok := r.Unit("nvstartup.service"); ok != r.NVStartup {
-		report("nvstartup.service: the field says %t, the units say %t", r.NVStartup, ok)
+		report("nvstartup.service: the field is %t, the units give %t", r.NVStartup, ok)
 	}
 	if len(r.RenamedVariables()) == 0 {
 		report("no renamed variables")

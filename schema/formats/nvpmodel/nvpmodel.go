@@ -171,7 +171,7 @@ func (p *parser) section(line string) error {
 		return nil
 	}
 	if strings.TrimSpace(rest) != "" {
-		p.oddity(TrailingComment, "text after >: nvpmodel knows no comment behind a line")
+		p.oddity(TrailingComment, "text after >: nvpmodel does not support comments after a line")
 	}
 	words := strings.Fields(body)
 	if len(words) == 0 {
@@ -284,7 +284,7 @@ func (p *parser) entry(line string) {
 	case "":
 		p.fault("", "a line outside of every section")
 	default:
-		p.fault("", "%s has no lines of its own", p.in)
+		p.fault("", "%s sections hold no lines", p.in)
 	}
 }
 
@@ -340,7 +340,7 @@ func (p *parser) setting(words []string) {
 // exactly cuts off a comment behind the words of a line.
 func (p *parser) exactly(words []string, n int) ([]string, bool) {
 	if len(words) > n && strings.HasPrefix(words[n], "#") {
-		p.oddity(TrailingComment, "nvpmodel knows no comment behind a line")
+		p.oddity(TrailingComment, "nvpmodel does not support comments after a line")
 		words = words[:n]
 	}
 	return words, len(words) == n
