@@ -90,8 +90,7 @@ func TestTheMapShowsEveryPackage(t *testing.T) {
 
 type pkg struct{ path, purpose string }
 
-// packages lists the packages that are not tests alone, and what each is for in its own
-// words.
+// packages lists the packages that are not only tests, with the first sentence of their comments.
 func packages(t *testing.T) (all []pkg) {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-f", "{{if or .GoFiles .CgoFiles}}{{.ImportPath}}\t{{.Doc}}{{end}}", "./...")
@@ -115,7 +114,7 @@ func packages(t *testing.T) (all []pkg) {
 	return all
 }
 
-// A file that says what generates it, and a test that rewrites files, are in scripts/update.sh.
+// scripts/update.sh runs every generator and every test that rewrites files.
 func TestMakeUpdateRunsEveryGenerator(t *testing.T) {
 	script := read(t, "../scripts/update.sh")
 	marked := regexp.MustCompile(`(?m)^// Code generated .*by go (?:run|test) \./(\S+)`)
@@ -196,7 +195,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are what GitHub makes of headings.
+// anchors returns the anchors that GitHub makes of headings.
 func anchors(page string) (out []string) {
 	for _, m := range heading.FindAllStringSubmatch(page, -1) {
 		out = append(out, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))

@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/tests/bitbake/bbref"
 )
 
-// The check of the golden layer, as bitbake runs it behind do_configure of a kernel.
+// The kernel check of the golden layer, as bitbake runs it after do_configure.
 func TestBuildStopsForAKernelWithoutTheOptions(t *testing.T) {
 	const (
 		recipes  = "../../golden/video-analytics/recipes-kernel/linux/"

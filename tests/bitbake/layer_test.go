@@ -1,4 +1,4 @@
-// Package bitbake puts every generated layer before bitbake's own parser.
+// Package bitbake tests every generated layer with bitbake's own parser.
 package bitbake
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/yoctune/yoctune/tests/bitbake/bbref"
 )
 
-// Each layer below golden/ parses without a warning, gives the values its plans
-// promise, and is without effect until it is switched on.
+// Each layer below golden/ parses without a warning, gives the values of its plans, and has no
+// effect until it is switched on.
 func TestGoldenLayersMatchTheirPlans(t *testing.T) {
 	root := filepath.Join("..", "..", "golden")
 	layers := layersBelow(t, root)
@@ -38,15 +38,14 @@ func TestGoldenLayersMatchTheirPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(filepath.ToSlash(name), func(t *testing.T) {
-			for _, complaint := range judge(t, dir) {
+			for _, complaint := range checkLayer(t, dir) {
 				t.Error(complaint)
 			}
 		})
 	}
 }
 
-// The referee itself: it accepts a good layer and reports each way of being bad
-// that a careless emitter would have.
+// The checks accept a good layer and report each fault that a careless emitter could cause.
 func TestReferenceParserDetectsBadLayers(t *testing.T) {
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "good.txtar"))
 	if err != nil {
@@ -65,7 +64,7 @@ func TestReferenceParserDetectsBadLayers(t *testing.T) {
 	)
 	for _, tc := range []struct {
 		name, path, text string
-		want             string // part of a complaint; "" for none
+		want             string // part of the reported problem; "" for none
 	}{
 		{"the good layer", "", "", ""},
 		{"an unbalanced quote", conf, settings(`isolcpus=4-5 nosmt x="y`), "unparsed line"},
@@ -106,7 +105,7 @@ func TestReferenceParserDetectsBadLayers(t *testing.T) {
 				write(t, filepath.Join(dir, tc.path), []byte(tc.text))
 			}
 			write(t, filepath.Join(dir, "recipes-yoctune/yoctune-small-config/files/plan.json"), smallPlan(t))
-			complaints := judge(t, dir)
+			complaints := checkLayer(t, dir)
 			switch {
 			case tc.want == "" && len(complaints) > 0:
 				t.Errorf("complaints about a good layer:\n%s", strings.Join(complaints, "\n"))
@@ -117,7 +116,7 @@ func TestReferenceParserDetectsBadLayers(t *testing.T) {
 	}
 }
 
-// What a value is after bitbake has read it, for those who write values.
+// Values as bitbake reads them, a reference for emitters.
 func TestEvalMatchesBitBake(t *testing.T) {
 	got := bbref.Eval(t, "A = \"1 2\"\nB = '\"'\nC = \"${A} ${@6*7} $x %\"\nC:append = \" end\"\n")
 	want := map[string]string{"A": "1 2", "B": `"`, "C": "1 2 42 $x % end"}
@@ -209,7 +208,7 @@ func plansOf(t *testing.T, dir string) []*plan.Plan {
 	return plans
 }
 
-// soc is the override of a board's chip, as meta-tegra's machines set it.
+// soc returns the override of a board's SoC, as meta-tegra's machines set it.
 func soc(board string) string {
 	switch {
 	case strings.Contains(board, "thor"):
@@ -223,8 +222,8 @@ func soc(board string) string {
 	}
 }
 
-// mayPreset holds the variables a generated layer may set in configuration: a
-// value that escaped from its quotes shows up as any other.
+// mayPreset lists the variables that a generated layer may set in its configuration. A value that
+// escaped from its quotes would set another one.
 var mayPreset = regexp.MustCompile(`^(` + strings.Join([]string{
 	`BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_COLLECTIONS|UNPACKDIR`,
 	`(BBFILE_PATTERN|BBFILE_PRIORITY|LAYERVERSION|LAYERSERIES_COMPAT|LAYERDEPENDS)_[a-z][a-z0-9-]*`,
@@ -235,8 +234,8 @@ var mayPreset = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SSTATE_MIRRORS|PREMIRRORS|SSTATE_DIR|DL_DIR|BB_HASHSERVE|BB_HASHSERVE_UPSTREAM|BB_SIGNATURE_HANDLER`,
 }, "|") + `)$`)
 
-// judge parses the layer once per machine and returns what is wrong with it.
-func judge(t *testing.T, dir string) []string {
+// checkLayer parses the layer once per machine and returns the problems found.
+func checkLayer(t *testing.T, dir string) []string {
 	t.Helper()
 	var complaints []string
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
@@ -258,19 +257,19 @@ func judge(t *testing.T, dir string) []string {
 		for _, problem := range on.Problems {
 			complain("%s", problem)
 		}
-		complaints = append(complaints, judgeConfiguration(on, p, rel)...)
-		complaints = append(complaints, judgeRecipes(dir, on, p)...)
-		complaints = append(complaints, judgeOptional(t, request, on, rel.Series)...)
+		complaints = append(complaints, checkConfiguration(on, p, rel)...)
+		complaints = append(complaints, checkRecipes(dir, on, p)...)
+		complaints = append(complaints, checkOptional(t, request, on, rel.Series)...)
 		request.Enable = false
-		complaints = append(complaints, judgeUnused(bbref.ParseLayer(t, request))...)
+		complaints = append(complaints, checkUnused(bbref.ParseLayer(t, request))...)
 		request.Enable = true
 		request.Machine, request.Overrides = p.Machine+"-relative", request.Overrides+":"+p.Machine
-		complaints = append(complaints, judgeRelative(bbref.ParseLayer(t, request))...)
+		complaints = append(complaints, checkRelative(bbref.ParseLayer(t, request))...)
 	}
 	return complaints
 }
 
-func judgeConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []string {
+func checkConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []string {
 	var complaints []string
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	feature := "yoctune-" + p.Layer
@@ -293,7 +292,7 @@ func judgeConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 	for _, code := range on.ConfigPython {
 		complain("the configuration runs Python: ${@%s}", code)
 	}
-	// The stand-in machine has one argument of its own; it must survive.
+	// The stand-in machine's own argument must be kept.
 	words := strings.Fields(on.Config["KERNEL_ARGS"])
 	if len(words) == 0 || words[0] != "stand-in.bsp=1" {
 		complain("KERNEL_ARGS %q has lost the machine's own arguments", on.Config["KERNEL_ARGS"])
@@ -324,10 +323,10 @@ func judgeConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 	return complaints
 }
 
-// judgeRelative judges the layer for a machine that is no target but has a
-// target's name among its overrides, as jetson-orin-nano-devkit-nvme has
-// jetson-orin-nano-devkit: nothing of the target may reach it.
-func judgeRelative(on bbref.Layer) []string {
+// checkRelative checks the layer for a machine that is not a target but has a target's name among
+// its overrides, as jetson-orin-nano-devkit-nvme has jetson-orin-nano-devkit: no setting of the
+// target may apply.
+func checkRelative(on bbref.Layer) []string {
 	var complaints []string
 	if got := strings.TrimSpace(on.Config["KERNEL_ARGS"]); got != "stand-in.bsp=1" {
 		complaints = append(complaints, fmt.Sprintf("a machine that only shares the target's override gets KERNEL_ARGS %q", got))
@@ -340,7 +339,7 @@ func judgeRelative(on bbref.Layer) []string {
 	return complaints
 }
 
-// kernelArgs are the words of the command line that the plan asks for.
+// kernelArgs returns the kernel arguments of the plan.
 func kernelArgs(p *plan.Plan) []string {
 	var words []string
 	for _, s := range p.Settings {
@@ -356,7 +355,7 @@ func kernelArgs(p *plan.Plan) []string {
 	return words
 }
 
-func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
+func checkRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 	var complaints []string
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	layer := regexp.QuoteMeta(p.Layer)
@@ -383,7 +382,7 @@ func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 		if err != nil {
 			complain("%v", err)
 		}
-		// walnascar and later stop at this; one spelling serves every series.
+		// walnascar and later refuse this; the layer uses one spelling for every series.
 		if regexp.MustCompile(`(?m)^S\s*=\s*"\$\{WORKDIR\}`).Match(raw) {
 			complain("%s: S is WORKDIR, which newer series refuse: use UNPACKDIR", file)
 		}
@@ -392,7 +391,7 @@ func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 		r := on.Appends[file]
 		check(file, r)
 		if strings.HasPrefix(file, dynamic) {
-			continue // to a recipe of the layer, not to a stand-in: judgeOptional
+			continue // to a recipe of the layer, not to a stand-in: checkOptional
 		}
 		if r.Values["SRC_URI"] == "file://stand-in" && len(r.Functions) == 0 && r.Values["FILESEXTRAPATHS"] == "" {
 			complain("%s changes nothing although the layer is switched on", file)
@@ -403,10 +402,10 @@ func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 
 const dynamic = "dynamic-layers/"
 
-// judgeOptional checks the appends for layers that a build may lack: with a layer
-// of the collection they change what a recipe of this layer depends on, without it
-// bitbake does not find them, and BBFILES_DYNAMIC names nothing else.
-func judgeOptional(t *testing.T, request bbref.Request, on bbref.Layer, series string) []string {
+// checkOptional checks the appends for layers that a build may lack. With a layer of the
+// collection they change the dependencies of a recipe of this layer. Without it bitbake does not
+// find them. BBFILES_DYNAMIC lists nothing else.
+func checkOptional(t *testing.T, request bbref.Request, on bbref.Layer, series string) []string {
 	t.Helper()
 	var complaints []string
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
@@ -449,7 +448,8 @@ func judgeOptional(t *testing.T, request bbref.Request, on bbref.Layer, series s
 	return complaints
 }
 
-// anyExists looks where FILESPATH and FILESOVERRIDES of a recipe in dir look.
+// anyExists reports whether a file exists in the folders of FILESPATH and FILESOVERRIDES of a
+// recipe in dir.
 func anyExists(dir, name, machine string) bool {
 	folders, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
@@ -465,9 +465,9 @@ func anyExists(dir, name, machine string) bool {
 	return false
 }
 
-// judgeUnused checks that a layer which is present but not switched on changes
-// nothing: no variable outside layer.conf, no recipe of the BSP.
-func judgeUnused(off bbref.Layer) []string {
+// checkUnused checks that a layer that is present but not switched on changes nothing: no variable
+// outside layer.conf, and no recipe of the BSP.
+func checkUnused(off bbref.Layer) []string {
 	var complaints []string
 	for _, name := range off.ConfigSet {
 		if !regexp.MustCompile(`^(BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_\w+|UNPACKDIR|LAYER[A-Z]+_.*|BBFILE_(PATTERN|PRIORITY)_.*)$`).MatchString(name) {

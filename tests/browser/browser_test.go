@@ -1,6 +1,5 @@
-// Package browser looks at the page of `yoctuned serve`, and at the pages that
-// `yoctune review` and `tasks` write, as a person does: in Chromium, with a mouse
-// and a keyboard, light and dark, wide and narrow.
+// Package browser tests the page of `yoctuned serve` and the pages of `yoctune review` and `tasks`
+// in Chromium: with mouse and keyboard, in light and dark, and at several widths.
 package browser
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/serve/web"
 )
 
-// require skips without what `scripts/setup.sh browser` installs, or fails.
+// require skips the test, or fails it, when a tool of `scripts/setup.sh browser` is missing.
 func require(t *testing.T, missing bool, what string) {
 	t.Helper()
 	switch {
@@ -39,7 +38,7 @@ func require(t *testing.T, missing bool, what string) {
 	}
 }
 
-// screenshots is the folder for pictures that people look at.
+// screenshots returns the folder for screenshots, which people inspect.
 func screenshots(t *testing.T) string {
 	if dir := os.Getenv("YOCTUNE_SCREENSHOTS"); dir != "" {
 		return dir
@@ -47,7 +46,7 @@ func screenshots(t *testing.T) string {
 	return t.TempDir()
 }
 
-// drive runs a script that uses Chromium, and reads what it saw.
+// drive runs a script that controls Chromium and decodes its observations.
 func drive(t *testing.T, saw any, script string, args ...string) {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -70,7 +69,7 @@ func drive(t *testing.T, saw any, script string, args ...string) {
 	}
 }
 
-// site is a page of a synthetic board whose load changes from sample to sample.
+// site serves the page of a synthetic board whose load changes from sample to sample.
 func site(t *testing.T, interval time.Duration) *httptest.Server {
 	t.Helper()
 	dir := t.TempDir()

@@ -14,8 +14,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/report/tasks"
 )
 
-// layer is what the example gives with some of its lines changed, once with a
-// second device.
+// layer builds the example with texts replaced: change holds pairs of old and new.
 func layer(t *testing.T, label string, change ...string) review.Side {
 	t.Helper()
 	const example = "../../examples/video-analytics"
@@ -49,7 +48,7 @@ func layer(t *testing.T, label string, change ...string) review.Side {
 	return review.Side{Label: label, Files: layers[0].Files, Origins: layers[0].Origins}
 }
 
-// second is another device with the same profiles.
+// second is a second device with the same profiles.
 const second = "\ttargets: \"spare\": {board: \"orin-nano-8gb\", machine: \"p3768-0000-p3767-0003\", release: \"scarthgap\", use: [\"quiet-box\", \"network\", \"inference\"]}\n"
 
 // A review with changes of every kind, of two devices.
@@ -101,7 +100,7 @@ type read struct {
 	Load, Paint                     float64 // ms
 	Stops, Keys                     []string
 	Opened, Closed                  bool
-	Revealed                        *bool // nil without a file to go to
+	Revealed                        *bool // nil when the page lists no files
 }
 
 func TestReportsRenderInChromium(t *testing.T) {
@@ -125,7 +124,8 @@ func TestReportsRenderInChromium(t *testing.T) {
 					t.Errorf("%s: does not fit: %q; hard to read: %q", where, s.Misfits[where], s.Faint[where])
 				}
 			}
-			// Tab and Enter pass the contents; j goes to each stop and stays at the last, k back.
+			// Tab and Enter skip the contents; j goes to each stop and stays at the last one, k
+			// goes back.
 			want := append([]string{"skip", "content"}, s.Stops...)
 			want = append(want, s.Stops[len(s.Stops)-1], s.Stops[max(0, len(s.Stops)-2)])
 			if len(s.Stops) < 3 || !slices.Equal(s.Keys, want) || s.Outline == "none" || s.Outline == "" {

@@ -1,7 +1,7 @@
-// Package grafana holds the shipped dashboard against Grafana's own types: every
-// field must be one that Grafana knows, down to the options of panels and queries.
+// Package grafana checks the shipped dashboard with Grafana's own types: every field must exist in
+// Grafana, down to the options of panels and queries.
 //
-// It is a module of its own, so that the product does not depend on Grafana's SDK.
+// It is a separate module, so that yoctune does not depend on Grafana's SDK.
 package grafana
 
 import (
@@ -26,8 +26,8 @@ func shipped(t *testing.T) []byte {
 	return b
 }
 
-// complaint is nil for the SDK's empty list of complaints, which is no nil error.
-func complaint(err error) error {
+// sdkError returns nil for the SDK's empty error list, which is not a nil error.
+func sdkError(err error) error {
 	if list, ok := err.(cog.BuildErrors); ok && len(list) == 0 {
 		return nil
 	}
@@ -36,10 +36,10 @@ func complaint(err error) error {
 
 func TestGrafanaKnowsEveryFieldOfTheDashboard(t *testing.T) {
 	var d dashboard.Dashboard
-	if err := complaint(d.UnmarshalJSONStrict(shipped(t))); err != nil {
+	if err := sdkError(d.UnmarshalJSONStrict(shipped(t))); err != nil {
 		t.Fatal(err)
 	}
-	if err := complaint(d.Validate()); err != nil {
+	if err := sdkError(d.Validate()); err != nil {
 		t.Error(err)
 	}
 	seen := map[uint32]bool{}
@@ -82,8 +82,8 @@ func TestGrafanaKnowsEveryFieldOfTheDashboard(t *testing.T) {
 	}
 }
 
-// queries reads the panels' queries as Grafana's data source does. The SDK's panels
-// drop them: they take the empty list of complaints for one.
+// queries reads the queries of panels as Grafana's data source does. The SDK's panels drop them,
+// because they treat the empty error list as an error.
 func queries(dashboard []byte) ([]prometheus.Dataquery, error) {
 	var d struct {
 		Panels []struct {
@@ -97,7 +97,7 @@ func queries(dashboard []byte) ([]prometheus.Dataquery, error) {
 	for _, p := range d.Panels {
 		for _, raw := range p.Targets {
 			var q prometheus.Dataquery
-			if err := complaint(q.UnmarshalJSONStrict(raw)); err != nil {
+			if err := sdkError(q.UnmarshalJSONStrict(raw)); err != nil {
 				return nil, err
 			}
 			out = append(out, q)
@@ -106,7 +106,7 @@ func queries(dashboard []byte) ([]prometheus.Dataquery, error) {
 	return out, nil
 }
 
-// What the test above would notice.
+// Mistakes that the test above must detect.
 func TestGrafanaRefusesWhatItDoesNotKnow(t *testing.T) {
 	for old, bad := range map[string]string{
 		`"gridPos"`: `"gridPosition"`, `"expr"`: `"query_text"`, `"schemaVersion": 39`: `"schemaVersion": "39"`, `"refId"`: `"reference"`,
@@ -115,7 +115,7 @@ func TestGrafanaRefusesWhatItDoesNotKnow(t *testing.T) {
 		var d dashboard.Dashboard
 		_, err := queries(changed)
 		if err == nil {
-			err = complaint(d.UnmarshalJSONStrict(changed))
+			err = sdkError(d.UnmarshalJSONStrict(changed))
 		}
 		if err == nil {
 			t.Errorf("%s in place of %s is taken", bad, old)

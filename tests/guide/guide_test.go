@@ -1,5 +1,5 @@
-// Package guide tests docs/guide.md and docs/pipelines.md: their commands
-// are run, and what they show is compared with what is printed.
+// Package guide runs the commands of docs/guide.md and docs/pipelines.md and compares their output
+// with the pages.
 package guide
 
 import (
@@ -80,14 +80,14 @@ func steps(text string) ([]step, error) {
 	return out, nil
 }
 
-// matches compares output with what the page shows: "…" stands for any text, and
-// on a line of its own for any lines.
+// matches compares output with the text of the page, in which "…" stands for any text and, on its
+// own line, for any lines.
 func matches(want []string, got string) bool {
 	if len(want) == 0 {
 		return true
 	}
 	if got != "" && !strings.HasSuffix(got, "\n") {
-		got += "\n" // a kernel file may end without
+		got += "\n" // a kernel file may lack the final newline
 	}
 	var b strings.Builder
 	b.WriteString(`^`)
@@ -102,15 +102,15 @@ func matches(want []string, got string) bool {
 	return regexp.MustCompile(b.String()).MatchString(got)
 }
 
-func TestGuideCommandsWork(t *testing.T) { follow(t, "guide.md", 15) }
+func TestGuideCommandsWork(t *testing.T) { runPage(t, "guide.md", 15) }
 
 func TestPipelinesPageCommandsWork(t *testing.T) {
-	models.Dir(t) // which says what is missing without them
-	follow(t, "pipelines.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
+	models.Dir(t) // skips with the reason when they are missing
+	runPage(t, "pipelines.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
 }
 
-// follow does what a page of the documentation says, which has so many commands.
-func follow(t *testing.T, page string, least int, variables ...string) {
+// runPage writes the files and runs the commands of a page, which must have this many commands.
+func runPage(t *testing.T, page string, least int, variables ...string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {

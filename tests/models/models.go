@@ -24,11 +24,10 @@ var LayoutLabels = [...]string{
 	"Caption", "Footnote", "Formula", "List-item", "Page-footer", "Page-header", "Picture", "Section-header", "Table", "Text", "Title",
 }
 
-// requireVariable set to 1 makes a test that finds no models fail rather than skip:
-// continuous integration has them.
+// requireVariable set to 1 makes a test without models fail instead of skipping, as in CI.
 const requireVariable = "YOCTUNE_REQUIRE_MODELS"
 
-// Dir is the folder of the models.
+// Dir returns the folder of the models, or skips the test.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(root(t), "build", "models")
@@ -51,13 +50,13 @@ const (
 	oldest  = "1.21.0"
 )
 
-// Library is the ONNX Runtime library.
+// Library returns the path of the current ONNX Runtime library.
 func Library(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(Dir(t), library(current))
 }
 
-// OldLibrary is the oldest ONNX Runtime library that is to work.
+// OldLibrary returns the path of the oldest supported ONNX Runtime library.
 func OldLibrary(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(Dir(t), library(oldest))

@@ -1,8 +1,8 @@
 // Package oelint checks generated recipes with oelint-adv, the style checker for
 // openembedded-core.
 //
-// It is searched in build/oelint-venv of the repository, where YOCTUNE_OELINT
-// points, and in PATH. Without it a test is skipped with the reason.
+// It is looked up at YOCTUNE_OELINT, in build/oelint-venv of the repository, and in PATH. Without
+// it a test is skipped with the reason.
 package oelint
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 )
 
-// meant are the rules that do not apply to a generated layer, and why.
-func meant() map[string]string {
+// intended lists the rules that do not apply to a generated layer, with reasons.
+func intended() map[string]string {
 	return map[string]string{
 		"oelint.vars.homepageping":     "it asks the network",
 		"oelint.vars.noncoreoverride":  "appends act only behind the distro feature, which it cannot see",
@@ -30,13 +30,13 @@ func meant() map[string]string {
 	}
 }
 
-// Check reports what oelint-adv has to say about the recipes, appends, includes
-// and layer.conf among the files of a layer for series.
+// Check reports the findings of oelint-adv about the recipes, appends, includes and layer.conf of
+// a layer for series.
 func Check(t testing.TB, series string, files []emitters.File) {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{"--quiet", "--hide", "info", "--release", series}
-	for rule := range meant() {
+	for rule := range intended() {
 		args = append(args, "--suppress", rule)
 	}
 	for _, f := range files {

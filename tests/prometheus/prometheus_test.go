@@ -1,5 +1,5 @@
-// Package prometheus has a real Prometheus scrape what `yoctuned serve` offers, load
-// the shipped alert rules, and answer every query of the shipped dashboard.
+// Package prometheus runs a real Prometheus, which scrapes `yoctuned serve`, loads the shipped
+// alert rules and answers every query of the shipped dashboard.
 package prometheus
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/serve/metrics"
 )
 
-// served is what a device with a pipeline serves to Prometheus.
-func served(t *testing.T) *httptest.Server {
+// startServer starts a server with the metrics of a device with a pipeline.
+func startServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	dir := t.TempDir()
 	if err := devicetest.Build(dir, "agx-orin-64gb"); err != nil {
@@ -120,7 +120,7 @@ func start(t *testing.T, program, target string) string {
 	return "http://" + address
 }
 
-// queryAPI asks Prometheus; the answer's data goes to out.
+// queryAPI sends a query to Prometheus and decodes the answer's data into out.
 func queryAPI(address, path string, out any) error {
 	resp, err := http.Get(address + path)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestPrometheusScrapesAndAnswersTheDashboard(t *testing.T) {
 		}
 		t.Skip("prometheus is not installed (Debian: prometheus)")
 	}
-	address := start(t, program, strings.TrimPrefix(served(t).URL, "http://"))
+	address := start(t, program, strings.TrimPrefix(startServer(t).URL, "http://"))
 	// Rates need two scrapes.
 	late := time.Now().Add(2 * time.Minute)
 	for {
@@ -190,7 +190,7 @@ func TestPrometheusScrapesAndAnswersTheDashboard(t *testing.T) {
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
 			asked++
-			// What Grafana puts in for its variables.
+			// The values that Grafana substitutes for its variables.
 			expr := strings.NewReplacer("$instance", ".*", "$__rate_interval", "1m").Replace(target.Expr)
 			if v, err := query(address, expr); err != nil || len(v.Result) == 0 {
 				t.Errorf("panel %q: %s gives %d series, %v", p.Title, expr, len(v.Result), err)

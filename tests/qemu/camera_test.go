@@ -48,7 +48,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 			},
 		}
 	}
-		// A plug-in in a separate process, which receives the driver's memory.
+	// A plug-in in a separate process, which receives the driver's memory.
 	own := bars("/dev/video1", "nv12", 320, 180)
 	own.Stages = []plan.PipelineStage{{ID: "light", Kind: "custom", Input: "source", Custom: &plan.Custom{Plugin: "/lib/brightness.so", Options: "1"}}}
 	header := filepath.Join(dir, "yoctune_stage.h")

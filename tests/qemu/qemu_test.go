@@ -133,7 +133,7 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 		"-kernel", filepath.Join(cache, "vmlinuz"), "-initrd", initrd,
 		"-drive", "file="+disk+",format=raw,if=virtio",
 		"-append", "console="+console+" quiet panic=-1 "+arguments)
-		log, err := os.Create(filepath.Join(dir, "console")) // can be read while the guest runs
+	log, err := os.Create(filepath.Join(dir, "console")) // can be read while the guest runs
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func plans(t *testing.T) map[string][]byte {
 		disk("read_ahead_kb", plan.TypeInt, "512"),
 		disk("rq_affinity", plan.TypeInt, "2"),
 		sysctl("vm.swappiness", "10"),
-				// Slow settings, so that a kill can interrupt apply.
+		// Slow settings, so that a kill can interrupt apply.
 		knob("memory.hugepages", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", plan.TypeInt, "24"),
 		knob("memory.thp", "/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "never"),
 		knob("memory.thpDefrag", "/sys/kernel/mm/transparent_hugepage/defrag", plan.TypeChoice, "defer+madvise"),
@@ -276,7 +276,7 @@ func plans(t *testing.T) map[string][]byte {
 		}
 		files[name] = b
 	}
-		// Nodes that appear later.
+	// Nodes that appear later.
 	late := func(s plan.Setting) plan.Setting { s.Optional = true; return s }
 	left := func(attr, want string) plan.Setting {
 		s := knob("network.left."+attr, "", plan.TypeInt, want)

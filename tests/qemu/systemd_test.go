@@ -54,7 +54,7 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	archive.symlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
 	for name, text := range map[string]string{
 		"etc/systemd/system/check.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
-				// Unit files from before the plan: they have none of its properties.
+		// Unit files from before the plan: they have none of its properties.
 		"etc/systemd/system/vision.service":                "[Unit]\nBefore=yoctuned.service\n[Service]\nType=exec\nSlice=inference.slice\nExecStart=/bin/sleep 100000\n",
 		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=8\nStandardOutput=append:/log\nStandardError=append:/log\n",
 		"etc/passwd":     "root:x:0:0::/root:/bin/sh\nyoctune:x:900:900::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
@@ -109,7 +109,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 			Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
 		}
 	}
-		// One path of every kind that a plan writes: the sandbox must permit them all.
+	// One path of every kind that a plan writes: the sandbox must permit them all.
 	p := &plan.Plan{Layer: "qemu", Target: "systemd", Board: "generic", Serial: 4, Settings: []plan.Setting{
 		knob("/proc/sys/vm/swappiness", plan.TypeInt, "10"),
 		knob("/proc/sys/vm/dirty_bytes", plan.TypeInt, "67108864"),
@@ -169,7 +169,7 @@ func (c *cpio) debianSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatalf("list systemd's files: %v; `make setup` installs it", err)
 	}
-		// Files that the guest does not need.
+	// Files that the guest does not need.
 	skip := []string{"/man/", "/doc/", "/locale/", "/bash-completion/", "/zsh/", "/catalog/", "/system-generators/", "/user/", "getty", "networkd", "timesync", "remount-fs", "/lib/modprobe.d"}
 	added := map[string]bool{}
 	var programs []string

@@ -1,5 +1,5 @@
-// Package reports holds public reports of people who tune Yocto for Jetson, each
-// as a configuration that makes the same mistake and one that does it right.
+// Package reports tests public reports about tuning Yocto for Jetson. Each is a configuration with
+// the reported mistake and one without it.
 package reports
 
 import (
@@ -24,15 +24,14 @@ import (
 // -update rewrites the table in README.md.
 var update = flag.Bool("update", false, "rewrite the table in README.md")
 
-// report is one case: a txtar archive whose comment holds the fields below, one a
-// line, and whose files are wrong.cue, right.cue and, for what people would
-// import, import/NAME.
+// report is one case, a txtar archive. Its comment has the fields below, one per line; its files
+// are wrong.cue, right.cue and, for files to import, import/NAME.
 type report struct {
 	id, title, source string
 	caught            string   // fully, in part, by construction
 	expect            []string // ids that wrong.cue raises
-	traps             []string // that importing meets
-	emits             []string // PATTERN: REGEXP, of the layer that right.cue yields
+	traps             []string // traps that import reports
+	emits             []string // PATTERN: REGEXP, in the layer of right.cue
 	note              string
 	wrong, right      []byte
 	imports           []importer.Source
@@ -97,9 +96,8 @@ func reports(t testing.TB) []report {
 	return all
 }
 
-// whole gives a configuration its head: the layer, and the target unless the
-// text brings its own.
-func whole(text []byte) []byte {
+// addLayer adds the layer, and the target unless the text has one.
+func addLayer(text []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("package box\nimport \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {\nlayer: {name: \"box\", maintainer: \"Team <team@example.com>\"}\n}\n")
 	b.Write(text)
@@ -107,7 +105,7 @@ func whole(text []byte) []byte {
 }
 
 func vet(text []byte) *compiler.Project {
-	p := compiler.OpenFiles(map[string][]byte{"config.cue": whole(text)})
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": addLayer(text)})
 	p.Verify()
 	return p
 }
@@ -122,10 +120,10 @@ func TestReports(t *testing.T) {
 				r.wrongIsRefused(t)
 			}
 			if r.right != nil {
-				r.rightIsSound(t)
+				r.rightPasses(t)
 			}
 			if len(r.imports) > 0 {
-				r.importPointsItOut(t)
+				r.importReportsTraps(t)
 			}
 		})
 	}
@@ -159,7 +157,7 @@ func (r report) wrongIsRefused(t *testing.T) {
 	}
 }
 
-func (r report) rightIsSound(t *testing.T) {
+func (r report) rightPasses(t *testing.T) {
 	p := vet(r.right)
 	for _, d := range p.Report.All() {
 		if d.Severity > diag.Info {
@@ -191,7 +189,7 @@ func (r report) rightIsSound(t *testing.T) {
 	}
 }
 
-func (r report) importPointsItOut(t *testing.T) {
+func (r report) importReportsTraps(t *testing.T) {
 	got, err := importer.Import(r.imports, importer.Options{
 		Board: "orin-nano-8gb", Release: "scarthgap", Layer: "box", Maintainer: "Team <team@example.com>",
 		Check: func(files map[string][]byte) *diag.Report {

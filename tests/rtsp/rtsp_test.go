@@ -1,6 +1,5 @@
-// Package rtsp reads a stream of the network as a device does: from GStreamer's own RTSP
-// server, through the programs that the compiler writes into a plan, to what a trained
-// model reads on the frames.
+// Package rtsp reads a network stream as a device does: from GStreamer's own RTSP server, with the
+// programs that the compiler writes into a plan, up to the text that a trained model reads.
 package rtsp
 
 import (
@@ -24,16 +23,16 @@ import (
 
 const media = "../../examples/video-analytics/media/"
 
-// long is for waits that end by themselves when all is well.
+// long limits waits that normally end earlier.
 const long = 2 * time.Minute
 
-// server is GStreamer's RTSP server with the example's clip, many times over.
+// server is GStreamer's RTSP server, which repeats the example's clip.
 type server struct {
 	cmd  *exec.Cmd
 	port string
 }
 
-// start starts the server, on a port of its own when port is "0".
+// start starts the server on port, or on a free port when port is "0".
 func start(t *testing.T, clip, port string) *server {
 	t.Helper()
 	s := &server{cmd: exec.Command("/usr/bin/python3", "server.py", port, "192", "48", "10", clip, "cam", "se%cret")}
@@ -63,7 +62,7 @@ func (s *server) kill() {
 	}
 }
 
-// tools are the product's two programs.
+// tools holds the paths of the two programs.
 func tools(t *testing.T) (yoctune, yoctuned string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,8 +92,8 @@ schema.#Config & {
 }
 `
 
-// compile is the plan of a configuration. A module's own scaler, which this machine
-// lacks, is replaced by GStreamer's.
+// compile returns the plan of a configuration, with the module's scaler, which this machine lacks,
+// replaced by GStreamer's.
 func compile(t *testing.T, yoctune, user, port, via, restart string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,10 +127,10 @@ func compile(t *testing.T, yoctune, user, port, via, restart string) string {
 	return name
 }
 
-// run is a pipeline that runs.
+// run is a running pipeline.
 type run struct {
 	cmd  *exec.Cmd
-	said bytes.Buffer // by way of log
+	said bytes.Buffer // output of the program
 
 	mu      sync.Mutex
 	seen    []string // texts, in order
@@ -207,7 +206,7 @@ func (r *run) await(t *testing.T, what string, results int) {
 	}
 }
 
-// TestStreamLabelsAreRead has the server go away in the middle and come back.
+// TestStreamLabelsAreRead stops the server in the middle of the stream and starts it again.
 func TestStreamLabelsAreRead(t *testing.T) {
 	clip, labels := prepare(t)
 	yoctune, yoctuned := tools(t)
@@ -217,7 +216,7 @@ func TestStreamLabelsAreRead(t *testing.T) {
 			r := pipeline(t, yoctuned, compile(t, yoctune, "cam:se%25cret", s.port, via, "always"))
 			r.await(t, "at the start", 10)
 			s.kill()
-			// What was on its way arrives; then there is nothing to see.
+			// Frames in flight still arrive; then no more results may follow.
 			before := r.count()
 			start(t, clip, s.port)
 			began := time.Now()
@@ -238,7 +237,7 @@ func TestStreamLabelsAreRead(t *testing.T) {
 			}
 			f := r.summary.Frames
 			t.Logf("saw: %d of %d results are labels of the clip; %+v, ended %s", known, len(r.seen), f, r.summary.Ended)
-			// A frame may be cut short by the end of the server.
+			// The stop of the server may truncate a frame.
 			if known < len(r.seen)-2 || f.Read != f.Done+f.Dropped+f.Failed || f.Failed > 1 || r.summary.Ended != "stopped" {
 				t.Errorf("%+v: %v", r.summary, r.seen)
 			}
@@ -259,7 +258,7 @@ func TestStreamLabelsAreRead(t *testing.T) {
 	}
 }
 
-// TestWrongPasswordIsReported, without saying it.
+// TestWrongPasswordIsReported also checks that the message omits the password.
 func TestWrongPasswordIsReported(t *testing.T) {
 	clip, _ := prepare(t)
 	yoctune, yoctuned := tools(t)
@@ -278,7 +277,7 @@ func TestWrongPasswordIsReported(t *testing.T) {
 	}
 }
 
-// prepare writes the clip for some minutes of the stream, and gives its labels.
+// prepare writes some minutes of the clip and returns its labels.
 func prepare(t *testing.T) (clip string, labels []string) {
 	t.Helper()
 	if os.Getenv("YOCTUNE_RTSP") == "" {

@@ -12,19 +12,18 @@ import (
 	"github.com/yoctune/yoctune/emitters/assemble"
 )
 
-// The real bitbake-setup takes the file, offline, with folders in place of the
-// checkouts: it finds the layer beside the file and asks for the machine and the
-// fragment that switches the layer on.
+// The real bitbake-setup reads the file offline, with folders in place of the checkouts. It finds
+// the layer beside the file and sets the machine and the fragment that switches the layer on.
 func TestBitBakeSetupReadsTheFileOfATarget(t *testing.T) {
 	setUp(t, "one")
 }
 
-// The strangest names that are written go through its shell and its folders.
+// Names with unusual characters survive its shell commands and folder names.
 func TestBitBakeSetupReadsTheStrangestNames(t *testing.T) {
 	setUp(t, "A.b_c@d+e-f")
 }
 
-// setUp has bitbake-setup make a build folder of a layer whose target has the name.
+// setUp makes a build folder with bitbake-setup for a layer whose target has this name.
 func setUp(t *testing.T, target string) {
 	t.Helper()
 	python, err := filepath.Abs(filepath.Join("..", "..", "build", "bb-venv", "bin", "python"))
@@ -49,7 +48,7 @@ func setUp(t *testing.T, target string) {
 	if l.Files, err = assemble.Emit(l.Layer); err != nil {
 		t.Fatal(err)
 	}
-	layer, work := written(t, l), t.TempDir()
+	layer, work := writeLayer(t, l), t.TempDir()
 	put := func(text string, path ...string) string {
 		p := filepath.Join(append([]string{work}, path...)...)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 )
 
-// open compiles a small configuration with what a case adds.
+// open compiles a small configuration with the lines of a test case.
 func open(release, more string) *compiler.Project {
 	return compiler.OpenFiles(map[string][]byte{"config.cue": []byte(fmt.Sprintf(`package x
 
@@ -23,7 +23,7 @@ schema.#Config & {
 `, release, more))})
 }
 
-// Jobs and tasks follow from what the build machine has, unless they are given.
+// Jobs and tasks are derived from the build machine unless they are given.
 func TestParallelismFollowsCoresAndMemory(t *testing.T) {
 	for _, tc := range []struct {
 		parallel    string
@@ -48,8 +48,7 @@ func TestParallelismFollowsCoresAndMemory(t *testing.T) {
 	}
 }
 
-// What a release cannot be told is an error at the line that says it, with what
-// to write instead.
+// A setting that the release does not support is an error at its line, with a replacement.
 func TestUnsupportedBuildSettingIsAnErrorAtItsLine(t *testing.T) {
 	for _, tc := range []struct {
 		release, more string
@@ -83,8 +82,7 @@ func TestUnsupportedBuildSettingIsAnErrorAtItsLine(t *testing.T) {
 	}
 }
 
-// Where a model comes from is the build's business: the device's plan stays as
-// it is.
+// The address of a model affects the build only: the device's plan does not change.
 func TestModelURIIsNotInThePlan(t *testing.T) {
 	for _, l := range layers(t) {
 		for _, target := range l.Targets {
@@ -95,18 +93,17 @@ func TestModelURIIsNotInThePlan(t *testing.T) {
 			if strings.Contains(string(b), "models.example.com") {
 				t.Errorf("%s: the plan names the address of a model", target.Name)
 			}
-			if !strings.Contains(find(l.Files, "yoctune-series-models_1.0.bb"), "https://models.example.com/gate.onnx;") {
+			if !strings.Contains(contentOf(l.Files, "yoctune-series-models_1.0.bb"), "https://models.example.com/gate.onnx;") {
 				t.Errorf("%s: no recipe fetches the model", target.Name)
 			}
-			if !strings.Contains(find(l.Files, "yoctune-series-models_1.0.bb"), "${D}${datadir}/yoctune/models/gate.txt") {
+			if !strings.Contains(contentOf(l.Files, "yoctune-series-models_1.0.bb"), "${D}${datadir}/yoctune/models/gate.txt") {
 				t.Errorf("%s: no recipe installs the labels", target.Name)
 			}
 		}
 	}
 }
 
-// The tools are packages of the package group; what packages says of one of them
-// goes before.
+// Tools become packages of the package group; "packages" overrides them.
 func TestToolsBecomePackages(t *testing.T) {
 	layers := open("kirkstone", `	targets: one: {
 		tools: {perf: true, memory: true, benchmark: true}
@@ -115,7 +112,7 @@ func TestToolsBecomePackages(t *testing.T) {
 	if len(layers) != 1 {
 		t.Fatal("it does not build")
 	}
-	group := find(layers[0].Files, "packagegroups/packagegroup-yoctune-x.bb")
+	group := contentOf(layers[0].Files, "packagegroups/packagegroup-yoctune-x.bb")
 	for _, name := range []string{"jq", "perf", "rt-tests", "valgrind"} {
 		if !strings.Contains(group, "\n    "+name+" \\\n") {
 			t.Errorf("the package group lacks %s:\n%s", name, group)
@@ -124,24 +121,24 @@ func TestToolsBecomePackages(t *testing.T) {
 	if strings.Contains(group, "stress-ng") {
 		t.Errorf("the package group has what is excluded:\n%s", group)
 	}
-	if settings := find(layers[0].Files, "conf/yoctune/x.conf"); !strings.Contains(settings, "stress-ng") {
+	if settings := contentOf(layers[0].Files, "conf/yoctune/x.conf"); !strings.Contains(settings, "stress-ng") {
 		t.Errorf("nothing excludes stress-ng:\n%s", settings)
 	}
 	if strings.Contains(group, "yoctuned-bench") {
 		t.Error("a layer without yoctuned asks for its measurements")
 	}
-	if text := find(layers[0].Files, "dynamic-layers/openembedded-layer/recipes-yoctune/packagegroups/packagegroup-yoctune-x.bbappend"); !strings.Contains(text, `= " heaptrack"`) {
+	if text := contentOf(layers[0].Files, "dynamic-layers/openembedded-layer/recipes-yoctune/packagegroups/packagegroup-yoctune-x.bbappend"); !strings.Contains(text, `= " heaptrack"`) {
 		t.Errorf("heaptrack is not recommended where meta-oe is present:\n%s", text)
 	}
 }
 
 func TestMonitoringInstallsItsPrograms(t *testing.T) {
 	for _, l := range layers(t) {
-		group := find(l.Files, "packagegroups/packagegroup-yoctune-series.bb")
+		group := contentOf(l.Files, "packagegroups/packagegroup-yoctune-series.bb")
 		if !strings.Contains(group, "\n    yoctuned-bench \\\n") {
 			t.Errorf("%s: the package group lacks yoctuned-bench:\n%s", l.Release, group)
 		}
-		if recipe := find(l.Files, "yoctuned/yoctuned_0.1.0.bb"); !strings.Contains(recipe, `PACKAGE_BEFORE_PN = "${PN}-bench"`) {
+		if recipe := contentOf(l.Files, "yoctuned/yoctuned_0.1.0.bb"); !strings.Contains(recipe, `PACKAGE_BEFORE_PN = "${PN}-bench"`) {
 			t.Errorf("%s: no recipe has it", l.Release)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-// docs/compatibility.md says of each release what the facts say.
+// The releases in docs/compatibility.md match the facts.
 func TestDocumentMatchesTheFacts(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/compatibility.md")
 	if err != nil {

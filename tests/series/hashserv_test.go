@@ -14,9 +14,8 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 )
 
-// The release's own server takes the command line of the unit and keeps its
-// database where the unit runs it; the check of its health answers yes, and no once
-// the server has stopped.
+// The release's own server accepts the command line of the unit and keeps its database in the
+// unit's folder. The health check succeeds, and fails once the server has stopped.
 func TestHashServerOfTheReleaseRunsAsItsUnit(t *testing.T) {
 	checkouts := os.Getenv("YOCTUNE_CHECKOUTS")
 	if checkouts == "" {
@@ -42,7 +41,7 @@ func TestHashServerOfTheReleaseRunsAsItsUnit(t *testing.T) {
 			}
 			state := t.TempDir()
 			command := func(ctx context.Context, unit string) *exec.Cmd {
-				_, line, ok := strings.Cut(find(layers[0].Files, "contrib/hashserv/"+unit), "\nExecStart=")
+				_, line, ok := strings.Cut(contentOf(layers[0].Files, "contrib/hashserv/"+unit), "\nExecStart=")
 				words := strings.Fields(strings.SplitN(line, "\n", 2)[0])
 				if !ok || len(words) == 0 {
 					t.Fatalf("%s starts nothing", unit)

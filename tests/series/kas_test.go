@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// kas itself reads the file of each target, resolves it, and prints what it would check out
-// and write. Cloning the checkouts is left out: that takes the network.
+// kas reads the file of each target, resolves it, and prints what it would check out and write.
+// Cloning is left out, because it needs the network.
 func TestKasReadsEachTargetsFile(t *testing.T) {
 	kas := kasProgram(t)
 	for _, l := range layers(t) {
 		r := facts(t, l)
-		dir := written(t, l)
+		dir := writeLayer(t, l)
 		for _, target := range l.Targets {
 			var got struct {
 				Header  struct{ Version int }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the layer installs by name, for tools too, is a recipe of the release.
+// Every package that the layer installs by name, tools included, is a recipe of the release.
 func TestPackagesAreRecipesOfTheRelease(t *testing.T) {
 	checkouts := os.Getenv("YOCTUNE_CHECKOUTS")
 	if checkouts == "" {

@@ -1,7 +1,6 @@
-// Package series holds every supported release to its own spelling: one
-// configuration (config/) gives a layer for each, a file of checksums pins each
-// tree, and bitbake's parser reads each file of it. The real bitbake, with
-// checkouts, is run by the program in prove/.
+// Package series tests the layers of every supported release: one configuration (config/) gives a
+// layer for each, checksum files pin each tree, and bitbake's parser reads each file. The program
+// in prove/ runs the real bitbake on checkouts.
 package series
 
 import (
@@ -46,8 +45,8 @@ func layers(t *testing.T) []compiler.Layer {
 	return ls
 }
 
-// written is the layer in a folder of its own.
-func written(t *testing.T, l compiler.Layer) string {
+// writeLayer writes the layer to a separate folder and returns it.
+func writeLayer(t *testing.T, l compiler.Layer) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range l.Files {
@@ -108,8 +107,8 @@ func soc(t *testing.T, target *plan.Target) string {
 	return b.SoC
 }
 
-// One file a release, one line a file of its layer: a change of an emitter
-// carries what it changes, and for whom.
+// One file per release, one line per file of its layer: the diff of an emitter's change shows what
+// changes, and for which releases.
 func TestEachReleaseYieldsItsPinnedTree(t *testing.T) {
 	for _, l := range layers(t) {
 		var b strings.Builder
@@ -133,7 +132,7 @@ func TestEachReleaseYieldsItsPinnedTree(t *testing.T) {
 	}
 }
 
-// changed names the files of two lists of checksums that differ.
+// changed returns the names of files that differ between two lists of checksums.
 func changed(was, now string) []string {
 	entries := func(text string) map[string]string {
 		m := map[string]string{}
@@ -163,8 +162,8 @@ func changed(was, now string) []string {
 	return out
 }
 
-// appends are the recipes of others that a layer changes. A name with a version
-// in it would stop builds as soon as the BSP moves on.
+// appends returns the foreign recipes that a layer changes. A name with a version would stop
+// builds when the BSP changes the version.
 func appends(t *testing.T, files []emitters.File) []string {
 	t.Helper()
 	var names []string
@@ -183,8 +182,8 @@ func appends(t *testing.T, files []emitters.File) []string {
 	return names
 }
 
-// find is the content of the one file whose path ends so, or "".
-func find(files []emitters.File, suffix string) string {
+// contentOf returns the content of the one file whose path ends in suffix, or "".
+func contentOf(files []emitters.File, suffix string) string {
 	for _, f := range files {
 		if strings.HasSuffix(f.Path, suffix) {
 			return string(f.Data)
@@ -193,8 +192,8 @@ func find(files []emitters.File, suffix string) string {
 	return ""
 }
 
-// What the series differ in, release by release. The facts are the argument of
-// each line; the layer has to follow them.
+// The differences between series, by release. The layer follows the facts that are given on each
+// line.
 func TestLayerSyntaxFollowsItsSeries(t *testing.T) {
 	for _, l := range layers(t) {
 		t.Run(l.Release, func(t *testing.T) {
@@ -205,16 +204,16 @@ func TestLayerSyntaxFollowsItsSeries(t *testing.T) {
 					t.Errorf("%s: %t, want %t", what, got, want)
 				}
 			}
-			conf := find(l.Files, "conf/layer.conf")
+			conf := contentOf(l.Files, "conf/layer.conf")
 			is("the layer is of the series", strings.Contains(conf, `LAYERSERIES_COMPAT_series = "`+r.Series+`"`), true)
 			is("layer.conf defines UNPACKDIR", strings.Contains(conf, `UNPACKDIR ??= "${WORKDIR}"`), !r.UnpackDir)
-			is("there is a configuration fragment", find(l.Files, "conf/fragments/series.conf") != "", r.Fragments)
-			is("there is a SECURITY file", find(l.Files, "SECURITY.md") != "" || !r.SecurityFile, true)
+			is("there is a configuration fragment", contentOf(l.Files, "conf/fragments/series.conf") != "", r.Fragments)
+			is("there is a SECURITY file", contentOf(l.Files, "SECURITY.md") != "" || !r.SecurityFile, true)
 			is("optional layers are asked for", strings.Contains(conf, "BBFILES_DYNAMIC"), true)
-			is("yoctuned is built from source", strings.Contains(find(l.Files, "yoctuned_0.1.0.bb"), "inherit go-mod"), r.GoSource)
+			is("yoctuned is built from source", strings.Contains(contentOf(l.Files, "yoctuned_0.1.0.bb"), "inherit go-mod"), r.GoSource)
 
 			want := slices.Clone(r.KernelPNs)
-			if l.Release == "scarthgap" { // the one target with power modes of its own
+			if l.Release == "scarthgap" { // its target is the only one with its own power modes
 				want = append(want, "tegra-nvpmodel-base")
 			}
 			slices.Sort(want)
@@ -230,7 +229,7 @@ func TestLayerSyntaxFollowsItsSeries(t *testing.T) {
 					}
 				}
 				if strings.HasSuffix(f.Path, ".service") || strings.HasSuffix(f.Path, ".conf") && strings.Contains(f.Path, ".service.d") {
-					// nvpmodel.service follows whatever the L4T has before it.
+					// nvpmodel.service is ordered after the service that precedes it in the L4T.
 					is(f.Path+" is ordered on nvstartup", strings.Contains(text, "nvstartup"), false)
 				}
 				is(f.Path+" has a variable of old", strings.Contains(text, "_append ") || strings.Contains(text, "WHITELIST"), false)
@@ -244,7 +243,7 @@ func TestLayerSyntaxFollowsItsSeries(t *testing.T) {
 
 func TestTX2DropsItsMachinesIsolation(t *testing.T) {
 	for _, l := range layers(t) {
-		conf := find(l.Files, "conf/yoctune/series.conf")
+		conf := contentOf(l.Files, "conf/yoctune/series.conf")
 		if got, want := strings.Contains(conf, `KERNEL_ARGS:remove:yoctune-on-jetson-tx2-devkit = "isolcpus=1-2"`), l.Release == "kirkstone-l4t-r32.7.x"; got != want {
 			t.Errorf("%s: %t, want %t", l.Release, got, want)
 		}
@@ -256,7 +255,7 @@ func TestRealTimeKernelRecipeExists(t *testing.T) {
 	for _, l := range layers(t) {
 		r := facts(t, l)
 		line := `PREFERRED_PROVIDER_virtual/kernel:`
-		if got := strings.Contains(find(l.Files, "conf/yoctune/series.conf"), line); got != (r.RTProvider != "") {
+		if got := strings.Contains(contentOf(l.Files, "conf/yoctune/series.conf"), line); got != (r.RTProvider != "") {
 			t.Errorf("%s: the layer chooses a kernel: %t", l.Release, got)
 		}
 	}
@@ -268,11 +267,11 @@ func TestOelintAcceptsEverySeries(t *testing.T) {
 	}
 }
 
-// bitbake's parser reads every file, for each machine, switched on and off, and
-// sees what the plan says.
+// bitbake's parser reads every file for each machine, with the layer switched on and off, and
+// finds the plan's values.
 func TestBitBakeReadsEachLayerAsPlanned(t *testing.T) {
 	for _, l := range layers(t) {
-		dir := written(t, l)
+		dir := writeLayer(t, l)
 		r := facts(t, l)
 		for _, target := range l.Targets {
 			t.Run(target.Name, func(t *testing.T) {
@@ -301,8 +300,8 @@ func TestBitBakeReadsEachLayerAsPlanned(t *testing.T) {
 						t.Errorf("KERNEL_ARGS is %q, without %q", on.Config["KERNEL_ARGS"], word)
 					}
 				}
-				// What the machine's boot configuration expands ends in the plan's
-				// arguments: of two, the kernel takes the last.
+				// The command line of the machine's boot configuration ends in the plan's
+				// arguments, because the kernel uses the last of two.
 				way := r.ArgPath(soc(t, target))
 				read := strings.Fields(on.Config[way.Variable])
 				if want := args[len(args)-len(target.Kernel.Args):]; len(read) < len(want) || !slices.Equal(read[len(read)-len(want):], want) {
@@ -326,13 +325,13 @@ func TestBitBakeReadsEachLayerAsPlanned(t *testing.T) {
 	}
 }
 
-// bitbake stops a build at a recommendation that nothing provides, so the package
-// is asked for only where the layer's branch has its recipe.
+// bitbake stops a build at a recommendation that nothing provides, so the layer recommends the
+// package only when the layer's branch has its recipe.
 func TestModelsAddONNXRuntimeWhereAvailable(t *testing.T) {
 	has := map[string]bool{"whinlatter": true, "wrynose": true, "master": true}
 	for _, l := range layers(t) {
 		t.Run(l.Release, func(t *testing.T) {
-			request := bbref.Request{Dir: written(t, l), Machine: l.Targets[0].Machine, Enable: true, Fragments: facts(t, l).Fragments}
+			request := bbref.Request{Dir: writeLayer(t, l), Machine: l.Targets[0].Machine, Enable: true, Fragments: facts(t, l).Fragments}
 			recommended := func(collections ...string) bool {
 				for _, r := range bbref.Attach(t, request, facts(t, l).Series, collections...) {
 					for name, value := range r.Values {

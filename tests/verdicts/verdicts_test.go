@@ -1,6 +1,6 @@
-// Package verdicts holds the compiler and the engine to one judgement of pipelines: what
-// vet refuses the engine refuses, and what vet accepts runs. Its cases are generated from
-// the registry of kinds, schema/pipeline.
+// Package verdicts checks that compiler and engine agree about pipelines: the engine refuses what
+// vet refuses, and runs what vet accepts. The cases are generated from the registry of kinds,
+// schema/pipeline.
 package verdicts
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// plugin gives zeros for a tensor, and no results otherwise.
+// plugin returns a tensor of zeros or, without a shape, no results.
 const plugin = `
 #include "yoctune_stage.h"
 #include <stdlib.h>
@@ -79,13 +79,13 @@ func variants() []variant {
 	return all
 }
 
-// shapes are tensors that each decode reads.
+// shapes has a tensor shape for each decode.
 var shapes = map[string][]int64{
 	registry.CTC: {1, 5, 3}, registry.Argmax: {1, 4}, registry.Detect: {1, 6, 20}, registry.Segment: {1, 7, 20},
 	registry.Keypoints: {1, 8, 20}, registry.Regions: {1, 1, 8, 8}, registry.Raw: {1, 4},
 }
 
-// bench is where cases are built and run.
+// bench builds and runs the cases.
 type bench struct {
 	dir, plugin, library string
 }
@@ -116,7 +116,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// line is stages that take from one another, as they are being declared.
+// line is a sequence of stages, each with the previous one as its input.
 type line struct {
 	text   strings.Builder
 	files  map[string][]byte // models
@@ -126,8 +126,8 @@ type line struct {
 	plugin string
 }
 
-// add declares a stage. Shape is that of a tensor it gives, if it can choose; next is what
-// will read it.
+// add declares a stage. shape is that of its output tensor, if the stage has a choice; next is the
+// stage that follows.
 func (l *line) add(t *testing.T, v variant, shape []int64, next variant) {
 	l.n++
 	id := fmt.Sprintf("s%d", l.n)
@@ -160,7 +160,7 @@ func (l *line) add(t *testing.T, v variant, shape []int64, next variant) {
 	l.last = id
 }
 
-// identity is a model that gives what it takes, with prototypes of masks beside it.
+// identity returns a model whose output is its input, with mask prototypes as a second output.
 func identity(shape []int64, second bool) []byte {
 	g := onnx.Graph{
 		Nodes:   []onnx.Node{{Op: "Identity", In: []string{"x"}, Out: []string{"y"}}},
@@ -175,9 +175,9 @@ func identity(shape []int64, second bool) []byte {
 	return g.Encode()
 }
 
-// reach declares what has to stand before a stage so that only its own input is in
-// question.
-func (l *line) reach(t *testing.T, v variant, shape []int64) {
+// addInputs declares the stages that must precede a stage, so that only the stage's own input is
+// tested.
+func (l *line) addInputs(t *testing.T, v variant, shape []int64) {
 	tensor, model := variant{kind: registry.Custom.Kind, tensor: true}, variant{kind: registry.Model.Kind}
 	boxes := variant{kind: registry.Postprocess.Kind, decode: registry.Detect}
 	takes := registry.StageOf(v.kind).Takes
@@ -200,9 +200,9 @@ type testCase struct {
 	name    string
 	text    string // of the pipeline
 	files   map[string][]byte
-	outside bool // its source cannot be opened here: it is judged up to that
-	refused bool // both are known to refuse it
-	run     bool // both are known to accept it
+	outside bool // its source cannot be opened here; the check ends there
+	refused bool // both must refuse it
+	run     bool // both must accept it
 }
 
 const synthetic = `{kind: "synthetic", format: "nv12", width: 16, height: 16}`
@@ -219,8 +219,8 @@ func (b bench) pipeline(name, source, sink string, l *line) testCase {
 	return testCase{name: name, text: text + "}\n", files: l.files}
 }
 
-// pairs is every stage after every other, behind what the first needs and before what
-// makes results.
+// pairs returns a case for every pair of stages, with the stages that the first one needs and a
+// final stage that gives results.
 func (b bench) pairs(t *testing.T) []testCase {
 	var all []testCase
 	raw := variant{kind: registry.Postprocess.Kind, decode: registry.Raw}
@@ -238,7 +238,7 @@ func (b bench) pairs(t *testing.T) []testCase {
 				before = own
 			}
 			l := b.newLine()
-			l.reach(t, first, before)
+			l.addInputs(t, first, before)
 			l.add(t, first, shape, second)
 			l.add(t, second, shape, raw)
 			if l.shape != nil {
@@ -253,7 +253,7 @@ func (b bench) pairs(t *testing.T) []testCase {
 	return all
 }
 
-// sources is every kind of source in every format, and before every stage.
+// sources returns a case for every kind of source in every format, and before every stage.
 func (b bench) sources(t *testing.T) []testCase {
 	var all []testCase
 	raw := variant{kind: registry.Postprocess.Kind, decode: registry.Raw}
@@ -287,7 +287,7 @@ func (b bench) sources(t *testing.T) []testCase {
 	for _, kind := range registry.Sources() {
 		for _, f := range registry.Formats() {
 			if kind.Device != "" && !kind.Gives(f.Name) {
-				continue // on the device it is another kind, which gives it
+				continue // the plan has a command instead, which gives this format
 			}
 			add(kind, f.Name, variant{name: registry.Preprocess.Kind, kind: registry.Preprocess.Kind})
 		}
@@ -298,7 +298,7 @@ func (b bench) sources(t *testing.T) []testCase {
 	return all
 }
 
-// sinks is every kind of sink after every stage.
+// sinks returns a case for every kind of sink after every stage.
 func (b bench) sinks(t *testing.T) []testCase {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
@@ -324,7 +324,7 @@ func (b bench) sinks(t *testing.T) []testCase {
 					shape = shapes[registry.Raw]
 				}
 				line := b.newLine()
-				line.reach(t, v, shape)
+				line.addInputs(t, v, shape)
 				line.add(t, v, shape, variant{})
 				all = append(all, b.pipeline(fmt.Sprintf("%s before sink %s %d", v.name, kind.Kind, i), synthetic, fmt.Sprintf("{kind: %q, %s}", kind.Kind, settings), line))
 			}
@@ -333,13 +333,13 @@ func (b bench) sinks(t *testing.T) []testCase {
 	return all
 }
 
-// config is the configuration of one case.
+// config returns the configuration of a case.
 func (c testCase) config() string {
 	return "package box\nimport \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {\nlayer: {name: \"box\", maintainer: \"x\"}\n" +
 		"targets: cam: {\nboard: \"orin-nano-8gb\"\nrelease: \"scarthgap\"\n" + c.text + "}\n}\n"
 }
 
-// vet is the compiler's verdict, with the plan.
+// vet returns the compiler's verdict and the plan.
 func (c testCase) vet() (errs []string, p *plan.Plan) {
 	files := map[string][]byte{"config.cue": []byte(c.config())}
 	for name, model := range c.files {
@@ -358,7 +358,7 @@ func (c testCase) vet() (errs []string, p *plan.Plan) {
 	return errs, project.Targets[0].Plan // also where vet refuses it
 }
 
-// engine is the engine's verdict. Without a verdict the source could not be opened.
+// engine runs a pipeline and returns its error; pipeline.ErrPlan means that it was refused.
 func (b bench) engine(t *testing.T, c testCase, p plan.Pipeline) error {
 	t.Helper()
 	for name, model := range c.files {
@@ -370,7 +370,7 @@ func (b bench) engine(t *testing.T, c testCase, p plan.Pipeline) error {
 		return err
 	}
 	limit := 10 * time.Second
-	if c.outside { // it is built, and waits for what is not there
+	if c.outside { // it is built, and then waits for its source
 		limit = 10 * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -409,7 +409,7 @@ func TestCompilerAndEngineAgreeOnEveryPipeline(t *testing.T) {
 	t.Logf("%d pipelines, %d accepted", len(cases), accepted)
 }
 
-// The programs give the verdicts that their packages give.
+// The programs give the same verdicts as their packages.
 func TestProgramsGiveTheSameVerdicts(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"yoctune", "yoctuned"} {
@@ -427,7 +427,7 @@ func TestProgramsGiveTheSameVerdicts(t *testing.T) {
 		return 0, string(out)
 	}
 	cases := b.pairs(t)
-	for n := 0; n < len(cases); n += 13 { // coprime to the number of variants: all of them come
+	for n := 0; n < len(cases); n += 13 { // coprime to the number of variants, so that each occurs
 		c := cases[n]
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "config.cue"), c.config())

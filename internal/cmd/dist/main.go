@@ -19,7 +19,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/md5" // bitbake's LIC_FILES_CHKSUM knows no other; SHA-256 is what secures
+	"crypto/md5" // required by bitbake's LIC_FILES_CHKSUM; files are secured by SHA-256
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -64,8 +64,8 @@ type ManifestFile struct {
 	MD5      string   `json:"md5,omitempty"`
 }
 
-// build is one of the two programs that cmd/yoctuned is the source of. Each has an
-// archive of its own: what the second one links is ten times the first one's source.
+// build is one of the two programs built from cmd/yoctuned. Each has its own source archive,
+// because the modules of the second are ten times the source of the first.
 type build struct{ Name, Tags string }
 
 var builds = [...]build{{"yoctuned", ""}, {"yoctuned-serve", "serve"}}
@@ -179,8 +179,8 @@ func (p build) program(out, arch string) error {
 	return nil
 }
 
-// source packs the packages a program is made of as a module of their own, with
-// vendor/, so that a recipe builds it without a network.
+// source packs the packages of a program as a separate module with vendor/, so that a recipe
+// builds it without a network.
 func (p build) source(out string, when time.Time, parts []licence.Part) error {
 	tmp, err := os.MkdirTemp("", p.Name+"-source-")
 	if err != nil {
@@ -228,7 +228,7 @@ func (p build) source(out string, when time.Time, parts []licence.Part) error {
 	if err := os.WriteFile(filepath.Join(tmp, "LICENSES.txt"), licence.Text(p.Name, parts), 0o644); err != nil {
 		return err
 	}
-	// tidy completes go.mod with what the pinned modules themselves require.
+	// tidy adds the requirements of the pinned modules to go.mod.
 	for _, verb := range []string{"tidy", "vendor"} {
 		cmd := exec.Command("go", "mod", verb)
 		cmd.Dir = tmp
@@ -250,9 +250,9 @@ func (p build) source(out string, when time.Time, parts []licence.Part) error {
 	return pack(out, tmp, strings.TrimSuffix(filepath.Base(out), "-source.tar.gz"), when)
 }
 
-// trim removes the Go files that this build does not compile: the other program's,
-// which would want its modules, and those of vendored modules for other systems and
-// processors, of which SQLite has eight megabytes for each.
+// trim removes the Go files that this build does not compile: those of the other program, which
+// would need its modules, and those of vendored modules for other systems and processors (SQLite
+// has eight megabytes for each).
 func (p build) trim(dir string) error {
 	return filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
@@ -269,8 +269,8 @@ func (p build) trim(dir string) error {
 	})
 }
 
-// copyTree copies the files of one package and its C sources, tests left out.
-// C code lives in folders that hold no Go files, so those come along whole.
+// copyTree copies the files of one package without tests, and the folders with C code below it,
+// which hold no Go files.
 func copyTree(root, tmp, rel string) error {
 	return filepath.WalkDir(filepath.Join(root, rel), func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

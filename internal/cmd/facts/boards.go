@@ -54,14 +54,14 @@ func updateBoards(dir string) error {
 	return writeFile(filepath.Join(dir, "identities.go"), text)
 }
 
-// deriveReleases joins the board with the machines of each branch.
+// deriveReleases derives the board's releases from the machines of each branch.
 func deriveReleases(b *board.Board) {
 	b.Releases = map[string]board.Release{}
 	for _, name := range release.Names() {
 		r, _ := release.Lookup(name)
 		var mine []release.Machine
 		for _, m := range r.Machines() {
-			if carries(m, b) {
+			if hasBoard(m, b) {
 				mine = append(mine, m)
 			}
 		}
@@ -91,7 +91,7 @@ func deriveReleases(b *board.Board) {
 	b.Evidence["releases"] = board.Evidence{Source: "OE4T/meta-tegra conf/machine of each branch", Verified: true}
 }
 
-func carries(m release.Machine, b *board.Board) bool {
+func hasBoard(m release.Machine, b *board.Board) bool {
 	return len(m.DeviceTrees) > 0 && slices.ContainsFunc(b.DeviceTrees, func(part string) bool {
 		return strings.Contains(m.DeviceTrees[0], part)
 	})
@@ -108,8 +108,8 @@ func rank(m release.Machine, b *board.Board) int {
 	return 2
 }
 
-// nearestTable picks the table of a stock file that was read for the L4T nearest to
-// the release's. basis is the L4T that it was read for, where that is another one.
+// nearestTable returns the stock table that was read for the L4T nearest to the release's. basis
+// is that L4T, when it differs.
 func nearestTable(b *board.Board, file string, r release.Release) (key string, verified bool, basis string) {
 	best := -1
 	for _, name := range slices.Sorted(maps.Keys(b.Tables)) {

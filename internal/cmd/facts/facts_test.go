@@ -29,8 +29,8 @@ func TestLayOutKeepsTheDataAndItsOrder(t *testing.T) {
 	}
 }
 
-// What `facts update` writes is what is committed, so that the next change shows only
-// what it changes.
+// The committed files are the output of `facts update`, so that the next change shows only its own
+// differences.
 func TestTheDataFilesAreUpToDate(t *testing.T) {
 	root := t.TempDir()
 	facts := filepath.Join(root, "schema", "facts")

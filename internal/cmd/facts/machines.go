@@ -167,7 +167,7 @@ var (
 	renamedInPython = regexp.MustCompile(`(?m)^    "([A-Z_]+)": "(.*)",$`)
 )
 
-// writeVariables records which variables each branch refuses, with bitbake's messages.
+// writeVariables records the variables that each branch refuses, with bitbake's messages.
 func writeVariables(oeCore, bitbake repository, out string) error {
 	all := map[string]map[string]release.Renamed{}
 	for _, name := range release.Names() {

@@ -84,7 +84,7 @@ func writeJSON(file string, v any) error {
 	return writeFile(file, text)
 }
 
-// writeFile leaves a file alone that has these bytes already.
+// writeFile writes data unless the file has it already.
 func writeFile(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
 		return nil

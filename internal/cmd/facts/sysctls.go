@@ -51,8 +51,8 @@ func layOutSysctls(raw []byte) ([]byte, error) {
 		}
 	}
 
-	// One fact a line: a change of one is a change of one line, and sysctl.Lookup
-	// decodes only the line it needs.
+	// One fact per line: the diff of a change is one line, and sysctl.Lookup decodes only the line
+	// it needs.
 	var text bytes.Buffer
 	kernels, err := json.Marshal(data.Kernels)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 type Problem struct {
 	Level   string `json:"level"` // error, warning
 	File    string `json:"file"`
-	Line    int    `json:"line"` // from 1, 0 when the parser does not say
+	Line    int    `json:"line"` // from 1; 0 when unknown
 	Message string `json:"message"`
 }
 
@@ -33,16 +33,15 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %s: %s", p.File, p.Level, p.Message)
 }
 
-// Result is what the parser made of one piece of text.
+// Result holds the variables and problems of one piece of text.
 type Result struct {
 	Raw      map[string]string `json:"raw"`    // as assigned
 	Values   map[string]string `json:"values"` // expanded, as a recipe sees them
 	Problems []Problem         `json:"errors"`
 }
 
-// Eval parses one piece of configuration text (the content of a .conf file)
-// and returns the expanded value of every variable it leaves behind. A warning
-// or an error of the parser fails the test.
+// Eval parses the content of a .conf file and returns the expanded value of every variable. A
+// warning or an error of the parser fails the test.
 func Eval(t testing.TB, text string) map[string]string {
 	t.Helper()
 	r := EvalAll(t, text)[0]
@@ -52,8 +51,7 @@ func Eval(t testing.TB, text string) map[string]string {
 	return r.Values
 }
 
-// EvalAll parses each text on its own, all with one start of the parser, and
-// leaves it to the caller what to think of problems.
+// EvalAll parses each text separately in one run of the parser. The caller handles problems.
 func EvalAll(t testing.TB, texts ...string) []Result {
 	t.Helper()
 	type text struct {
@@ -80,7 +78,7 @@ type Request struct {
 	Dir       string `json:"dir"`
 	Machine   string `json:"machine"`
 	Overrides string `json:"overrides"` // MACHINEOVERRIDES below the machine, lowest first
-	UnpackDir bool   `json:"unpackdir"` // the series has an UNPACKDIR of its own (walnascar and later)
+	UnpackDir bool   `json:"unpackdir"` // the series defines UNPACKDIR (walnascar and later)
 	Fragments bool   `json:"fragments"` // switch on by conf/fragments instead of conf/yoctune
 	Enable    bool   `json:"enable"`    // false: the layer is only present
 }
@@ -93,7 +91,7 @@ type Recipe struct {
 	Skipped   string            `json:"skipped"`
 }
 
-// Layer is what the parser made of a layer.
+// Layer holds the parsed files of a layer.
 type Layer struct {
 	BitBake        string            `json:"bitbake"` // version of the parser
 	Config         map[string]string `json:"config"`
@@ -107,9 +105,8 @@ type Layer struct {
 	StubbedModules []string          `json:"stubbed_modules"`
 }
 
-// ParseLayer parses every .conf, .bb, .bbappend and .inc below request.Dir. It
-// prints what had to be replaced by a stand-in, since nothing that comes from
-// there is proven.
+// ParseLayer parses every .conf, .bb, .bbappend and .inc below request.Dir. It prints the
+// stand-ins used, because they prove nothing.
 func ParseLayer(t testing.TB, request Request) Layer {
 	t.Helper()
 	if request.Overrides == "" {
@@ -126,15 +123,15 @@ func ParseLayer(t testing.TB, request Request) Layer {
 	return layer
 }
 
-// Attached is a recipe in a build with layers beside its own.
+// Attached is a recipe in a build with further layers.
 type Attached struct {
 	Appends []string          `json:"appends"` // files of the layer, in the order bitbake reads them
 	Values  map[string]string `json:"values"`  // its RDEPENDS and RRECOMMENDS
 }
 
-// Attach has bitbake find the recipes and appends of a layer for series in a build
-// that has, beside core and tegra, a layer of each of the collections. The answer
-// is by recipe; a warning or an error of bitbake fails the test.
+// Attach returns the recipes and appends that bitbake finds, by recipe, in a build for series that
+// has core, tegra and one layer for each of the collections. A warning or an error of bitbake
+// fails the test.
 func Attach(t testing.TB, request Request, series string, collections ...string) map[string]Attached {
 	t.Helper()
 	dir, err := filepath.Abs(request.Dir)
@@ -157,9 +154,9 @@ func Attach(t testing.TB, request Request, series string, collections ...string)
 	return answer.Recipes
 }
 
-// Run has bitbake run a python function that file defines, with variables set, as
-// it would run it behind a task. It returns what the function said, and the
-// functions that file puts behind do_configure.
+// Run runs a python function defined in file as bitbake would run it after a task, with variables
+// set. It returns the messages of the function, and the functions that file appends to
+// do_configure.
 func Run(t testing.TB, file, function string, variables map[string]string) (said []Problem, behindConfigure []string) {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -178,7 +175,7 @@ func Run(t testing.TB, file, function string, variables map[string]string) (said
 	return answer.Problems, answer.After
 }
 
-// drive runs the driver; the whole of one call takes about a quarter second.
+// drive runs the driver. A call takes about a quarter of a second.
 func drive(t testing.TB, verb string, request, answer any) {
 	t.Helper()
 	root := repository(t)

@@ -326,7 +326,7 @@ func (r *result) buildCheck(g rig, frag *kconfig.Config, real map[string]string)
 		lost := got != l.Value && (ok || l.Value != "n")
 		if lost != named[l.Symbol] {
 			r.CheckWrong++
-			r.Wrong = append(r.Wrong, fmt.Sprintf("the build's check on %s=%s: real %s", l.Symbol, l.Value, shown(got, ok)))
+			r.Wrong = append(r.Wrong, fmt.Sprintf("the build's check on %s=%s: real %s", l.Symbol, l.Value, orAbsent(got, ok)))
 		}
 	}
 	return nil
@@ -350,13 +350,13 @@ func (r *result) compare(where string, k *kconfig.Kernel, got *kconfig.Result, r
 		if okA != okB || a != b {
 			r.ConfigWrong++
 			if len(r.Wrong) < 40 {
-				r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s: predicted %s, real %s", where, n, shown(a, okA), shown(b, okB)))
+				r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s: predicted %s, real %s", where, n, orAbsent(a, okA), orAbsent(b, okB)))
 			}
 		}
 	}
 }
 
-func shown(v string, ok bool) string {
+func orAbsent(v string, ok bool) string {
 	if !ok {
 		return "(absent)"
 	}

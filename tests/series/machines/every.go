@@ -18,10 +18,9 @@ import (
 
 var target = regexp.MustCompile(`\{board: "([^"]+)", machine: "([^"]+)", release: "([^"]+)", use: (\[[^\]]*\](?:, memory: thp: "[a-z]+")?)`)
 
-// Config returns the files of the configuration in dir with the targets that it
-// lacks added to those it has: machines of a release that it has no target for,
-// each with the first board whose facts name it, and with the profiles of the
-// first target of the same release and SoC.
+// Config returns the files of the configuration in dir with targets added for machines of a
+// release that have none. Each gets the first board whose facts name the machine, and the profiles
+// of the first target of the same release and SoC.
 //
 // Machines without a board are returned as missing, by release.
 func Config(dir string) (files map[string][]byte, missing map[string][]string, err error) {

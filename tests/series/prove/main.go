@@ -3,18 +3,16 @@
 //
 //	go run ./tests/series/prove -src DIR [-only NAME]... [-quick] [-o RECORD] [-doc FILE]
 //
-// DIR holds a folder for each release that is to be checked, named as the
-// meta-tegra branch (scarthgap, kirkstone-l4t-r32.7.x, ...), and in it checkouts
-// named bitbake, openembedded-core and meta-tegra; links will do. A release
-// without a folder is listed as not checked. Everything else that the check
-// needs is in docs/check-layer.md. The exit code is 3 if a check failed.
+// DIR holds a folder for each release to check, named as the meta-tegra branch (scarthgap,
+// kirkstone-l4t-r32.7.x, ...), with checkouts (or links) named bitbake, openembedded-core and
+// meta-tegra. A release without a folder is listed as not checked. docs/check-layer.md lists the
+// other requirements. The exit code is 3 if a check failed.
 //
 // Each machine is parsed and its values are read; then one machine for each SoC
 // and release goes through every step of check-layer, which -quick leaves out.
 //
-// With -o the result joins what an earlier run wrote there: what passed with the
-// same layer and the same checkouts is not done again, so that a run which was
-// stopped goes on where it was. -doc puts the table into a document.
+// With -o the results are merged into an earlier record. Steps that passed with the same layer and
+// checkouts are skipped, so that an interrupted run resumes. -doc writes the table to a document.
 package main
 
 import (
@@ -81,12 +79,12 @@ func main() {
 	os.Exit(code)
 }
 
-// prove returns the exit code.
+// prove runs the checks, updates record and document, and returns the exit code.
 func prove(ctx context.Context, o options) (int, error) {
 	if o.src == "" && o.doc == "" {
 		return 2, errors.New("no -src given; name the folder that holds a folder of checkouts for each release")
 	}
-	rec, err := earlier(o.out)
+	rec, err := readRecord(o.out)
 	if err != nil {
 		return 1, err
 	}
@@ -112,7 +110,7 @@ func prove(ctx context.Context, o options) (int, error) {
 	return 0, nil
 }
 
-// check runs everything that is chosen and keeps the record up to date.
+// check runs the selected checks and updates the record.
 func check(ctx context.Context, o options, rec *record) error {
 	wide, err := everyMachine(o.config)
 	if err != nil {
@@ -156,7 +154,7 @@ func check(ctx context.Context, o options, rec *record) error {
 		if o.quick {
 			break
 		}
-		if err := do(l, "deep", job.deep); err != nil {
+		if err := do(l, "deep", job.runAllSteps); err != nil {
 			return err
 		}
 	}
@@ -166,7 +164,7 @@ func check(ctx context.Context, o options, rec *record) error {
 	return rec.write(o.out)
 }
 
-// layer names the layer that a result is of.
+// layer identifies the layer of a result.
 type layer struct {
 	release string
 	deep    bool
@@ -176,7 +174,7 @@ func (r result) layer() layer { return layer{r.Release, r.Deep} }
 
 type checksums map[layer]string
 
-// layersNow has the checksums of what the configuration makes now.
+// layersNow returns the checksums of the layers that the configuration gives now.
 func layersNow(config string) (checksums, error) {
 	wide, err := everyMachine(config)
 	if err != nil {
@@ -232,15 +230,15 @@ func compile(dir string) ([]compiler.Layer, error) {
 	return layers, nil
 }
 
-// job is a layer of a release.
+// job is the check of one release's layer.
 type job struct {
 	options
 	rec                       *record
 	release, src, dir, digest string
 }
 
-// absent reports and records that there are no checkouts.
-func (j job) absent(chosen []*plan.Target) bool {
+// recordMissing reports whether the checkouts are missing, and records that.
+func (j job) recordMissing(chosen []*plan.Target) bool {
 	if _, err := os.Stat(j.src); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
@@ -255,9 +253,9 @@ func (j job) absent(chosen []*plan.Target) bool {
 	return true
 }
 
-// checkMachines reads the layer for each machine.
+// checkMachines parses the layer and reads its values for each machine.
 func (j job) checkMachines(ctx context.Context, chosen []*plan.Target) error {
-	if j.absent(chosen) {
+	if j.recordMissing(chosen) {
 		return nil
 	}
 	todo := map[string]*result{}
@@ -299,9 +297,9 @@ func (j job) checkMachines(ctx context.Context, chosen []*plan.Target) error {
 	return errors.Join(err, j.rec.write(j.out))
 }
 
-// deep does every step.
-func (j job) deep(ctx context.Context, chosen []*plan.Target) error {
-	if j.absent(nil) {
+// runAllSteps runs every step of check-layer.
+func (j job) runAllSteps(ctx context.Context, chosen []*plan.Target) error {
+	if j.recordMissing(nil) {
 		return nil
 	}
 	for _, t := range chosen {
@@ -371,13 +369,13 @@ func writeLayer(dir string, l compiler.Layer) error {
 	return c.Write(context.Background(), false)
 }
 
-// commits are the revisions of the checkouts, as far as git knows them.
+// commits returns the revisions of the checkouts that git can read.
 func commits(src string) map[string]string {
 	found := map[string]string{}
 	for _, name := range checkouts() {
 		out, err := exec.Command("git", "-c", "safe.directory=*", "-C", filepath.Join(src, name), "rev-parse", "--short=10", "HEAD").Output()
 		if err != nil {
-			continue // an unpacked archive will do as well
+			continue // an unpacked archive has no revision
 		}
 		found[name] = strings.TrimSpace(string(out))
 	}
@@ -414,7 +412,7 @@ type result struct {
 	Steps   []checklayer.Step `json:"steps,omitempty"`
 }
 
-// add takes what a step found.
+// add appends the outcome of a step.
 func (r *result) add(s checklayer.Step) {
 	s.Log = "" // a path of this machine
 	if s.Status == checklayer.Fail {
@@ -423,7 +421,7 @@ func (r *result) add(s checklayer.Step) {
 	r.Steps = append(r.Steps, s)
 }
 
-// covers reports whether the requested check passed with the same files.
+// covers reports whether r is a passed check of the same files as asked.
 func (r result) covers(asked result) bool {
 	return len(r.Steps) > 0 && !r.failed() && r.Layer == asked.Layer && maps.Equal(r.Commits, asked.Commits)
 }
@@ -438,13 +436,13 @@ func (r result) count(status string) int {
 	return n
 }
 
-// failed reports whether a check failed, or was asked for and could not be run.
+// failed reports whether a check failed or could not run.
 func (r result) failed() bool {
 	return r.count(checklayer.Fail) > 0 || r.Reason != "" && r.Commits != nil
 }
 
-// earlier reads the record to add to; a new one when there is none.
-func earlier(file string) (*record, error) {
+// readRecord reads an existing record, or returns a new one.
+func readRecord(file string) (*record, error) {
 	rec := &record{}
 	if file != "" {
 		raw, err := os.ReadFile(file)
@@ -484,7 +482,7 @@ func (rec *record) replace(r result) {
 	rec.Date = max(rec.Date, r.Date)
 }
 
-// order is a release's place: by series, then by L4T.
+// order returns a release's position: by series, then by L4T.
 func order(name string) int {
 	r, ok := release.Lookup(name)
 	if !ok {

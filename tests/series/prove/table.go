@@ -12,7 +12,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-// The table of the document stands between these lines.
+// The lines around the table in the document.
 const (
 	tableBegins = "<!-- table: written by tests/series/prove -->"
 	tableEnds   = "<!-- end of table -->"
@@ -26,9 +26,8 @@ func columns() [][2]string {
 	}
 }
 
-// table is the record as Markdown, one row a machine: what was done for each, and
-// what was done for one of its SoC. Today holds the checksums of the layers that
-// the configuration makes now.
+// table returns the record as Markdown: a row per machine, with its parse results and, for one
+// machine of each SoC, the results of all steps. today has the checksums of the current layers.
 func table(rec *record, today checksums) string {
 	var b strings.Builder
 	b.WriteString("| release | L4T | machine | SoC |")
@@ -40,11 +39,11 @@ func table(rec *record, today checksums) string {
 	for i := 0; i < len(rec.Results); {
 		r := rec.Results[i]
 		old.add(r, today)
-		of := []string{short(r.Layer)}
+		of := []string{shortChecksum(r.Layer)}
 		for i++; i < len(rec.Results) && rec.Results[i].Release == r.Release && rec.Results[i].Machine == r.Machine; i++ {
 			more := rec.Results[i]
 			old.add(more, today)
-			of = append(of, short(more.Layer))
+			of = append(of, shortChecksum(more.Layer))
 			r.Steps = slices.Concat(r.Steps, more.Steps)
 			r.Seconds += more.Seconds
 			if r.Reason == "" {
@@ -106,8 +105,8 @@ func (e *staleRows) String() string {
 	return b.String()
 }
 
-// short abbreviates a layer's checksum for the table.
-func short(checksum string) string {
+// shortChecksum abbreviates a layer's checksum for the table.
+func shortChecksum(checksum string) string {
 	if len(checksum) < 8 {
 		return "–"
 	}

@@ -88,8 +88,7 @@ func TestTableUpdateKeepsTheDocumentsText(t *testing.T) {
 	}
 }
 
-// A run that was stopped goes on: what passed with the same files is not done
-// again, and anything else is.
+// An interrupted run resumes: only checks that passed with the same files are skipped.
 func TestOnlyPassedIdenticalLayersAreSkipped(t *testing.T) {
 	asked := result{Layer: "x", Commits: map[string]string{"bitbake": "1"}}
 	passed := asked
