@@ -59,22 +59,16 @@ func ReadCounters(dev rootfs.FS, at time.Duration) Counters {
 			c.Disks[f[2]] = Disk{written, busy, weighted}
 		}
 	}
-	nodes, err := rootfs.Nodes(dev, rootfs.ClassNet)
-	if err == nil {
-		for _, n := range nodes {
-			get := func(name string) int64 {
-				content, err := dev.Read(n.Path + "/statistics/" + name)
-				if err != nil {
-					return 0
-				}
-				v, err := strconv.ParseInt(strings.TrimSpace(content.Text), 10, 63)
-				if err != nil {
-					return 0
-				}
-				return v
+	nodes, _ := rootfs.Nodes(dev, rootfs.ClassNet)
+	for _, n := range nodes {
+		get := func(name string) int64 {
+			v, err := strconv.ParseInt(rootfs.ReadText(dev, n.Path+"/statistics/"+name), 10, 63)
+			if err != nil {
+				return 0
 			}
-			c.Links[n.Name] = Link{get("rx_packets") + get("tx_packets"), get("rx_errors") + get("tx_errors") + get("rx_dropped")}
+			return v
 		}
+		c.Links[n.Name] = Link{get("rx_packets") + get("tx_packets"), get("rx_errors") + get("tx_errors") + get("rx_dropped")}
 	}
 	c.Interrupts = sumInterrupts(read("/proc/interrupts"))
 	return c

@@ -108,13 +108,7 @@ func (in *Input) rate(name string) (float64, bool) {
 }
 
 // readText returns the trimmed text of a node, "" if it cannot be read.
-func (in *Input) readText(name string) string {
-	c, err := in.Dev.Read(name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(c.Text)
-}
+func (in *Input) readText(name string) string { return rootfs.ReadText(in.Dev, name) }
 
 func (in *Input) lastSample() *monitor.Sample {
 	if len(in.Samples) == 0 {

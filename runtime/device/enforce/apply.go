@@ -100,9 +100,7 @@ func checkWrite(dev rootfs.FS, t *target) error {
 	}
 	if len(t.found.Offered) == 0 {
 		if list := knob.OfferedValuesPath(t.real); list != "" {
-			if c, err := dev.Read(list); err == nil {
-				t.found.Offered = strings.Fields(c.Text)
-			}
+			t.found.Offered = strings.Fields(rootfs.ReadText(dev, list))
 		}
 	}
 	return nil
@@ -115,12 +113,9 @@ func (t *target) limitToPossibleCPUs(dev rootfs.FS) error {
 	if s.Type != plan.TypeCPUList && s.Type != plan.TypeCPUMask || s.Compare != plan.Exact {
 		return nil
 	}
-	c, err := dev.Read("/sys/devices/system/cpu/possible")
-	if err != nil {
-		return nil // leave the check to the kernel
-	}
-	kept, changed := knob.Within(s.Type, s.Want, c.Text)
-	if !changed {
+	possible := rootfs.ReadText(dev, "/sys/devices/system/cpu/possible")
+	kept, changed := knob.Within(s.Type, s.Want, possible)
+	if !changed || possible == "" { // then leave the check to the kernel
 		return nil
 	}
 	if v, err := knob.Canonical(s.Type, kept); err != nil || v == "" {

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,12 +47,7 @@ func (r Result) Satisfied() bool { return r.Outcome == outcome.OK || r.Excused }
 
 // Satisfied reports whether all results are satisfied.
 func Satisfied(results []Result) bool {
-	for _, r := range results {
-		if !r.Satisfied() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(results, func(r Result) bool { return !r.Satisfied() })
 }
 
 // Options configure access to the kernel.

@@ -53,13 +53,10 @@ func balancerResult(dev rootfs.FS, all []*target) []Result {
 	if len(mine) == 0 {
 		return nil
 	}
-	var told []string
-	if c, err := dev.Read(rootfs.BannedIRQs); err == nil {
-		told = strings.Fields(c.Text)
-	}
+	set := strings.Fields(rootfs.ReadText(dev, rootfs.BannedIRQs))
 	var out []Result
 	for _, p := range findProcesses(dev, []string{"irqbalance"}) {
-		banned := append(readBannedIRQs(dev, p), told...)
+		banned := append(readBannedIRQs(dev, p), set...)
 		var moved []string
 		for _, number := range mine {
 			if !slices.Contains(banned, number) {
@@ -83,11 +80,7 @@ func balancerResult(dev rootfs.FS, all []*target) []Result {
 func describeBannedCPUs(dev rootfs.FS) string {
 	types := map[string]string{"IRQBALANCE_BANNED_CPULIST": plan.TypeCPUList, "IRQBALANCE_BANNED_CPUS": plan.TypeCPUMask}
 	for _, file := range []string{"/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/irqbalance.env"} {
-		c, err := dev.Read(file)
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(c.Text) {
+		for line := range strings.Lines(rootfs.ReadText(dev, file)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			if types[name] == "" {
 				continue

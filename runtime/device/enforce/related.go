@@ -70,11 +70,11 @@ func describeLimitingNode(dev rootfs.FS, real string) string {
 	if other == "" {
 		return ""
 	}
-	c, err := dev.Read(other)
-	if err != nil {
+	value := strings.Join(strings.Fields(rootfs.ReadText(dev, other)), " ")
+	if value == "" {
 		return ""
 	}
-	return outcome.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
+	return outcome.Name(other) + " is " + value
 }
 
 // acceptedRange returns the range of a sysctl in the running kernel, "" if unknown, and whether
@@ -120,11 +120,7 @@ func describeHolder(dev rootfs.FS, real string) string {
 	if !ok || !below {
 		return ""
 	}
-	c, err := dev.Read("/proc/swaps")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(c.Text) {
+	for line := range strings.Lines(rootfs.ReadText(dev, "/proc/swaps")) {
 		if f := strings.Fields(line); len(f) > 0 && f[0] == "/dev/"+disk {
 			return "as swap: `swapoff /dev/" + disk + "` first"
 		}

@@ -200,8 +200,7 @@ func (sel *selector) expandPattern(dir string, pattern []string) []string {
 
 // isOffline reports whether a core is offline. Cores without an online node never are.
 func (sel *selector) isOffline(n rootfs.Node) bool {
-	c, err := sel.dev.Read(n.Path + "/online")
-	return err == nil && strings.TrimSpace(c.Text) == "0"
+	return rootfs.ReadText(sel.dev, n.Path+"/online") == "0"
 }
 
 func (sel *selector) listClass(class string) ([]rootfs.Node, error) {

@@ -66,13 +66,7 @@ func activeCooler(dev rootfs.FS, kind, owner string) string {
 	if err != nil {
 		return ""
 	}
-	read := func(name, attr string) string {
-		c, err := dev.Read(path.Join(class, name, attr))
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(c.Text)
-	}
+	read := func(name, attr string) string { return rootfs.ReadText(dev, path.Join(class, name, attr)) }
 	for _, n := range names {
 		if !strings.HasPrefix(n, "cooling_device") {
 			continue

@@ -154,8 +154,7 @@ func describeUnit(u plan.Unit) string {
 // realtimeStarved returns a fault if the kernel gives real-time tasks no time, else ""
 // (kernel/sched/rt.c).
 func realtimeStarved(dev rootfs.FS, u plan.Unit) string {
-	c, err := dev.Read("/proc/sys/kernel/sched_rt_runtime_us")
-	if err != nil || !isRealtime(u) || strings.TrimSpace(c.Text) != "0" {
+	if !isRealtime(u) || rootfs.ReadText(dev, "/proc/sys/kernel/sched_rt_runtime_us") != "0" {
 		return ""
 	}
 	return "kernel.sched_rt_runtime_us is 0: real-time tasks get no time"
@@ -254,11 +253,9 @@ func readTask(dev rootfs.FS, pid string) (task, bool) {
 		}
 		*into = n
 	}
-	if c, err := dev.Read("/proc/" + pid + "/status"); err == nil {
-		_, rest, _ := strings.Cut(c.Text, "\nCpus_allowed_list:")
-		line, _, _ := strings.Cut(rest, "\n")
-		t.cpus = strings.TrimSpace(line)
-	}
+	_, rest, _ := strings.Cut(rootfs.ReadText(dev, "/proc/"+pid+"/status"), "\nCpus_allowed_list:")
+	line, _, _ := strings.Cut(rest, "\n")
+	t.cpus = strings.TrimSpace(line)
 	return t, true
 }
 

@@ -138,11 +138,11 @@ func HighPerformance(dev rootfs.FS) (settings []plan.Setting, notes []string) {
 		return nil, append(notes, "this device has no CPU frequency policies")
 	}
 	for _, p := range policies {
-		if offered, err := dev.Read(path.Join(p.Path, "scaling_available_governors")); err == nil && slices.Contains(strings.Fields(offered.Text), "performance") {
+		if offered := rootfs.ReadText(dev, path.Join(p.Path, "scaling_available_governors")); slices.Contains(strings.Fields(offered), "performance") {
 			settings = append(settings, newSetting(p, "scaling_governor", plan.TypeString, "performance"))
 		}
-		if top, err := dev.Read(path.Join(p.Path, "scaling_max_freq")); err == nil && strings.TrimSpace(top.Text) != "" {
-			settings = append(settings, newSetting(p, "scaling_min_freq", plan.TypeInt, strings.TrimSpace(top.Text)))
+		if top := rootfs.ReadText(dev, path.Join(p.Path, "scaling_max_freq")); top != "" {
+			settings = append(settings, newSetting(p, "scaling_min_freq", plan.TypeInt, top))
 		}
 	}
 	if len(settings) == 0 {

@@ -104,9 +104,7 @@ func (r *Report) processes(dev rootfs.FS) {
 			continue
 		}
 		p.PSS, p.RSS, p.Swap = sizes["Pss"], sizes["Rss"], sizes["SwapPss"]
-		if c, err := dev.Read(dir + "/comm"); err == nil {
-			p.Name = strings.TrimSpace(c.Text)
-		}
+		p.Name = rootfs.ReadText(dev, dir+"/comm")
 		if r.GPU.Total != nil {
 			p.GPU = new(gpu[p.PID])
 		}

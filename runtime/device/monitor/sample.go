@@ -28,6 +28,14 @@ type Sample struct {
 	Source    string    `json:"source,omitempty"` // "tegrastats" if parsed from its output
 }
 
+// NewSample returns a sample in which every value is unknown.
+func NewSample() *Sample {
+	return &Sample{
+		Type: "sample", CPUs: []CPU{}, GPUs: []GPU{}, Engines: []Engine{}, Rails: []Rail{}, Zones: []Zone{}, Fans: []Fan{},
+		Cooling: []Cooling{}, Alarms: []Alarm{}, Stale: []Stale{},
+	}
+}
+
 // CPU is one core. Loads are in permille of the time since the sample before.
 type CPU struct {
 	Number   int     `json:"cpu"`

@@ -76,11 +76,8 @@ func (s *Sampler) Take() *Sample {
 	if s.sensors == nil || s.missing && start-s.found > rediscover {
 		s.discover(start)
 	}
-	out := &Sample{
-		Type: "sample", Time: s.wall().UTC(), Monotonic: int64(start),
-		CPUs: []CPU{}, GPUs: []GPU{}, Engines: []Engine{}, Rails: []Rail{}, Zones: []Zone{}, Fans: []Fan{},
-		Cooling: []Cooling{}, Alarms: []Alarm{}, Stale: []Stale{},
-	}
+	out := NewSample()
+	out.Time, out.Monotonic = s.wall().UTC(), int64(start)
 	for _, sn := range s.sensors {
 		sn.startRead(start)
 	}
@@ -210,8 +207,8 @@ func readText(dev rootfs.FS, name string) (string, error) {
 
 // readOptional returns the text of a node, nil if it is empty or cannot be read.
 func readOptional(dev rootfs.FS, name string) *string {
-	t, err := readText(dev, name)
-	if err != nil || t == "" {
+	t := rootfs.ReadText(dev, name)
+	if t == "" {
 		return nil
 	}
 	return &t

@@ -8,14 +8,14 @@ import (
 // Value is a measured number with a name that is stable over samples, for recordings, charts
 // and the history.
 type Value struct {
-	Name  string // "cpu3 load", "rail VDD_IN", "temperature tj-thermal"
-	Unit  string // %, MHz, mW, °C, MiB, rpm, …
-	Value float64
+	Name  string  `json:"name"` // "cpu3 load", "rail VDD_IN", "temperature tj-thermal"
+	Unit  string  `json:"unit"` // %, MHz, mW, °C, MiB, rpm, …
+	Value float64 `json:"value"`
 }
 
 // Values returns the known values of a sample in a fixed order.
 func (s *Sample) Values() []Value {
-	var out []Value
+	out := []Value{}
 	add := func(name, unit string, v *int64, scale float64) {
 		if v != nil {
 			out = append(out, Value{name, unit, float64(*v) / scale})

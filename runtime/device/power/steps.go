@@ -199,11 +199,11 @@ func readSteps(dev rootfs.FS, d *nvpmodel.Param, name string) []int64 {
 	}
 	var ends []int64
 	for _, base := range []string{"/cpuinfo_min_freq", "/cpuinfo_max_freq"} {
-		c, err := dev.Read(dir + base)
-		if err != nil {
+		end := rootfs.ReadText(dev, dir+base)
+		if end == "" {
 			return nil
 		}
-		ends = append(ends, parseNumbers(c.Text)...)
+		ends = append(ends, parseNumbers(end)...)
 	}
 	return ends
 }
@@ -236,8 +236,7 @@ func highestClock(file *nvpmodel.File, p nvpmodel.Setting) int64 {
 // IsGPUUsed reports whether the GPU of a mask has been used since boot. Its masks cannot change
 // afterwards, because the driver has saved its golden context.
 func IsGPUUsed(dev rootfs.FS, mask string) bool {
-	c, err := dev.Read(path.Join(path.Dir(mask), "golden_img_status"))
-	return err == nil && strings.TrimSpace(c.Text) == "1"
+	return rootfs.ReadText(dev, path.Join(path.Dir(mask), "golden_img_status")) == "1"
 }
 
 func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }

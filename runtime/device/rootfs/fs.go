@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 )
 
 // Errors of this package. Errors of the kernel are returned as unix.Errno.
@@ -54,6 +55,16 @@ type FS interface {
 	List(name string) ([]string, error)
 	// Mode returns permissions and type of a node.
 	Mode(name string) (fs.FileMode, error)
+}
+
+// ReadText returns the text of a node without blanks and zero bytes around it, "" if it cannot
+// be read.
+func ReadText(dev FS, name string) string {
+	c, err := dev.Read(name)
+	if err != nil {
+		return ""
+	}
+	return strings.Trim(c.Text, " \t\n\x00")
 }
 
 // State accesses yoctuned's own files.

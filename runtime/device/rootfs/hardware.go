@@ -30,13 +30,7 @@ type Clock struct {
 
 // ReadHardware reads the hardware. Missing files leave their fields absent.
 func ReadHardware(dev FS) Hardware {
-	text := func(name string) string {
-		c, err := dev.Read(name)
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(c.Text)
-	}
+	text := func(name string) string { return ReadText(dev, name) }
 	var h Hardware
 	if present, err := cpulist.Parse(text("/sys/devices/system/cpu/present")); err == nil {
 		h.Cores = len(present)

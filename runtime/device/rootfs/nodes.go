@@ -93,9 +93,7 @@ func Describe(dev FS, n Node) Node {
 	// A class device, such as a disk, is below the physical device.
 	for _, at := range []string{n.Path, n.Path + "/device"} {
 		if n.OFNode == "" {
-			if c, err := dev.Read(at + "/of_node/name"); err == nil {
-				n.OFNode = strings.TrimRight(c.Text, "\x00\n")
-			}
+			n.OFNode = ReadText(dev, at+"/of_node/name")
 		}
 		if n.Driver == "" {
 			if real, err := dev.Resolve(at + "/driver"); err == nil {
@@ -120,13 +118,9 @@ func listIRQs(dev FS) ([]Node, error) {
 		if _, err := strconv.ParseUint(number, 10, 31); err != nil {
 			continue
 		}
-		c, err := dev.Read(dir + "/" + number + "/actions")
-		if err != nil {
-			continue // freed meanwhile
-		}
-		actions := strings.Split(strings.TrimSpace(c.Text), ",")
+		actions := strings.Split(ReadText(dev, dir+"/"+number+"/actions"), ",")
 		if actions[0] == "" {
-			continue // not requested by a driver
+			continue // not requested by a driver, or freed meanwhile
 		}
 		nodes = append(nodes, Node{Class: ClassIRQ, Name: number, Path: "/proc/irq/" + number, Actions: actions})
 	}
@@ -245,20 +239,13 @@ type Identity struct {
 
 // Identify reads the identity. Fields that cannot be read stay empty.
 func Identify(dev FS) Identity {
-	read := func(name string) string {
-		c, err := dev.Read(name)
-		if err != nil {
-			return ""
-		}
-		return strings.TrimRight(c.Text, "\x00\n ")
-	}
 	id := Identity{
-		Model:  read("/proc/device-tree/model"),
-		L4T:    parseTegraRelease(read("/etc/nv_tegra_release")),
-		Kernel: read("/proc/sys/kernel/osrelease"),
-		BootID: read("/proc/sys/kernel/random/boot_id"),
+		Model:  ReadText(dev, "/proc/device-tree/model"),
+		L4T:    parseTegraRelease(ReadText(dev, "/etc/nv_tegra_release")),
+		Kernel: ReadText(dev, "/proc/sys/kernel/osrelease"),
+		BootID: ReadText(dev, "/proc/sys/kernel/random/boot_id"),
 	}
-	if c := read("/proc/device-tree/compatible"); c != "" {
+	if c := ReadText(dev, "/proc/device-tree/compatible"); c != "" {
 		id.Compatible = strings.Split(c, "\x00")
 	}
 	return id

@@ -41,11 +41,8 @@ func Parse(line string) (*Line, error) {
 	if len(line) > maxLine {
 		return nil, fmt.Errorf("%w: longer than %d bytes", ErrLine, maxLine)
 	}
-	p := &parser{words: strings.Fields(line), out: &Line{Sample: &monitor.Sample{
-		Type: "sample", Source: "tegrastats", CPUs: []monitor.CPU{}, GPUs: []monitor.GPU{}, Engines: []monitor.Engine{},
-		Rails: []monitor.Rail{}, Zones: []monitor.Zone{}, Fans: []monitor.Fan{}, Cooling: []monitor.Cooling{},
-		Alarms: []monitor.Alarm{}, Stale: []monitor.Stale{},
-	}}}
+	p := &parser{words: strings.Fields(line), out: &Line{Sample: monitor.NewSample()}}
+	p.out.Sample.Source = "tegrastats"
 	p.timestamp()
 	if p.peek() != "RAM" {
 		return nil, fmt.Errorf("%w: it does not begin with RAM", ErrLine)

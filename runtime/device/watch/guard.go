@@ -1,6 +1,9 @@
 package watch
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Limits of repairing one node.
 const (
@@ -47,13 +50,8 @@ func (g *Guard) HandleDrift(now time.Duration, node string) Verdict {
 		b.last = now
 		return Leave
 	}
-	recent := b.repairs[:0]
-	for _, t := range b.repairs {
-		if now-t < Window {
-			recent = append(recent, t)
-		}
-	}
-	if b.repairs = recent; len(recent) >= Repairs {
+	b.repairs = slices.DeleteFunc(b.repairs, func(t time.Duration) bool { return now-t >= Window })
+	if len(b.repairs) >= Repairs {
 		b.contested, b.last = true, now
 		return Yield
 	}

@@ -254,26 +254,18 @@ const maxText = 1024
 
 // toAPI converts an event to the protocol's type.
 func (e Event) toAPI(lost int) *api.Event {
-	out := &api.Event{
+	return &api.Event{
 		Kind: e.Type, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: truncate(e.Wanted), Found: truncate(e.Found),
-		Outcome: string(e.Outcome), Repair: e.Repair, Lost: lost, Message: truncate(e.Message),
+		By: (*api.Process)(e.By), Outcome: string(e.Outcome), Repair: e.Repair, Lost: lost, Message: truncate(e.Message),
 	}
-	if e.By != nil {
-		out.By = &api.Process{PID: e.By.PID, Command: e.By.Command, Args: e.By.Args, Unit: e.By.Unit}
-	}
-	return out
 }
 
 // FromAPI converts an event that was received from the socket.
 func FromAPI(e api.Event) Event {
-	out := Event{
+	return Event{
 		Type: e.Kind, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: e.Wanted, Found: e.Found,
-		Outcome: outcome.Outcome(e.Outcome), Repair: e.Repair, Message: e.Message,
+		By: (*rootfs.Process)(e.By), Outcome: outcome.Outcome(e.Outcome), Repair: e.Repair, Message: e.Message,
 	}
-	if e.By != nil {
-		out.By = &rootfs.Process{PID: e.By.PID, Command: e.By.Command, Args: e.By.Args, Unit: e.By.Unit}
-	}
-	return out
 }
 
 func truncate(text string) string { return text[:min(len(text), maxText)] }

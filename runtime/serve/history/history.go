@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -135,18 +136,26 @@ func (s *Store) prepare(ctx context.Context, fresh bool) error {
 			return err
 		}
 	}
-	rows, err := s.db.QueryContext(ctx, "SELECT id, name FROM series")
+	return s.eachRow(ctx, func(rows *sql.Rows) error {
+		var id int64
+		var name string
+		err := rows.Scan(&id, &name)
+		s.ids[name] = id
+		return err
+	}, "SELECT id, name FROM series")
+}
+
+// eachRow calls scan for each row of a query.
+func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var id int64
-		var name string
-		if err := rows.Scan(&id, &name); err != nil {
+		if err := scan(rows); err != nil {
 			return err
 		}
-		s.ids[name] = id
 	}
 	return rows.Err()
 }
@@ -189,9 +198,17 @@ func (s *Store) flush(ctx context.Context) error {
 	if err := s.trim(ctx); err != nil {
 		return fmt.Errorf("remove old values from the history: %w", err)
 	}
+	if err := s.write(ctx, batch); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
+}
+
+// write writes entries in one transaction.
+func (s *Store) write(ctx context.Context, batch []entry) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("write history: %w", err)
+		return err
 	}
 	defer func() { _ = tx.Rollback() }()
 	fresh := map[string]int64{}
@@ -203,22 +220,20 @@ func (s *Store) flush(ctx context.Context) error {
 			}
 			if !ok {
 				if err := tx.QueryRowContext(ctx, "INSERT INTO series(name, unit) VALUES(?, ?) RETURNING id", v.Name, v.Unit).Scan(&id); err != nil {
-					return fmt.Errorf("write history: %w", err)
+					return err
 				}
 				fresh[v.Name] = id
 			}
 			// The same time may repeat after the clock was set back.
 			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO value(time, series, value) VALUES(?, ?, ?)", e.at, id, v.Value); err != nil {
-				return fmt.Errorf("write history: %w", err)
+				return err
 			}
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("write history: %w", err)
+		return err
 	}
-	for name, id := range fresh {
-		s.ids[name] = id
-	}
+	maps.Copy(s.ids, fresh)
 	return nil
 }
 
@@ -252,24 +267,18 @@ const maxPoints = 2000
 func (s *Store) Query(ctx context.Context, name string, from, to time.Time, points int) ([]Point, error) {
 	points = min(max(points, 1), maxPoints)
 	step := max((to.UnixMilli()-from.UnixMilli())/int64(points), 1)
-	rows, err := s.db.QueryContext(ctx, `SELECT avg(time), avg(value) FROM value
+	out := []Point{}
+	err := s.eachRow(ctx, func(rows *sql.Rows) error {
+		var at float64
+		var p Point
+		err := rows.Scan(&at, &p.Value)
+		p.Time = int64(at)
+		out = append(out, p)
+		return err
+	}, `SELECT avg(time), avg(value) FROM value
 		WHERE series = (SELECT id FROM series WHERE name = ?) AND time BETWEEN ? AND ? GROUP BY (time - ?) / ? ORDER BY 1 LIMIT ?`,
 		name, from.UnixMilli(), to.UnixMilli(), from.UnixMilli(), step, maxPoints+1)
 	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	out := []Point{}
-	for rows.Next() {
-		var at float64
-		var p Point
-		if err := rows.Scan(&at, &p.Value); err != nil {
-			return nil, fmt.Errorf("read history: %w", err)
-		}
-		p.Time = int64(at)
-		out = append(out, p)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
 	return out, nil
@@ -277,20 +286,14 @@ func (s *Store) Query(ctx context.Context, name string, from, to time.Time, poin
 
 // Names returns the names of all series.
 func (s *Store) Names(ctx context.Context) ([]string, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT name FROM series ORDER BY id")
-	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
 	out := []string{}
-	for rows.Next() {
+	err := s.eachRow(ctx, func(rows *sql.Rows) error {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, fmt.Errorf("read history: %w", err)
-		}
+		err := rows.Scan(&name)
 		out = append(out, name)
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	}, "SELECT name FROM series ORDER BY id")
+	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
 	return out, nil

@@ -103,11 +103,7 @@ func (to *sender) sendSample(s *monitor.Sample) {
 	}
 	for _, p := range s.CPUs {
 		n := strconv.Itoa(p.Number)
-		online := int64(0)
-		if p.Online {
-			online = 1
-		}
-		to.gauge("cpu_online", &online, 1, n)
+		to.flag("cpu_online", p.Online, n)
 		to.gauge("cpu_load_ratio", p.Load, 1000, n)
 		to.gauge("cpu_frequency_hertz", p.Freq, 1, n)
 	}
@@ -143,22 +139,14 @@ func (to *sender) sendThermal(s *monitor.Sample) {
 		to.gauge("fan_speed_rpm", f.RPM, 1, f.Name)
 		to.gauge("fan_pwm_ratio", f.PWM, 255, f.Name)
 	}
-	known := false
 	for _, d := range s.Cooling {
 		to.gauge("cooling_state", d.State, 1, d.Name)
-		known = known || d.State != nil && !d.IsFan()
 	}
-	if known {
-		hot := int64(0)
-		if len(s.Throttled()) > 0 {
-			hot = 1
-		}
-		to.gauge("throttled", &hot, 1)
+	if s.ReportsThrottling() {
+		to.flag("throttled", len(s.Throttled()) > 0)
 	}
 	for _, a := range s.Alarms {
-		if a.Events != nil {
-			to.send("over_current_events_total", prometheus.CounterValue, float64(*a.Events), a.Name)
-		}
+		to.counter("over_current_events_total", a.Events, 1, a.Name)
 	}
 }
 
@@ -178,15 +166,10 @@ func (to *sender) sendMemory(s *monitor.Sample) {
 }
 
 func (to *sender) sendDrift(w *watch.State) {
+	to.flag("enforcer_up", w != nil && w.PID != 0)
 	if w == nil {
-		to.send("enforcer_up", prometheus.GaugeValue, 0)
 		return
 	}
-	up := 0.0
-	if w.PID != 0 {
-		up = 1
-	}
-	to.send("enforcer_up", prometheus.GaugeValue, up)
 	to.send("drift_events_total", prometheus.CounterValue, float64(w.Drifts))
 	to.send("drift_repairs_total", prometheus.CounterValue, float64(w.Repairs))
 	to.send("contested_nodes", prometheus.GaugeValue, float64(len(w.Contested)))

@@ -75,6 +75,16 @@ func (s *sender) gauge(name string, v *int64, scale float64, labels ...string) {
 	}
 }
 
+// flag sends 1 for true and 0 for false.
+func (s *sender) flag(name string, on bool, labels ...string) {
+	value := 0.0
+	if on {
+		value = 1
+	}
+	s.send(name, prometheus.GaugeValue, value, labels...)
+}
+
+// counter sends a count unless it is unknown.
 func (s *sender) counter(name string, v *int64, scale float64, labels ...string) {
 	if v != nil {
 		s.send(name, prometheus.CounterValue, float64(*v)/scale, labels...)
@@ -130,7 +140,7 @@ func (s *sender) sendPipeline(p *live.Snapshot) {
 		}
 	}
 	if p.Throttled != nil {
-		s.send("pipeline_throttled", prometheus.GaugeValue, float64(min(len(p.Throttled), 1)), name)
+		s.flag("pipeline_throttled", len(p.Throttled) > 0, name)
 	}
 	k := p.Counts
 	s.counter("pipeline_cpu_seconds_total", k.CPU, 1e9, name)

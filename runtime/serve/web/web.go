@@ -167,13 +167,7 @@ type runningPipeline struct {
 type streamedSample struct {
 	Time   time.Time       `json:"time"`
 	Sample *monitor.Sample `json:"sample"`
-	Values []namedValue    `json:"values"`
-}
-
-type namedValue struct {
-	Name  string  `json:"name"`
-	Unit  string  `json:"unit"`
-	Value float64 `json:"value"`
+	Values []monitor.Value `json:"values"`
 }
 
 // serveStream sends server-sent events until the page is closed.
@@ -200,11 +194,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	shown := time.Time{}
 	before := map[string]*live.Snapshot{}
 	for sample := range s.Hub.Watch(ctx) {
-		out := streamedSample{Time: sample.Time, Sample: sample, Values: []namedValue{}}
-		for _, v := range sample.Values() {
-			out.Values = append(out.Values, namedValue(v))
-		}
-		if send("sample", out) != nil {
+		if send("sample", streamedSample{sample.Time, sample, sample.Values()}) != nil {
 			return
 		}
 		now, rows := map[string]*live.Snapshot{}, []runningPipeline{}
