@@ -19,7 +19,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// patient is a synthetic Orin Nano that is watched for ten seconds.
+// patient is a synthetic Orin Nano that is observed for ten seconds.
 type patient struct {
 	t   *testing.T
 	dir string
@@ -38,15 +38,15 @@ func (p *patient) write(name, text string) {
 	}
 }
 
-// each changes every sample.
+// each calls change with every sample.
 func (p *patient) each(change func(n int, s *monitor.Sample)) {
 	for n, s := range p.in.Samples {
 		change(n, s)
 	}
 }
 
-// examine makes a patient, lets before be ill from the start and during fall ill
-// while it is watched, and returns the findings by check.
+// examine observes a patient and returns the findings by check. before changes it in advance and
+// during while it is observed.
 func examine(t *testing.T, before, during func(*patient)) map[string]doctor.Finding {
 	t.Helper()
 	p := &patient{t: t, dir: t.TempDir()}
@@ -114,7 +114,7 @@ func processor(name string) func(*patient) {
 	return func(p *patient) { p.write("/proc/812/comm", name+"\n") }
 }
 
-// isolate takes the last two cores out, as isolcpus=4,5 does.
+// isolate isolates the last two cores, as isolcpus=4,5 does.
 func isolate(p *patient) { p.write("/sys/devices/system/cpu/isolated", "4-5\n") }
 
 func interrupts(counts ...int) string {
@@ -278,7 +278,7 @@ func TestExamineFindsEachFault(t *testing.T) {
 	}
 }
 
-// Every check has a test in which it complains, except the two that cannot be measured.
+// Every check has a test in which it warns or fails, except the two that cannot be measured.
 func TestEveryCheckHasAFailingCase(t *testing.T) {
 	source, err := os.ReadFile("doctor_test.go")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Whatever the files of a device hold, each check answers.
+// Each check has a result for any content of a device's files.
 func FuzzExamine(f *testing.F) {
 	for _, s := range []string{
 		"vm.swappiness = 60\n-net.ipv4.conf.*.rp_filter=2\n", "pswpin 5\n", "259 0 nvme0n1 0 0 0 0 0 0 1 0 0 1 1 0 0\n", "  CPU0 CPU1\n 40: 1 2 x\n",

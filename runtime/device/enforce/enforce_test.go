@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// board returns an Orin Nano whose kernel behaves, and the folder it lives in.
+// board returns a synthetic Orin Nano with an imitated kernel, and its directory.
 func board(t *testing.T) (*devicetest.Kernel, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func open(t *testing.T, dir string) *rootfs.Root {
 	return dev
 }
 
-// options do not wait for busy nodes, and are root's whoever runs the test.
+// options are root's and do not wait for busy nodes.
 func options() enforce.Options {
 	return enforce.Options{Root: true, Backoff: []time.Duration{0, 0}}
 }
@@ -62,7 +62,7 @@ func block(glob, attr, typ, want string) plan.Setting {
 	}
 }
 
-// with changes a copy of a setting.
+// with returns a changed copy of a setting.
 func with(s plan.Setting, change func(*plan.Setting)) plan.Setting {
 	change(&s)
 	return s
@@ -76,7 +76,7 @@ func planOf(settings ...plan.Setting) *plan.Plan {
 	return p
 }
 
-// tuned is a plan that uses every way of selecting and most types.
+// tuned returns a plan with every kind of selection and most types.
 func tuned() *plan.Plan {
 	irq := plan.Setting{
 		ID: "irq.affinity.eth0", Domain: plan.DomainIRQ, Type: plan.TypeCPUList, Want: "0-1",
@@ -116,7 +116,7 @@ func tuned() *plan.Plan {
 	)
 }
 
-// state returns what every kernel file of the tree says, blanks normalised.
+// state returns the text of every kernel file of the tree, with normalised blanks.
 func state(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	m := map[string]string{}
@@ -222,7 +222,7 @@ func TestApplyWritesNoNewline(t *testing.T) {
 	}
 }
 
-// The process may die at any change it makes, before it or in the middle of it.
+// The process may be killed before or during any of its changes.
 func TestRollbackAfterKillAtAnyStep(t *testing.T) {
 	counting, _ := board(t)
 	apply(t, counting, tuned())
@@ -230,7 +230,7 @@ func TestRollbackAfterKillAtAnyStep(t *testing.T) {
 	if steps < 15 {
 		t.Fatalf("only %d steps to die at", steps)
 	}
-	// One tree serves all rounds: each must leave it as it was.
+	// All rounds use one tree, which each must restore.
 	dev, dir := board(t)
 	before := state(t, dir)
 	for _, torn := range []bool{false, true} {
@@ -335,7 +335,7 @@ func TestApplyWithoutJournalWritesNothing(t *testing.T) {
 	}
 }
 
-// One row for each way the kernel answers; the rest of the plan is applied.
+// Each row is an error of the kernel. The rest of the plan is applied.
 func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 	shared, dir := board(t)
 	before := state(t, dir)
@@ -514,7 +514,7 @@ func TestOrderDependentRefusalIsRetried(t *testing.T) {
 			Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
 		}
 	}
-	// max 200000 is below the present min of 729600 and refused until min is written.
+	// A maximum of 200000 is refused until the minimum, now 729600, is written.
 	results := apply(t, dev, planOf(freq("scaling_max_freq", "200000"), freq("scaling_min_freq", "115200")))
 	if !enforce.Satisfied(results) {
 		t.Errorf("%+v", results)
@@ -671,7 +671,7 @@ func TestImageSettingsArePending(t *testing.T) {
 	}
 }
 
-// hung is a device of which one node never answers.
+// hung is a device with a node that never answers.
 type hung struct {
 	*devicetest.Kernel
 	path    string
@@ -760,8 +760,8 @@ func TestRollbackIgnoresRemovedNodes(t *testing.T) {
 	}
 }
 
-// A trial ends where it began, not where the machine booted, whatever instant
-// the process dies at.
+// The end of a trial restores the values from before the trial and not those of the boot, also
+// if the process is killed at any change.
 func TestTrialIsRevertedAfterKillAtAnyStep(t *testing.T) {
 	dev, dir := board(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "20"), sysctl("vm.dirty_ratio", "15")))
@@ -812,7 +812,7 @@ func TestConfirmedTrialIsNotReverted(t *testing.T) {
 	sameState(t, after, state(t, dir))
 }
 
-// A node that hangs is asked once: every look would cost a thread more.
+// A node that hangs is read once, since each read would block another thread.
 func TestHungNodeIsSkippedUntilItResponds(t *testing.T) {
 	dev, _ := board(t)
 	const node = "/sys/kernel/mm/ksm/pages_to_scan"
@@ -829,7 +829,7 @@ func TestHungNodeIsSkippedUntilItResponds(t *testing.T) {
 		}
 	}
 	if n := h.calls.Load(); n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("read %d times", n)
 	}
 	close(h.release)
 	for late := time.Now().Add(20 * time.Second); ; {
@@ -841,7 +841,7 @@ func TestHungNodeIsSkippedUntilItResponds(t *testing.T) {
 	}
 }
 
-// counted is a device of which one node hangs until it is released.
+// counted is a device with a node that hangs until it is released.
 type counted struct {
 	*devicetest.Kernel
 	path    string

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// fanFile is in the form of nvfancontrol.conf, with values of our own.
+// fanFile has the format of nvfancontrol.conf.
 func fanFile(margin, curve string) string {
 	return "<FAN 1>\n\tTMARGIN " + margin + "\n\tFAN_GOVERNOR cont {\n\t\tSTEP_SIZE 10\n\t}\n\tFAN_PROFILE lab {\n\t\t#TEMP\tHYST\tPWM\tRPM\n" + curve +
 		"\t}\n\tTHERMAL_GROUP 0 {\n\t\tGROUP_MAX_TEMP 105\n\t}\n\tFAN_DEFAULT_CONTROL close_loop\n\tFAN_DEFAULT_PROFILE lab\n\tFAN_DEFAULT_GOVERNOR cont\n"

@@ -9,8 +9,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Whatever the nodes, tasks, modes and fan files of a device hold, every setting has
-// an outcome, and none is this program's own mistake.
+// For any content of nodes, tasks, modes and fan files, every setting has an outcome, and none
+// is an internal error.
 func FuzzVerify(f *testing.F) {
 	for _, s := range []string{
 		"60\n", "[always] madvise never\n", "4096 87380 6291456\n", "0-3,5\n", "ff,00000003\n", "812 (a) b) S 1 1 1 0 -1\n", "default 100\n",

@@ -56,8 +56,8 @@ func hostKernel(t *testing.T) *rootfs.Root {
 	return dev
 }
 
-// idleDisk returns a block device with a choice of schedulers, rather a loop
-// device that nobody uses than the disk below this test.
+// idleDisk returns a block device with a choice of schedulers, an unused loop device if
+// possible.
 func idleDisk(t *testing.T) (name string, schedulers []string) {
 	t.Helper()
 	names, err := filepath.Glob("/sys/block/*/queue/scheduler")
@@ -82,8 +82,8 @@ func idleDisk(t *testing.T) (name string, schedulers []string) {
 	return "", nil
 }
 
-// A few harmless settings of the machine that runs this test are changed and put
-// back, so that the kernel's own behaviour is the judge.
+// The test changes and restores some harmless settings of this machine, to compare with a real
+// kernel.
 func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 	dev := hostKernel(t)
 	settings := []plan.Setting{
@@ -130,7 +130,7 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 			t.Errorf("%s: %s: %s", r.Path, r.Outcome, r.Message)
 		}
 		if says := kernelSays(t, r.Path); says != r.Wanted && !strings.Contains(says, "["+r.Wanted+"]") {
-			t.Errorf("%s says %q, wanted %q", r.Path, says, r.Wanted)
+			t.Errorf("%s is %q, wanted %q", r.Path, says, r.Wanted)
 		}
 	}
 	if err := os.WriteFile("/proc/sys/vm/swappiness", []byte("33"), 0); err != nil {

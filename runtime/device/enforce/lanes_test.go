@@ -13,8 +13,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// meeting is a device on which writes to the named nodes return when all of them
-// have been asked for: one after the other they never would.
+// meeting is a device on which the writes to some nodes return only when all of them have been
+// started. Sequential writes would block for ever.
 type meeting struct {
 	*devicetest.Kernel
 	suffix string
@@ -53,7 +53,7 @@ func TestDisksAreWrittenInParallelAndEachInOrder(t *testing.T) {
 	if m.late.Load() {
 		t.Error("one disk waited for the other")
 	}
-	// A scheduler resets nr_requests: written after it, and once.
+	// A scheduler resets nr_requests, which is therefore written once and after it.
 	for _, disk := range []string{"nvme0n1", "mmcblk0"} {
 		var wrote []string
 		for _, w := range dev.Writes {

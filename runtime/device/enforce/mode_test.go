@@ -17,7 +17,7 @@ import (
 
 const nanoGPU = "/sys/devices/platform/bus@0/17000000.gpu"
 
-// boardOf returns a board whose kernel behaves, and the folder it lives in.
+// boardOf returns a synthetic board with an imitated kernel, and its directory.
 func boardOf(t *testing.T, id string) (*devicetest.Kernel, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// What a mode leaves behind, written by hand from the board's facts.
+// Values of a mode, copied by hand from the board's facts.
 func TestModeIsEnteredByName(t *testing.T) {
 	for _, c := range []struct {
 		board, mode, status string
@@ -71,7 +71,7 @@ func TestModeIsEnteredByName(t *testing.T) {
 		{"agx-orin-64gb", "MODE_15W", "pmode:0001", map[string]string{
 			"/sys/devices/system/cpu/cpu3/online": "1",
 			"/sys/devices/system/cpu/cpu4/online": "0",
-			nanoGPU + "/tpc_pg_mask":              "248", // nobody has used the GPU yet
+			nanoGPU + "/tpc_pg_mask":              "248", // the GPU has not been used yet
 		}},
 		{"agx-xavier", "MODE_15W", "pmode:0002", map[string]string{
 			"/sys/devices/system/cpu/cpu4/online":                                         "0",
@@ -321,7 +321,7 @@ func TestModeIsRestoredAfterKillAtAnyStep(t *testing.T) {
 	}
 }
 
-// stateClock notes at which changes yoctuned's files outside this boot's are written.
+// stateClock records the changes that write persistent files of yoctuned.
 type stateClock struct {
 	*devicetest.Kernel
 	at []int
@@ -334,7 +334,7 @@ func (s *stateClock) WriteState(name string, data []byte) error {
 	return s.Kernel.WriteState(name, data)
 }
 
-// nvpmodel's status outlives the boot, and so does what it was.
+// nvpmodel's status and its original persist over a boot.
 func TestNvpmodelStatusIsRestoredAfterPowerLossAtAnyWrite(t *testing.T) {
 	const status, original = "var/lib/nvpmodel/status", "var/lib/yoctune/nvpmodel.json"
 	p := inMode("MODE_10W")
@@ -358,7 +358,7 @@ func TestNvpmodelStatusIsRestoredAfterPowerLossAtAnyWrite(t *testing.T) {
 		dev.KillAt = kill
 		_, _ = enforce.Apply(dev, p, options())
 		put(t, dir, "proc/sys/kernel/random/boot_id", "7b1c9d52-0f4e-4f0a-9a57-aa54e2a4c001\n")
-		// And the power goes again, at each change that putting back makes.
+		// Power fails again, at each change of the restoration.
 		for again := 1; ; again++ {
 			dying := devicetest.NewKernel(dev.Device)
 			dying.KillAt = again

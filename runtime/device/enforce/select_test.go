@@ -143,8 +143,8 @@ func TestMinAndMaxAreWrittenInValidOrder(t *testing.T) {
 	}
 }
 
-// The values before are spelled as kernels print them; the nodes are plain files, so
-// that this says nothing about what a kernel makes of a write.
+// The values are in the kernel's format, but the nodes are plain files, so that the kernel's
+// behaviour on writes is not tested.
 func TestBoardSpecificSettingsAreAppliedAndRestored(t *testing.T) {
 	for _, c := range []struct{ path, before, typ, want, after string }{
 		{"/sys/devices/system/cpu/cpufreq/boost", "1", plan.TypeBool, "0", "0"},
@@ -185,7 +185,7 @@ func TestBoardSpecificSettingsAreAppliedAndRestored(t *testing.T) {
 	}
 }
 
-// A newer yoctune may mean by an unknown word that nothing is to be written.
+// An unknown word of a newer plan format may forbid the write.
 func TestUnknownKeywordsAreRefused(t *testing.T) {
 	dev, dir := board(t)
 	before := state(t, dir)

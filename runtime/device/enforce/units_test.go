@@ -12,8 +12,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// process puts one into a tree: stat as the kernel writes it, with a command that
-// tries to be read as fields.
+// process creates a process in a tree. Its stat has the kernel's format, with a command that looks
+// like fields.
 func process(t *testing.T, dir string, pid, policy, priority, nice int, cpus string) {
 	t.Helper()
 	stat := fmt.Sprintf("%d (a) b) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 %d 1 0 100 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 %d %d 0 0 0\n", pid, nice, priority, policy)

@@ -47,8 +47,7 @@ func TestStartedRecordsSurviveARestart(t *testing.T) {
 	}
 }
 
-// Whatever prefix of the file a power loss leaves, its whole records are read
-// and appending goes on from there.
+// After a power loss at any byte, the complete records are read, and new ones can be appended.
 func TestTornTailKeepsEarlierRecords(t *testing.T) {
 	full := root(t, t.TempDir())
 	for n := range 4 {
@@ -86,7 +85,7 @@ func TestTornTailKeepsEarlierRecords(t *testing.T) {
 	}
 }
 
-// What a damaged line held is lost, and that is known until a rollback has said so.
+// Damaged lines are lost records, which are counted until a rollback has reported them.
 func TestDamagedRecordsAreCounted(t *testing.T) {
 	st := &memory{}
 	if err := load(t, st).Begin(journal.Plan{}, []journal.Original{original(1), original(2)}); err != nil {

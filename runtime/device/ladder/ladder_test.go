@@ -98,7 +98,7 @@ func TestPriorityOfHeatLeaseAndLoad(t *testing.T) {
 	hot := lease
 	hot.Hot = true
 	same(t, "hot", run(l, 100, 150, hot), map[int]int{102: 1, 107: 0})
-	// Thirty seconds after the last heat, and not before.
+	// Exactly thirty seconds after the last heat.
 	same(t, "cooled", run(l, 150, 250, lease), map[int]int{179: 2})
 	same(t, "released", run(l, 250, 320, load(0)), map[int]int{280: 1, 311: 0})
 }
@@ -119,7 +119,7 @@ func TestHourlyBudgetIsKeptAndReportedOnce(t *testing.T) {
 		}
 	}
 	if moves != ladder.Budget || said != 1 {
-		t.Errorf("%d moves, said %d times", moves, said)
+		t.Errorf("%d moves, reported %d times", moves, said)
 	}
 	again := load(100)
 	if l.Step() == 1 {

@@ -64,8 +64,7 @@ func TestUnreadableProcessesAreReported(t *testing.T) {
 	}
 }
 
-// The kernel's own sum is the referee: shares and caches of the running machine
-// cannot be more than it has.
+// On the running machine, the sum of shares and caches must not exceed the kernel's total.
 func TestSharesOfThisMachineAddUp(t *testing.T) {
 	dev, err := rootfs.Open("/")
 	if err != nil {

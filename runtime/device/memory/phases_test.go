@@ -61,7 +61,7 @@ func TestMissingKernelFiguresAreUnknown(t *testing.T) {
 	}
 	for _, text := range []string{"", "VmRSS:\t10 kB\n", "VmRSS:\tx kB\nVmHWM:\t1 kB\n"} {
 		if _, _, ok := Resident(text); ok {
-			t.Errorf("%q says something", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
 	if held, most, ok := Resident("VmHWM:\t  20 kB\nVmRSS:\t  12 kB\n"); !ok || held != 12<<10 || most != 20<<10 {

@@ -21,7 +21,7 @@ func TestWatchersShareSamples(t *testing.T) {
 		hub := monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Monotonic: taken.Add(1)} }, time.Second)
 		time.Sleep(time.Minute)
 		if taken.Load() != 0 {
-			t.Fatalf("%d samples for nobody", taken.Load())
+			t.Fatalf("%d samples without watchers", taken.Load())
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		for range 10 {
@@ -62,7 +62,7 @@ func TestSummary(t *testing.T) {
 		if n%10 == 0 {
 			sample.Rails[0].Power = nil
 			sample.Cooling = []monitor.Cooling{{Name: "cpufreq-cpu0", State: new(int64(1))}}
-		} else if n%10 < 5 { // the others do not say
+		} else if n%10 < 5 { // unknown in the others
 			sample.Cooling = []monitor.Cooling{{Name: "cpufreq-cpu0", State: new(int64(0))}}
 		}
 		if err := s.Add(sample); err != nil {

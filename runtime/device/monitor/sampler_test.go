@@ -15,7 +15,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// board is a synthetic tree, a device on it, and the hands to change it.
+// board is a synthetic device and its sampler.
 type board struct {
 	t   *testing.T
 	dir string
@@ -147,7 +147,7 @@ func TestOfflineCoreHasNoLoadOrClock(t *testing.T) {
 	}
 }
 
-// hanging is a device on which one node never answers until it is let go.
+// hanging is a device with a node that does not answer until it is released.
 type hanging struct {
 	rootfs.FS
 	node  string
@@ -163,8 +163,8 @@ func (h *hanging) Read(name string) (rootfs.Content, error) {
 	return h.FS.Read(name)
 }
 
-// The clock is that of the bubble: it moves only when everything but the sensor that
-// hangs has answered.
+// The clock is that of the synctest bubble, which advances only when all other sensors have
+// answered.
 func TestHangingSensorIsStale(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestHangingSensorIsStale(t *testing.T) {
 			b.now += time.Second
 		}
 		if n := len(h.asked); n != 1 {
-			t.Errorf("it was asked %d times while it hung", n)
+			t.Errorf("it was read %d times while it hung", n)
 		}
 		close(h.let)
 		synctest.Wait()

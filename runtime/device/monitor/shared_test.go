@@ -12,7 +12,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 )
 
-// enforcer answers each line on a socket with the same text.
+// enforcer answers each line on a socket with one text.
 func enforcer(t *testing.T, path, text string) (asked *atomic.Int64, stop func()) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
@@ -78,7 +78,7 @@ func TestSharedReadingIsPreferred(t *testing.T) {
 	theirs("it is looked for again")
 	theirs("and stays")
 	if asked.Load() != 2 {
-		t.Errorf("asked %d times for two samples", asked.Load())
+		t.Errorf("%d requests for two samples", asked.Load())
 	}
 	stop()
 	own("it has gone")
@@ -91,7 +91,7 @@ func TestSharedReadingIsPreferred(t *testing.T) {
 		asked, stop := enforcer(t, socket, answer)
 		own(answer)
 		if asked.Load() != 1 {
-			t.Errorf("%s: asked %d times", answer, asked.Load())
+			t.Errorf("%s: %d requests", answer, asked.Load())
 		}
 		stop()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 )
 
-// progress is a pipeline after some frames of 50 ms each.
+// progress returns the statistics of a pipeline after some frames of 50 ms each.
 func progress(seconds int64, frames, dropped uint64) *pipelines.Progress {
 	p := &pipelines.Progress{
 		Type: "pipeline", Pipeline: "door", PID: 7, At: seconds * 1e9, Up: seconds * 1e9, Target: new(int64(33e6)),

@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// boots begins a plan at so many boots, each of which ends before it is proven.
+// boots begins a plan at a number of boots, each of which ends before the plan is proven.
 func boots(t *testing.T, dev rootfs.State, p *plan.Plan, from, count int) {
 	t.Helper()
 	for n := range count {
@@ -25,7 +25,7 @@ func TestPlanThatNeverLastsIsGivenUp(t *testing.T) {
 	dev, _ := tree(t)
 	bad, next := &plan.Plan{Digest: "sha256:a", Serial: 8}, &plan.Plan{Digest: "sha256:b", Serial: 9}
 	boots(t, dev, bad, 1, planfile.MaxBoots)
-	// A restart of the service is no boot.
+	// A restart of the service does not count as a boot.
 	if err := planfile.BeginBoot(dev, "boot-3", bad); err != nil {
 		t.Errorf("restarted: %v", err)
 	}
@@ -44,7 +44,7 @@ func TestOldPlanIsUsedUntilTheNewOneIsProven(t *testing.T) {
 	if err := planfile.ProveBoot(dev, old); err != nil {
 		t.Fatal(err)
 	}
-	// The update's slot does not come up, and the boot loader goes back.
+	// The updated slot does not boot, and the boot loader selects the old one.
 	boots(t, dev, updated, 1, 1)
 	if err := planfile.CheckSerial(dev, old); err != nil {
 		t.Errorf("the slot that worked: %v", err)

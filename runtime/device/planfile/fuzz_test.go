@@ -7,8 +7,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 )
 
-// What a power loss or a stranger leaves in the folder of the state is an error or
-// nothing, and never a trial or a serial that nobody confirmed.
+// Damaged or foreign state files lead to an error or are ignored. They never become a trial or a
+// confirmed serial.
 func FuzzState(f *testing.F) {
 	for _, s := range []string{"", "7\n", "-1\n", `{"target":"a","serial":1}`, `{"boots":["a","b"]}`, "{", "null"} {
 		f.Add(s)

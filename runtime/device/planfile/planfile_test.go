@@ -276,7 +276,7 @@ func TestPlanForAnotherL4TIsRefused(t *testing.T) {
 	}{
 		{"36.5.0", "36.4.0", true},
 		{"36.5.0", "35.6.0", false},
-		{"36.5.0", "", true}, // an image that does not say
+		{"36.5.0", "", true}, // the image does not report its version
 		{"", "36.4.0", true},
 		{"39.2.0", "36.5.0", false},
 	} {

@@ -13,8 +13,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// TestNetworkChannelsAreANode runs in a network namespace of its own, on a
-// pair of virtual interfaces, and asks ethtool(8) what came of it.
+// TestNetworkChannelsAreANode runs in its own network namespace with a pair of virtual interfaces,
+// and compares with ethtool(8).
 func TestNetworkChannelsAreANode(t *testing.T) {
 	ethtool, err := exec.LookPath("ethtool")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestNetworkChannelsAreANode(t *testing.T) {
 	}
 	out, err := exec.Command(ethtool, "-l", "left").CombinedOutput()
 	if _, now, _ := strings.Cut(string(out), "Current hardware settings:"); err != nil || !strings.Contains(now, "RX:\t\t3\n") {
-		t.Errorf("ethtool says %s, %v", out, err)
+		t.Errorf("ethtool prints %s, %v", out, err)
 	}
 	for name, c := range map[string]struct {
 		value string

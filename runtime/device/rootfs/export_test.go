@@ -1,6 +1,6 @@
 package rootfs
 
-// Parts for tests.
+// Unexported functions for tests.
 var (
 	UnitOf     = parseUnit
 	MountedAt  = mountedDevice
@@ -8,8 +8,8 @@ var (
 	ParseSetup = parseSetup
 )
 
-// CPUsAgain gives a list systemd's form and reads that.
-func CPUsAgain(text string) (string, bool) {
+// ReformatCPUs converts a CPU list to systemd's form and back.
+func ReformatCPUs(text string) (string, bool) {
 	v, ok := parseCPUs(text)
 	if !ok {
 		return "", false
@@ -17,8 +17,8 @@ func CPUsAgain(text string) (string, bool) {
 	return formatCPUs(v)
 }
 
-// NumberAgain does so with a number.
-func NumberAgain(text string) (string, bool) {
+// ReformatNumber converts a number to systemd's form and back.
+func ReformatNumber(text string) (string, bool) {
 	v, ok := parseNumber(text)
 	if !ok {
 		return "", false
@@ -26,5 +26,5 @@ func NumberAgain(text string) (string, bool) {
 	return formatNumber(v)
 }
 
-// LockedBy is what somebody who may not open the lock's file learns.
+// LockedBy returns the holder of the lock for a process that may not open its file.
 func LockedBy(host string) *HeldError { return findLockHolder(host) }

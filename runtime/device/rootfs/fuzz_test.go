@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// Whatever a device says of itself is taken for what it is.
+// No content of a device's files crashes their parsers.
 func FuzzSurvey(f *testing.F) {
 	for _, s := range []string{
 		"  CPU0 CPU1\n 36:  0  64877  PCI-MSIX-0000:00:02.0  1-edge  virtio1-req.0, virtio1-req.1\n", "0-3,5\n", "# R36 (release), REVISION: 4.0, GCID: 1\n",
@@ -37,14 +37,14 @@ func FuzzSurvey(f *testing.F) {
 	})
 }
 
-// The text of a property is read as what it was made of.
+// The text of a property survives a conversion to systemd's form and back.
 func FuzzProperties(f *testing.F) {
 	f.Add("0-3,5")
 	f.Add(rootfs.Unset)
 	f.Add("SLEEP 10 IRQ 24 LOAD 0 DIFF 0 CLASS 0 BANNED 00000000")
 	f.Add("150000 100000")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, parse := range []func(string) (string, bool){rootfs.CPUsAgain, rootfs.NumberAgain} {
+		for _, parse := range []func(string) (string, bool){rootfs.ReformatCPUs, rootfs.ReformatNumber} {
 			once, ok := parse(text)
 			if !ok {
 				continue
@@ -67,12 +67,12 @@ func FuzzProperties(f *testing.F) {
 
 func TestPropertyNames(t *testing.T) {
 	for in, want := range map[string]string{"0-3,5": "0-3,5", "3,2,1,0": "0-3", "8": "8", rootfs.Unset: rootfs.Unset, "0,2,4": "0,2,4"} {
-		if got, ok := rootfs.CPUsAgain(in); !ok || got != want {
+		if got, ok := rootfs.ReformatCPUs(in); !ok || got != want {
 			t.Errorf("%q is %q", in, got)
 		}
 	}
 	for in, want := range map[string]string{"200": "200", rootfs.Unset: rootfs.Unset, "0": "0"} {
-		if got, ok := rootfs.NumberAgain(in); !ok || got != want {
+		if got, ok := rootfs.ReformatNumber(in); !ok || got != want {
 			t.Errorf("%q is %q", in, got)
 		}
 	}

@@ -28,7 +28,7 @@ func zip(t testing.TB, text string) string {
 	return b.String()
 }
 
-// machine makes a device tree of a kernel 6.1 out of files.
+// machine returns a device with a kernel 6.1 and these files.
 func machine(t testing.TB, files map[string]string) *rootfs.Root {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,8 +95,8 @@ func TestDamagedKernelConfigIsAnError(t *testing.T) {
 	}
 }
 
-// The kernel that runs this test, where it tells: Go's and the system's reading of
-// it agree on every line.
+// The configuration of the kernel that runs this test, if it is readable, is the same as read by
+// the system's tools.
 func TestAllOptionsOfThisKernelAreRead(t *testing.T) {
 	dev, err := rootfs.Open("/")
 	if err != nil {

@@ -106,7 +106,7 @@ func TestStateStaysInsideTheRoot(t *testing.T) {
 	dev, dir := nano(t)
 	outside := t.TempDir()
 	symlink(t, outside, dir+"/run")
-	// An absolute link starts again at the root, where no such folder is.
+	// An absolute link starts at the root, which has no such directory.
 	if err := dev.WriteState("/run/yoctune/journal", []byte("x")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
@@ -149,7 +149,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// What somebody has put in the place of a state file must not hang a command.
+// A foreign file in place of a state file must not block a command.
 func TestOnlyRegularFilesAreState(t *testing.T) {
 	dev, dir := nano(t)
 	if err := os.MkdirAll(dir+"/run/yoctune", 0o755); err != nil {
@@ -207,7 +207,7 @@ func TestWriteReplacesTheWholeValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, _ := os.ReadFile(dir + "/sys/kernel/mm/transparent_hugepage/enabled"); string(b) != "never" {
-		t.Errorf("the file says %q", b)
+		t.Errorf("the file has %q", b)
 	}
 	for _, empty := range []string{"", " ", "\n"} {
 		if err := dev.Write("/proc/sys/vm/swappiness", empty); !errors.Is(err, rootfs.ErrEmpty) {
@@ -275,7 +275,7 @@ func TestStateIsReplacedAtomically(t *testing.T) {
 	}
 }
 
-// The unit's own files are private (UMask=0077); the status is everybody's.
+// The unit has UMask=0077, but every user may read the status.
 func TestWorldReadableFilesIgnoreTheUmask(t *testing.T) {
 	dev, dir := nano(t)
 	defer unix.Umask(unix.Umask(0o077))
@@ -310,16 +310,16 @@ func TestLockErrorNamesTheHolder(t *testing.T) {
 	if h := other.Holder(); h == nil || h.PID != os.Getpid() {
 		t.Errorf("holder %+v", h)
 	}
-	// Nobody else may lock the file, and so keep the device from being tuned.
+	// Other users must not be able to lock the file and so block yoctuned.
 	if st, err := os.Stat(dir + rootfs.LockFile); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st.Mode(), err)
 	}
 	if h := rootfs.LockedBy(dir + rootfs.LockFile); h == nil || h.PID != os.Getpid() || h.Command == "" {
-		t.Errorf("those who may not read it are told %+v", h)
+		t.Errorf("without permission to read the file: %+v", h)
 	}
 	unlock()
 	if h := rootfs.LockedBy(dir + rootfs.LockFile); h != nil {
-		t.Errorf("still held, for those who may not read it: %+v", h)
+		t.Errorf("still held, without permission to read the file: %+v", h)
 	}
 	if h := other.Holder(); h != nil {
 		t.Errorf("still held: %+v", h)
@@ -430,8 +430,7 @@ func TestKernelArguments(t *testing.T) {
 	}
 }
 
-// The kernel must see one write(2) with the value and nothing else: some nodes
-// refuse a newline that comes in a second one.
+// The value is written in one write(2): some nodes refuse a newline in a second one.
 func TestOneValueIsOneSystemCall(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -448,7 +447,7 @@ func TestOneValueIsOneSystemCall(t *testing.T) {
 		return
 	}
 	_, dir := nano(t)
-	// A file for each thread: in one, lines of two may run into each other.
+	// One file for each thread, since lines of two threads could mix.
 	trace := filepath.Join(t.TempDir(), "trace")
 	cmd := exec.Command(strace, "-ff", "-o", trace, "-y", "-e", "trace=write", os.Args[0], "-test.run=^TestOneValueIsOneSystemCall$")
 	cmd.Env = append(os.Environ(), "YOCTUNE_TEST_WRITE="+dir)

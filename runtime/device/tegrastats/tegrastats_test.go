@@ -16,7 +16,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/tegrastats"
 )
 
-// real is a line that somebody's board printed.
+// real is a line from a real board.
 type real struct{ Board, L4T, From, Line string }
 
 func lines(t testing.TB) []real {
@@ -45,7 +45,7 @@ func show(v *int64) string {
 	return strconv.FormatInt(*v, 10)
 }
 
-// The expectations were read off the lines by eye: cores and how many are
+// The expected values were read from the lines by hand: cores and how many are
 // online, load (permille) and clock (Hz) of GPU and memory, the largest free
 // block, swap in use, and the numbers of engines, zones and rails.
 func TestRealLinesAreParsedCompletely(t *testing.T) {
@@ -104,8 +104,8 @@ func TestRealLinesAreParsedCompletely(t *testing.T) {
 	}
 }
 
-// Temperatures and rails found by another way of reading: two patterns over the
-// whole line.
+// A second implementation, with two patterns over the whole line, finds the same temperatures and
+// rails.
 func TestZonesAndRails(t *testing.T) {
 	zone := regexp.MustCompile(`(\S+)@(-?[0-9.]+)C`)
 	rail := regexp.MustCompile(`(\S+) (\d+)(?:mW)?/\d+(?:mW)?(?:/\d+mW)?(?: |$)`)
@@ -216,7 +216,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%s is %v", v.Name, v.Value)
 			}
 		}
-		// A recording keeps it.
+		// A recording preserves it.
 		b, err := json.Marshal(l.Sample)
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ const (
 	cooler  = "/sys/class/thermal/cooling_device1/cur_state" // of the first CPU policy
 )
 
-func following(ladder ...string) *plan.Plan {
+func ladderPlan(ladder ...string) *plan.Plan {
 	const quick = int64(100 * time.Millisecond)
 	return &plan.Plan{
 		Layer: "vision", Target: "line-camera", Settings: []plan.Setting{sysctl("vm.swappiness", "10", plan.Enforce)},
@@ -41,7 +41,7 @@ func set(t *testing.T, root *rootfs.Root, name, text string) {
 	}
 }
 
-func (h *heard) switched(t *testing.T) watch.Event {
+func (h *recorder) waitForSwitch(t *testing.T) watch.Event {
 	t.Helper()
 	late := time.After(2 * patience)
 	for {
@@ -61,16 +61,16 @@ func (h *heard) switched(t *testing.T) watch.Event {
 func TestPowerModeFollowsLoadAndHeat(t *testing.T) {
 	root := tree(t)
 	set(t, root, gpuLoad, "900\n")
-	p := following("15W", "25W")
+	p := ladderPlan("15W", "25W")
 	t.Run("enforced", func(t *testing.T) {
-		h := obeying(t, root, p)
-		if e := h.switched(t); e.Wanted != "25W" || e.Found != "15W" || e.Outcome != outcome.OK || !strings.Contains(e.Message, "load was 80 % or more") {
+		h := startPlan(t, root, p)
+		if e := h.waitForSwitch(t); e.Wanted != "25W" || e.Found != "15W" || e.Outcome != outcome.OK || !strings.Contains(e.Message, "load was 80 % or more") {
 			t.Errorf("%+v", e)
 		}
 		if c, err := root.Read(gpuMax); err != nil || strings.TrimSpace(c.Text) != "918000000" {
 			t.Errorf("%q %v", c.Text, err)
 		}
-		// Another process that asks sees the mode that is in force as wanted.
+		// Verify of another process compares with the mode in force.
 		if results := enforce.Verify(root, p, enforce.Options{Root: true}); !enforce.Satisfied(results) {
 			t.Errorf("%+v", results)
 		}
@@ -78,7 +78,7 @@ func TestPowerModeFollowsLoadAndHeat(t *testing.T) {
 			t.Errorf("the next boot starts in %q, %v", c.Text, err)
 		}
 		set(t, root, cooler, "3\n")
-		if e := h.switched(t); e.Wanted != "15W" || !strings.Contains(e.Message, "heat") {
+		if e := h.waitForSwitch(t); e.Wanted != "15W" || !strings.Contains(e.Message, "heat") {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -91,17 +91,17 @@ func TestPowerModeFollowsLoadAndHeat(t *testing.T) {
 func TestLatePipelineRaisesThePowerMode(t *testing.T) {
 	root := tree(t)
 	set(t, root, gpuLoad, "0\n")
-	p := following("15W", "25W")
+	p := ladderPlan("15W", "25W")
 	p.Pipelines = map[string]plan.Pipeline{"door": {SLO: &plan.PipelineSLO{LatencyP95: 33e6}}}
-	// At every reading the pipeline has finished ten more frames, each after 50 ms.
+	// Between two readings the pipeline finishes ten frames of 50 ms each.
 	serveProgress(t, pipelines.Path(filepath.Join(root.Dir(), pipelines.Dir), "door"), func(n uint64) pipelines.Progress {
 		return pipelines.Progress{
 			Type: "pipeline", Pipeline: "door", PID: 7, At: int64(n) * 1e9, Up: int64(n) * 1e9, Target: new(int64(33e6)),
 			Latency: histogram.Histogram{Count: 10 * n, Sum: int64(n) * 500e6, Buckets: [][2]uint64{{uint64(histogram.Bucket(50e6)), 10 * n}}},
 		}
 	})
-	h := obeying(t, root, p)
-	if e := h.switched(t); e.Wanted != "25W" || !strings.Contains(e.Message, `pipeline "door" missed its latency`) {
+	h := startPlan(t, root, p)
+	if e := h.waitForSwitch(t); e.Wanted != "25W" || !strings.Contains(e.Message, `pipeline "door" missed its latency`) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -141,7 +141,7 @@ func TestStepThatNeedsARebootIsSkipped(t *testing.T) {
 	if err := os.WriteFile(conf, []byte(string(b[:i])+"TPC_PG_MASK 252"+string(b[i+len("TPC_PG_MASK 240"):])), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	h := obeying(t, root, following("15W", "MAXN_SUPER"))
+	h := startPlan(t, root, ladderPlan("15W", "MAXN_SUPER"))
 	for _, want := range []string{"MAXN_SUPER needs a reboot", "fewer than two modes"} {
 		select {
 		case err := <-h.problems:
@@ -149,7 +149,7 @@ func TestStepThatNeedsARebootIsSkipped(t *testing.T) {
 				t.Errorf("%v, want %q", err, want)
 			}
 		case <-time.After(patience):
-			t.Fatalf("nothing was said of %q", want)
+			t.Fatalf("no problem was reported about %q", want)
 		}
 	}
 }

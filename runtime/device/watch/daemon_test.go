@@ -33,32 +33,32 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// patience is for a machine that is busy with other things.
+// patience is a timeout for a busy machine.
 const patience = time.Minute
 
-// heard is a Reporter that passes on what it is told.
-type heard struct {
+// recorder is a Reporter that sends reports to channels.
+type recorder struct {
 	watching chan []watch.Source
 	events   chan watch.Event
 	leases   chan string
 	problems chan error
 }
 
-func (h *heard) Applied([]enforce.Result)                          {}
-func (h *heard) Watching(s []watch.Source, _ int, _ time.Duration) { h.watching <- s }
-func (h *heard) Event(e watch.Event)                               { h.events <- e }
-func (h *heard) Leased(action string, _ watch.Lease)               { h.leases <- action }
-func (h *heard) Restored(string, []enforce.Result)                 {}
-func (h *heard) Problem(err error)                                 { h.problems <- err }
+func (h *recorder) Applied([]enforce.Result)                          {}
+func (h *recorder) Watching(s []watch.Source, _ int, _ time.Duration) { h.watching <- s }
+func (h *recorder) Event(e watch.Event)                               { h.events <- e }
+func (h *recorder) Leased(action string, _ watch.Lease)               { h.leases <- action }
+func (h *recorder) Restored(string, []enforce.Result)                 {}
+func (h *recorder) Problem(err error)                                 { h.problems <- err }
 
-// running starts a real run and returns what it says; the run ends with the test.
-func running(t *testing.T, root *rootfs.Root, rollback string, settings ...plan.Setting) *heard {
+// startRun starts a run with a plan of these settings. The run ends with the test.
+func startRun(t *testing.T, root *rootfs.Root, rollback string, settings ...plan.Setting) *recorder {
 	t.Helper()
-	return obeying(t, root, &plan.Plan{Layer: "vision", Target: "line-camera", Rollback: rollback, Settings: settings})
+	return startPlan(t, root, &plan.Plan{Layer: "vision", Target: "line-camera", Rollback: rollback, Settings: settings})
 }
 
-// obeying is running with any plan.
-func obeying(t *testing.T, root *rootfs.Root, p *plan.Plan) *heard {
+// startPlan starts a run with a plan.
+func startPlan(t *testing.T, root *rootfs.Root, p *plan.Plan) *recorder {
 	t.Helper()
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func obeying(t *testing.T, root *rootfs.Root, p *plan.Plan) *heard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &heard{make(chan []watch.Source, 1), make(chan watch.Event, 1000), make(chan string, 1000), make(chan error, 1000)}
+	h := &recorder{make(chan []watch.Source, 1), make(chan watch.Event, 1000), make(chan string, 1000), make(chan error, 1000)}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -90,15 +90,15 @@ func obeying(t *testing.T, root *rootfs.Root, p *plan.Plan) *heard {
 		h.watching <- sources
 	case err := <-done:
 		done <- nil
-		t.Fatalf("it ended: %v", err)
+		t.Fatalf("the run ended: %v", err)
 	case <-time.After(patience):
-		t.Fatal("it does not start")
+		t.Fatal("the run does not start")
 	}
 	return h
 }
 
-// needsEvents skips where the kernel does not let this test see writes.
-func (h *heard) needsEvents(t *testing.T) {
+// needsEvents skips the test if the kernel reports no writes to this process.
+func (h *recorder) needsEvents(t *testing.T) {
 	t.Helper()
 	sources := <-h.watching
 	for _, s := range sources {
@@ -108,8 +108,8 @@ func (h *heard) needsEvents(t *testing.T) {
 	}
 }
 
-// repaired waits for the repair of a node.
-func (h *heard) repaired(t *testing.T, path string) watch.Event {
+// waitForRepair waits for the repair of a node.
+func (h *recorder) waitForRepair(t *testing.T, path string) watch.Event {
 	t.Helper()
 	late := time.After(patience)
 	for {
@@ -124,8 +124,8 @@ func (h *heard) repaired(t *testing.T, path string) watch.Event {
 	}
 }
 
-// outsider is another process that writes a value and stays to be named.
-func outsider(t *testing.T, path, value string) *exec.Cmd {
+// startWriter starts a process that writes a value and runs until the test ends.
+func startWriter(t *testing.T, path, value string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `printf %s "$1" >"$2"; read wait`, "sh", value, path)
 	if _, err := cmd.StdinPipe(); err != nil { // it reads until the test ends it
@@ -143,7 +143,7 @@ func outsider(t *testing.T, path, value string) *exec.Cmd {
 
 func tree(t *testing.T) *rootfs.Root {
 	t.Helper()
-	// A unix socket's path has 108 bytes at most.
+	// The path of a Unix socket has at most 108 bytes.
 	dir, err := os.MkdirTemp("", "yt")
 	if err != nil {
 		t.Fatal(err)
@@ -161,16 +161,16 @@ func tree(t *testing.T) *rootfs.Root {
 
 func TestWriterProcessIsReported(t *testing.T) {
 	root := tree(t)
-	h := running(t, root, "keep", sysctl("vm.swappiness", "10", plan.Enforce))
+	h := startRun(t, root, "keep", sysctl("vm.swappiness", "10", plan.Enforce))
 	h.needsEvents(t)
-	other := outsider(t, filepath.Join(root.Dir(), swappiness), "77")
-	e := h.repaired(t, swappiness)
+	other := startWriter(t, filepath.Join(root.Dir(), swappiness), "77")
+	e := h.waitForRepair(t, swappiness)
 	if e.By == nil || e.By.PID != other.Process.Pid || e.By.Command != "sh" || e.Outcome != outcome.OK {
 		t.Errorf("%+v by %+v", e, e.By)
 	}
 }
 
-// The judge is the kernel of this machine, and a process that is not ours.
+// The values are changed by another process on this machine's kernel.
 func TestDriftOnThisKernelIsRepaired(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: the kernel of this machine cannot be changed")
@@ -211,12 +211,12 @@ func TestDriftOnThisKernelIsRepaired(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h := running(t, root, "on-stop", sysctl("vm.swappiness", "11", plan.Enforce))
+	h := startRun(t, root, "on-stop", sysctl("vm.swappiness", "11", plan.Enforce))
 	h.needsEvents(t)
 	var took []string
 	for n := range watch.Repairs {
-		other := outsider(t, swappiness, fmt.Sprint(70+n))
-		e := h.repaired(t, swappiness)
+		other := startWriter(t, swappiness, fmt.Sprint(70+n))
+		e := h.waitForRepair(t, swappiness)
 		if e.By == nil || e.By.PID != other.Process.Pid || e.Outcome != outcome.OK || e.Found != fmt.Sprint(70+n) {
 			t.Errorf("%+v by %+v", e, e.By)
 		}
@@ -229,7 +229,7 @@ func TestDriftOnThisKernelIsRepaired(t *testing.T) {
 		}
 	}
 	t.Logf("from the event to the value read back: %s", strings.Join(took, ", "))
-	outsider(t, swappiness, "79")
+	startWriter(t, swappiness, "79")
 	for {
 		select {
 		case e := <-h.events:
@@ -256,11 +256,11 @@ func dial(t *testing.T, root *rootfs.Root) *api.Client {
 	return c
 }
 
-// starts a run and returns when its socket is there.
-func leasing(t *testing.T) (*rootfs.Root, *heard) {
+// startLeasing starts a run and returns when its socket exists.
+func startLeasing(t *testing.T) (*rootfs.Root, *recorder) {
 	t.Helper()
 	root := tree(t)
-	h := running(t, root, "keep", select_("cpufreq", "policy*", "scaling_governor", plan.TypeString, "schedutil"))
+	h := startRun(t, root, "keep", classSetting("cpufreq", "policy*", "scaling_governor", plan.TypeString, "schedutil"))
 	late := time.Now().Add(patience)
 	for {
 		c, err := api.Dial(filepath.Join(root.Dir(), api.Socket))
@@ -274,7 +274,7 @@ func leasing(t *testing.T) (*rootfs.Root, *heard) {
 	}
 }
 
-func (h *heard) action(t *testing.T, want string) {
+func (h *recorder) waitForLease(t *testing.T, want string) {
 	t.Helper()
 	select {
 	case got := <-h.leases:
@@ -282,13 +282,12 @@ func (h *heard) action(t *testing.T, want string) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	case <-time.After(patience):
-		t.Fatalf("not told of %q", want)
+		t.Fatalf("no report of %q", want)
 	}
 }
 
-// eventually waits for a node to say something; it is polled, as nobody tells
-// this test of it.
-func eventually(t *testing.T, root *rootfs.Root, path, want string) {
+// waitForValue polls a node until it has a value.
+func waitForValue(t *testing.T, root *rootfs.Root, path, want string) {
 	t.Helper()
 	late := time.Now().Add(patience)
 	for {
@@ -305,22 +304,22 @@ func eventually(t *testing.T, root *rootfs.Root, path, want string) {
 const governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
 
 func TestLeaseEndsWithItsConnection(t *testing.T) {
-	root, h := leasing(t)
+	root, h := startLeasing(t)
 	c := dial(t, root)
 	granted, err := c.Acquire(lease.Profile, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.action(t, "granted")
+	h.waitForLease(t, "granted")
 	if len(granted.Settings) == 0 || granted.TTL != 60_000 || len(granted.Notes) == 0 {
 		t.Errorf("%+v", granted)
 	}
-	eventually(t, root, governor, "performance")
+	waitForValue(t, root, governor, "performance")
 	second := dial(t, root)
 	if _, err := second.Acquire(lease.Profile, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	h.action(t, "granted")
+	h.waitForLease(t, "granted")
 	if held, err := second.Leases(); err != nil || len(held) != 2 || held[0].PID != os.Getpid() {
 		t.Errorf("%+v %v", held, err)
 	}
@@ -330,37 +329,37 @@ func TestLeaseEndsWithItsConnection(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h.action(t, "ended with its holder")
-	eventually(t, root, governor, "performance") // the other still has it
+	h.waitForLease(t, "ended with its holder")
+	waitForValue(t, root, governor, "performance") // held by the other lease
 	if _, err := second.Renew(); err != nil {
 		t.Error(err)
 	}
 	if _, err := second.Release(); err != nil {
 		t.Error(err)
 	}
-	h.action(t, "released")
-	eventually(t, root, governor, "schedutil")
+	h.waitForLease(t, "released")
+	waitForValue(t, root, governor, "schedutil")
 	if _, err := second.Renew(); !api.Refused(err, api.CodeNone) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestLeaseOfAHungHolderExpires(t *testing.T) {
-	root, h := leasing(t)
+	root, h := startLeasing(t)
 	c := dial(t, root)
 	if _, err := c.Acquire(lease.Profile, lease.MinTTL); err != nil {
 		t.Fatal(err)
 	}
-	h.action(t, "granted")
-	h.action(t, "expired")
-	eventually(t, root, governor, "schedutil")
+	h.waitForLease(t, "granted")
+	h.waitForLease(t, "expired")
+	waitForValue(t, root, governor, "schedutil")
 }
 
 func TestRootCanRevokeALease(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: only root may revoke the lease of another")
 	}
-	root, h := leasing(t)
+	root, h := startLeasing(t)
 	holder, admin := dial(t, root), dial(t, root)
 	granted, err := holder.Acquire(lease.Profile, time.Minute)
 	if err != nil {
@@ -369,20 +368,20 @@ func TestRootCanRevokeALease(t *testing.T) {
 	if err := admin.Revoke(granted.Lease); err != nil {
 		t.Fatal(err)
 	}
-	h.action(t, "granted")
-	h.action(t, "revoked")
-	eventually(t, root, governor, "schedutil")
+	h.waitForLease(t, "granted")
+	h.waitForLease(t, "revoked")
+	waitForValue(t, root, governor, "schedutil")
 	if err := admin.Revoke(granted.Lease); !api.Refused(err, api.CodeNone) {
 		t.Errorf("%v", err)
 	}
 }
 
-// asked is what the socket answers one request of somebody who is not root.
-func asked(t *testing.T, root *rootfs.Root, gid uint32, request string) string {
+// requestAs sends a request as a user other than root and returns the answer.
+func requestAs(t *testing.T, root *rootfs.Root, gid uint32, request string) string {
 	t.Helper()
-	const python = "/usr/bin/python3" // not one in root's home: nobody may run that
+	const python = "/usr/bin/python3" // one in root's home could not be run by that user
 	if _, err := os.Stat(python); err != nil || os.Geteuid() != 0 {
-		t.Skip("needs root and ", python, " to be somebody else: ", err)
+		t.Skip("needs root and ", python, " to change the user: ", err)
 	}
 	if err := os.Chmod(root.Dir(), 0o755); err != nil {
 		t.Fatal(err)
@@ -399,15 +398,15 @@ s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2]
 }
 
 func TestPeerCredentialsDecidePermissions(t *testing.T) {
-	root, _ := leasing(t)
+	root, _ := startLeasing(t)
 	const leases, acquire, revoke = `{"type":"leases"}`, `{"type":"acquire","profile":"high-performance"}`, `{"type":"revoke","lease":1}`
-	if got := asked(t, root, 65534, leases); !strings.HasPrefix(got, `{"type":"listed"`) {
+	if got := requestAs(t, root, 65534, leases); !strings.HasPrefix(got, `{"type":"listed"`) {
 		t.Errorf("a stranger reads: %s", got)
 	}
-	if got := asked(t, root, 900, acquire); !strings.Contains(got, `"code":"denied"`) {
+	if got := requestAs(t, root, 900, acquire); !strings.Contains(got, `"code":"denied"`) {
 		t.Errorf("without a group yoctune: %s", got)
 	}
-	// The group may be made while the service runs.
+	// The group may be created while the service runs.
 	f, err := os.OpenFile(filepath.Join(root.Dir(), "etc/group"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		t.Fatal(err)
@@ -418,20 +417,20 @@ func TestPeerCredentialsDecidePermissions(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := asked(t, root, 65534, acquire); !strings.Contains(got, "user 65534 may not take leases: only root and members of group yoctune may") {
+	if got := requestAs(t, root, 65534, acquire); !strings.Contains(got, "user 65534 may not take leases: only root and members of group yoctune may") {
 		t.Errorf("a stranger: %s", got)
 	}
-	if got := asked(t, root, 900, acquire); !strings.HasPrefix(got, `{"type":"granted"`) {
+	if got := requestAs(t, root, 900, acquire); !strings.HasPrefix(got, `{"type":"granted"`) {
 		t.Errorf("a member: %s", got)
 	}
-	if got := asked(t, root, 900, revoke); !strings.Contains(got, `"code":"denied"`) {
+	if got := requestAs(t, root, 900, revoke); !strings.Contains(got, `"code":"denied"`) {
 		t.Errorf("a member revokes: %s", got)
 	}
 }
 
-// The holder's child has inherited the connection, and lives on.
+// The holder's child has inherited the connection and outlives the holder.
 func TestLeaseEndsWithItsHolderDespiteAChild(t *testing.T) {
-	root, h := leasing(t)
+	root, h := startLeasing(t)
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3: ", err)
@@ -449,19 +448,19 @@ sys.stdin.read()`, filepath.Join(root.Dir(), api.Socket))
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	h.action(t, "granted")
-	eventually(t, root, governor, "performance")
+	h.waitForLease(t, "granted")
+	waitForValue(t, root, governor, "performance")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	h.action(t, "ended with its holder")
-	eventually(t, root, governor, "schedutil")
+	h.waitForLease(t, "ended with its holder")
+	waitForValue(t, root, governor, "schedutil")
 }
 
-// Requests that come in one piece are all answered, though in turns.
+// Requests that arrive in one read are all answered, in several turns.
 func TestConcurrentRequests(t *testing.T) {
-	root, _ := leasing(t)
+	root, _ := startLeasing(t)
 	conn, err := net.Dial("unix", filepath.Join(root.Dir(), api.Socket))
 	if err != nil {
 		t.Fatal(err)
@@ -482,9 +481,9 @@ func TestConcurrentRequests(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, the next one is served.
+// No input of a client affects the next client.
 func TestTheSocketSurvivesGarbage(t *testing.T) {
-	root, h := leasing(t)
+	root, h := startLeasing(t)
 	for _, garbage := range []string{"", "\n", "\x00\xff\n", "{}\n", strings.Repeat("x", 3*api.MaxMessage), strings.Repeat(`{"type":"renew"}`+"\n", 2000), `{"type":"acquire","profile":"root shell"}` + "\n"} {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -496,7 +495,7 @@ func TestTheSocketSurvivesGarbage(t *testing.T) {
 		for b := []byte(garbage); len(b) > 0; {
 			n, err := unix.SendmsgN(fd, b, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 			if err != nil {
-				break // full, or we were dropped
+				break // the socket is full or closed
 			}
 			b = b[n:]
 		}
@@ -517,22 +516,22 @@ func TestPlanIsEnforcedWithoutASocket(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(root.Dir(), api.Socket, "in the way"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h := running(t, root, "keep", sysctl("vm.swappiness", "10", plan.Enforce))
+	h := startRun(t, root, "keep", sysctl("vm.swappiness", "10", plan.Enforce))
 	select {
 	case err := <-h.problems:
 		if !strings.Contains(err.Error(), "no leases: listen on "+api.Socket) {
 			t.Error(err)
 		}
 	case <-time.After(patience):
-		t.Fatal("nothing was said")
+		t.Fatal("no problem was reported")
 	}
 	h.needsEvents(t)
-	outsider(t, filepath.Join(root.Dir(), swappiness), "77")
-	h.repaired(t, swappiness)
+	startWriter(t, filepath.Join(root.Dir(), swappiness), "77")
+	h.waitForRepair(t, swappiness)
 }
 
-// 24,000 changes by a real process, faster than anybody could answer: a few
-// repairs, then an alarm, and memory as before.
+// A process makes 24,000 changes in a row. The enforcer repairs a few, reports the contest, and
+// uses no more memory than before.
 func TestBurstOfDriftRaisesAnAlarm(t *testing.T) {
 	root := tree(t)
 	nodes := []string{"swappiness", "vfs_cache_pressure", "dirty_expire_centisecs", "page-cluster"}
@@ -542,7 +541,7 @@ func TestBurstOfDriftRaisesAnAlarm(t *testing.T) {
 		settings = append(settings, sysctl("vm."+n, "3", plan.Enforce))
 		paths = append(paths, filepath.Join(root.Dir(), "proc/sys/vm", n))
 	}
-	h := running(t, root, "keep", settings...)
+	h := startRun(t, root, "keep", settings...)
 	h.needsEvents(t)
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -593,7 +592,7 @@ func TestPlanIsProvenOnceItHasLasted(t *testing.T) {
 	proofs := 0
 	err = watch.Run(ctx, watch.Settings{
 		Root: root, File: &planfile.File{Plan: p, Path: "plan.json"}, Systemd: systemd, Enforce: enforce.Options{Root: true},
-		Report:     &heard{make(chan []watch.Source, 1), make(chan watch.Event, 1000), make(chan string, 1000), make(chan error, 1000)},
+		Report:     &recorder{make(chan []watch.Source, 1), make(chan watch.Event, 1000), make(chan string, 1000), make(chan error, 1000)},
 		ProveAfter: time.Millisecond,
 		Prove: func() error {
 			proofs++
@@ -609,9 +608,10 @@ func TestPlanIsProvenOnceItHasLasted(t *testing.T) {
 	}
 }
 
-// However many ask, the sensors are read once; a young sample is not taken again.
+// Clients that request a sample at the same time share one reading of the sensors, and a recent
+// sample is sent again.
 func TestClientsShareOneReading(t *testing.T) {
-	root, _ := leasing(t)
+	root, _ := startLeasing(t)
 	at := make(chan int64, 5)
 	for range cap(at) {
 		c := dial(t, root)
@@ -633,7 +633,7 @@ func TestClientsShareOneReading(t *testing.T) {
 			t.Errorf("samples of %d and %d", first, n)
 		}
 	}
-	// Asked for a fresh one, again and again, it is not read more often than it may be.
+	// Requests for a fresh sample do not lower the minimum interval between readings.
 	c := dial(t, root)
 	for last, n := first, 0; n < 3; {
 		b, err := c.Sample(0)

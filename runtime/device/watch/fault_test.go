@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	secret   = "/proc/sys/kernel/secret" // as stable_secret: EIO until it is written
+	secret   = "/proc/sys/kernel/secret" // like stable_secret: EIO until it is written
 	minFreq  = "/sys/devices/system/cpu/cpufreq/policy0/scaling_min_freq"
 	maxFreq  = "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"
 	irq48    = "/proc/irq/48/smp_affinity_list"
@@ -31,7 +31,7 @@ const (
 	zramSize = "/sys/devices/virtual/block/zram0/disksize"
 )
 
-// fault is a behaviour of sysfs or procfs, and what becomes of a plan that meets it.
+// fault is a behaviour of sysfs or procfs, with the expected result of a plan.
 type fault struct {
 	row  int
 	what string
@@ -40,8 +40,8 @@ type fault struct {
 	harm func(*rig)
 
 	outcome outcome.Outcome // of the first setting
-	message string          // a part of its message
-	then    func(*rig)      // what is to be seen after the plan was applied
+	message string          // part of its message
+	then    func(*rig)      // checks after the plan was applied
 }
 
 func text(s plan.Setting) plan.Setting { s.Type = plan.TypeString; return s }
@@ -49,7 +49,7 @@ func text(s plan.Setting) plan.Setting { s.Type = plan.TypeString; return s }
 func enforced(name, want string) plan.Setting { return sysctl(name, want, plan.Enforce) }
 
 func disk(attr, typ, want string) plan.Setting {
-	return select_("block", "nvme*", "queue/"+attr, typ, want)
+	return classSetting("block", "nvme*", "queue/"+attr, typ, want)
 }
 
 func at(path, typ, want string) plan.Setting {
@@ -58,8 +58,8 @@ func at(path, typ, want string) plan.Setting {
 	return s
 }
 
-// answers lets every write of a node be answered so.
-func answers(path string, err error) func(*rig) {
+// failWrite makes every write of a node return an error.
+func failWrite(path string, err error) func(*rig) {
 	return func(r *rig) { r.dev.WriteFault[path] = err }
 }
 
@@ -72,8 +72,8 @@ func (r *rig) real(path string) string {
 	return real
 }
 
-// place makes a file of the tree.
-func (r *rig) place(path, content string, mode os.FileMode) {
+// createFile creates a file in the tree.
+func (r *rig) createFile(path, content string, mode os.FileMode) {
 	r.t.Helper()
 	host := filepath.Join(r.dir, path)
 	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
@@ -84,12 +84,12 @@ func (r *rig) place(path, content string, mode os.FileMode) {
 	}
 }
 
-// tries counts the writes of a node that its device saw.
+// tries counts the writes of a node.
 type tries struct {
 	rootfs.Device
 	path string
 	n    int
-	err  []error // answers, the last for ever
+	err  []error // of each write; the last one repeats
 }
 
 func (d *tries) Write(name, value string) error {
@@ -103,14 +103,14 @@ func (d *tries) Write(name, value string) error {
 	return d.Device.Write(name, value)
 }
 
-// hesitant answers the first reads of a node with EAGAIN, as a busy sensor bus does.
-type hesitant struct {
+// busySensor returns EAGAIN for the first reads of a node, as a busy sensor bus does.
+type busySensor struct {
 	rootfs.Device
 	path  string
 	times int
 }
 
-func (d *hesitant) Read(name string) (rootfs.Content, error) {
+func (d *busySensor) Read(name string) (rootfs.Content, error) {
 	if name == d.path && d.times > 0 {
 		d.times--
 		return rootfs.Content{}, &rootfs.PathError{Op: "read", Path: name, Err: unix.EAGAIN}
@@ -118,20 +118,21 @@ func (d *hesitant) Read(name string) (rootfs.Content, error) {
 	return d.Device.Read(name)
 }
 
-// counting puts answers between the imitated kernel and its tree.
-func (r *rig) counting(path string, err ...error) *tries {
+// countWrites counts the writes of a node between the imitated kernel and its tree, and returns
+// these errors for them.
+func (r *rig) countWrites(path string, err ...error) *tries {
 	d := &tries{Device: r.dev.Device, path: path, err: err}
 	r.dev.Device = d
 	return d
 }
 
-// faultModel is every row of the table of what sysfs and procfs do.
+// faultModel returns the behaviours of sysfs and procfs.
 func faultModel() []fault {
 	return []fault{
 		{row: 1, what: "EINVAL: not in the offered list", want: []plan.Setting{disk("scheduler", plan.TypeChoice, "cfq")},
 			outcome: outcome.Refused, message: `nvme0n1 scheduler: "cfq" not offered (none, mq-deadline, kyber)`,
 			then: func(r *rig) {
-				if len(r.dev.Writes) != 1 { // the neighbour
+				if len(r.dev.Writes) != 1 { // of the neighbouring node
 					r.t.Errorf("the list was not read first: %v", r.dev.Writes)
 				}
 			}},
@@ -142,30 +143,30 @@ func faultModel() []fault {
 					r.t.Errorf("final, and written %d times", len(tries))
 				}
 			}},
-		{row: 3, what: "EINVAL from another knob's state", want: []plan.Setting{select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000")},
+		{row: 3, what: "EINVAL from another knob's state", want: []plan.Setting{classSetting("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000")},
 			outcome: outcome.Refused, message: "refused while policy0 scaling_min_freq is "},
 		{row: 3, what: "and the order of a pair is no reason", want: []plan.Setting{
-			select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000"),
-			select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "115200")}, outcome: outcome.OK},
+			classSetting("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000"),
+			classSetting("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "115200")}, outcome: outcome.OK},
 		{row: 4, what: "EINVAL on restore: the ratio is restored, not the zero", want: []plan.Setting{enforced("vm.dirty_bytes", "268435456")}, outcome: outcome.OK,
 			then: func(r *rig) {
-				r.rollsBack()
-				r.says("/proc/sys/vm/dirty_bytes", "0")
-				r.says("/proc/sys/vm/dirty_ratio", "20")
+				r.rollBack()
+				r.expectValue("/proc/sys/vm/dirty_bytes", "0")
+				r.expectValue("/proc/sys/vm/dirty_ratio", "20")
 			}},
 		{row: 5, what: "ok, value normalised", want: []plan.Setting{enforced("vm.swappiness", "0x2a")}, outcome: outcome.OK,
-			then: func(r *rig) { r.says(swappiness, "42") }},
+			then: func(r *rig) { r.expectValue(swappiness, "42") }},
 		{row: 6, what: "ok, value rounded: said, and not written again", want: []plan.Setting{disk("read_ahead_kb", plan.TypeInt, "130")},
 			outcome: outcome.Adjusted, message: "read_ahead_kb: wrote 130, kernel uses 128",
 			then: func(r *rig) {
 				n := len(r.dev.Writes)
-				r.after(2 * watch.SweepEvery)
+				r.advance(2 * watch.SweepEvery)
 				if len(r.dev.Writes) != n {
 					r.t.Errorf("written again: %v", r.dev.Writes[n:])
 				}
 			}},
 		{row: 7, what: "bracketed lists", want: []plan.Setting{at("/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "madvise")}, outcome: outcome.OK,
-			then: func(r *rig) { r.says("/sys/kernel/mm/transparent_hugepage/enabled", "madvise") }},
+			then: func(r *rig) { r.expectValue("/sys/kernel/mm/transparent_hugepage/enabled", "madvise") }},
 		{row: 8, what: "ok, partial", want: []plan.Setting{enforced("vm.nr_hugepages", "2048")},
 			harm: func(r *rig) {
 				r.dev.Quirk = func(name, value string) string {
@@ -183,34 +184,34 @@ func faultModel() []fault {
 					}
 				}
 				if n > 4 {
-					r.t.Errorf("asked %d times", n)
+					r.t.Errorf("%d writes", n)
 				}
 			}},
 		{row: 9, what: "ENOENT: file absent until a module comes", want: []plan.Setting{enforced("net.netfilter.nf_conntrack_max", "65536")},
 			outcome: outcome.Pending, message: "waits for module nf_conntrack",
 			then: func(r *rig) {
-				r.after(15 * time.Second)
+				r.advance(15 * time.Second)
 				w := r.keeper.State().Waiting
 				if len(w) != 1 || w[0].Text(time.Unix(1_800_000_000, 0).Add(r.now)) != "net.netfilter.nf_conntrack_max: waits for module nf_conntrack (0:45 left)" {
 					r.t.Errorf("%+v", w)
 				}
-				r.after(watch.Patience)
-				if e := r.told(watch.Overdue)[0]; !strings.Contains(e.Message, "module nf_conntrack is not loaded; the setting is applied when it is") {
+				r.advance(watch.Patience)
+				if e := r.expectEvents(watch.Overdue)[0]; !strings.Contains(e.Message, "module nf_conntrack is not loaded; the setting is applied when it is") {
 					r.t.Errorf("%+v", e)
 				}
 				const node = "/proc/sys/net/netfilter/nf_conntrack_max"
-				r.place(node, "262144\n", 0o644)
+				r.createFile(node, "262144\n", 0o644)
 				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
-				r.after(5 * time.Second)
-				r.says(node, "65536")
-				if told := r.told(watch.Reapplied, watch.Returned); told[1].Message != "module nf_conntrack loaded: re-applied 1 knob" || len(r.keeper.State().Waiting) != 0 {
-					r.t.Errorf("%+v", told)
+				r.advance(5 * time.Second)
+				r.expectValue(node, "65536")
+				if events := r.expectEvents(watch.Reapplied, watch.Returned); events[1].Message != "module nf_conntrack loaded: re-applied 1 knob" || len(r.keeper.State().Waiting) != 0 {
+					r.t.Errorf("%+v", events)
 				}
 			}},
 		{row: 10, what: "ENOENT from write, file present", want: []plan.Setting{text(enforced("net.ipv4.tcp_congestion_control", "bbr"))},
-			harm: answers("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT), outcome: outcome.Refused, message: `"bbr" is unknown to the kernel; load module tcp_bbr`},
+			harm: failWrite("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT), outcome: outcome.Refused, message: `"bbr" is unknown to the kernel; load module tcp_bbr`},
 		{row: 11, what: "EACCES as root: the namespace's", want: []plan.Setting{enforced("net.core.rmem_max", "999999")},
-			harm: answers("/proc/sys/net/core/rmem_max", unix.EACCES), outcome: outcome.Forbidden, message: "read-only in this network namespace"},
+			harm: failWrite("/proc/sys/net/core/rmem_max", unix.EACCES), outcome: outcome.Forbidden, message: "read-only in this network namespace"},
 		{row: 11, what: "EACCES as root: the node's nature", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: func(r *rig) {
 				r.dev.WriteFault[swappiness] = unix.EACCES
@@ -219,7 +220,7 @@ func faultModel() []fault {
 				}
 			}, outcome: outcome.Forbidden, message: "read-only node"},
 		{row: 12, what: "EPERM", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: answers(swappiness, unix.EPERM), outcome: outcome.Forbidden, message: "needs CAP_SYS_ADMIN",
+			harm: failWrite(swappiness, unix.EPERM), outcome: outcome.Forbidden, message: "needs CAP_SYS_ADMIN",
 			then: func(r *rig) {
 				if got := r.session.MissingCapabilities(); len(got) != 1 || got[0] != "this process lacks CAP_SYS_ADMIN, which 2 of the plan's nodes may require" {
 					r.t.Errorf("%q", got)
@@ -227,21 +228,21 @@ func faultModel() []fault {
 			}},
 		{row: 12, what: "EPERM: lockdown", want: []plan.Setting{at(rxCPUs, plan.TypeCPUMask, "3")},
 			harm: func(r *rig) {
-				r.place("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", 0o444)
+				r.createFile("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", 0o444)
 				r.dev.WriteFault[r.real(rxCPUs)] = unix.EPERM
 			}, outcome: outcome.Forbidden, message: "forbidden by the kernel's lockdown mode (integrity)"},
 		{row: 13, what: "EROFS", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: answers(swappiness, unix.EROFS), outcome: outcome.Forbidden, message: "mounted read-only (container?)"},
+			harm: failWrite(swappiness, unix.EROFS), outcome: outcome.Forbidden, message: "mounted read-only (container?)"},
 		{row: 14, what: "EBUSY that passes", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: func(r *rig) { r.tried = r.counting(swappiness, unix.EBUSY, unix.EBUSY, nil) }, outcome: outcome.OK},
+			harm: func(r *rig) { r.tried = r.countWrites(swappiness, unix.EBUSY, unix.EBUSY, nil) }, outcome: outcome.OK},
 		{row: 14, what: "EBUSY that stays, and its holder", want: []plan.Setting{at(zramSize, plan.TypeInt, "1073741824")},
 			harm: func(r *rig) {
-				r.place(zramSize, "0\n", 0o644)
-				r.place("/proc/swaps", "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1000\n", 0o444)
+				r.createFile(zramSize, "0\n", 0o644)
+				r.createFile("/proc/swaps", "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1000\n", 0o444)
 				r.dev.WriteFault[zramSize] = unix.EBUSY
 			}, outcome: outcome.Busy, message: "in use as swap: `swapoff /dev/zram0` first"},
 		{row: 15, what: "EIO: a managed interrupt, asked once", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
-			harm: func(r *rig) { r.tried = r.counting(irq48, unix.EIO) }, outcome: outcome.Refused, message: "irq 48: affinity is kernel-managed",
+			harm: func(r *rig) { r.tried = r.countWrites(irq48, unix.EIO) }, outcome: outcome.Refused, message: "irq 48: affinity is kernel-managed",
 			then: func(r *rig) {
 				for range 3 {
 					if got, err := r.session.Repair([]string{irq48}); err != nil || got[irq48].Outcome != outcome.Refused {
@@ -252,18 +253,18 @@ func faultModel() []fault {
 					r.t.Errorf("written %d times", r.tried.n)
 				}
 				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x/nvme1", Subsystem: "nvme"})
-				r.after(time.Second)
+				r.advance(time.Second)
 				if _, err := r.session.Repair([]string{irq48}); err != nil || r.tried.n < 2 {
-					r.t.Errorf("not asked again after a hotplug: %v", err)
+					r.t.Errorf("not written again after a hotplug: %v", err)
 				}
 			}},
 		{row: 15, what: "EIO: the CPU is offline", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")},
-			harm: answers(minFreq, unix.EIO), outcome: outcome.Unsupported, message: "the CPU is offline"},
+			harm: failWrite(minFreq, unix.EIO), outcome: outcome.Unsupported, message: "the CPU is offline"},
 		{row: 16, what: "a list wider than the machine", want: []plan.Setting{at(irq48, plan.TypeCPUList, "1-63")},
 			outcome: outcome.Adjusted, message: "irq 48: wrote 1-63, kernel uses 1-",
 			then: func(r *rig) {
 				n := len(r.dev.Writes)
-				r.after(2 * watch.SweepEvery)
+				r.advance(2 * watch.SweepEvery)
 				if len(r.dev.Writes) != n {
 					r.t.Errorf("written again: %v", r.dev.Writes[n:])
 				}
@@ -271,11 +272,11 @@ func faultModel() []fault {
 		{row: 16, what: "a mask without a CPU of the machine", want: []plan.Setting{at(rxCPUs, plan.TypeCPUMask, "ff,00000000")},
 			outcome: outcome.Refused, message: "this machine has none of the CPUs"},
 		{row: 16, what: "EOVERFLOW all the same", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
-			harm: answers(irq48, unix.EOVERFLOW), outcome: outcome.Refused, message: "exceeds what this device has"},
+			harm: failWrite(irq48, unix.EOVERFLOW), outcome: outcome.Refused, message: "exceeds what this device has"},
 		{row: 17, what: "EAGAIN on read", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: func(r *rig) { r.dev.ReadFault[swappiness] = unix.EAGAIN }, outcome: outcome.Stale, message: "the node has no value (EAGAIN)"},
 		{row: 17, what: "EAGAIN on read, for a moment", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: func(r *rig) { r.dev.Device = &hesitant{Device: r.dev.Device, path: swappiness, times: 3} }, outcome: outcome.OK},
+			harm: func(r *rig) { r.dev.Device = &busySensor{Device: r.dev.Device, path: swappiness, times: 3} }, outcome: outcome.OK},
 		{row: 18, what: "a read that blocks", want: []plan.Setting{at("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "200")},
 			harm: func(r *rig) {
 				c := make(chan struct{})
@@ -288,14 +289,14 @@ func faultModel() []fault {
 			then: func(r *rig) {
 				clear(r.dev.WriteFault)
 				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x/nvme0n1", Subsystem: "block"})
-				r.after(5 * time.Second)
-				r.says("/sys/block/nvme0n1/queue/nr_requests", "512")
+				r.advance(5 * time.Second)
+				r.expectValue("/sys/block/nvme0n1/queue/nr_requests", "512")
 			}},
 		{row: 20, what: "write-only", want: []plan.Setting{enforced("vm.drop_caches", "3")},
 			harm: func(r *rig) { r.dev.ReadFault["/proc/sys/vm/drop_caches"] = unix.EACCES }, outcome: outcome.Forbidden, message: "write-only: an action, not a setting"},
 		{row: 21, what: "unreadable original", want: []plan.Setting{enforced("kernel.secret", "1")},
 			harm: func(r *rig) {
-				r.place(secret, "", 0o644)
+				r.createFile(secret, "", 0o644)
 				r.dev.ReadFault[secret] = unix.EIO
 				r.dev.Quirk = func(_, value string) string { delete(r.dev.ReadFault, secret); return value }
 			}, outcome: outcome.OK,
@@ -319,7 +320,7 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 24, what: "index names move", want: []plan.Setting{func() plan.Setting {
-			s := select_("devfreq", "", "governor", plan.TypeString, "performance")
+			s := classSetting("devfreq", "", "governor", plan.TypeString, "performance")
 			s.Select.Driver = "gk20a"
 			return s
 		}()}, outcome: outcome.OK,
@@ -333,53 +334,53 @@ func faultModel() []fault {
 					r.t.Fatal(err)
 				}
 				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "move", DevPath: "/devices/x", Subsystem: "devfreq"})
-				r.silently("/sys/class/devfreq/devfreq7/governor", "userspace")
-				r.after(5 * time.Second)
-				r.says("/sys/class/devfreq/devfreq7/governor", "performance")
+				r.writeSilently("/sys/class/devfreq/devfreq7/governor", "userspace")
+				r.advance(5 * time.Second)
+				r.expectValue("/sys/class/devfreq/devfreq7/governor", "performance")
 			}},
 		{row: 25, what: "re-created at its default: no drift by somebody", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")}, outcome: outcome.OK,
 			then: func(r *rig) {
-				r.silently(minFreq, "729600")
+				r.writeSilently(minFreq, "729600")
 				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "online", DevPath: "/devices/system/cpu/cpu0", Subsystem: "cpu"})
-				r.after(5 * time.Second)
-				r.says(minFreq, "115200")
-				told := r.told(watch.Reapplied, watch.Returned)
-				if e := told[0]; e.By != nil || !strings.Contains(e.Message, "online of system/cpu/cpu0") {
+				r.advance(5 * time.Second)
+				r.expectValue(minFreq, "115200")
+				events := r.expectEvents(watch.Reapplied, watch.Returned)
+				if e := events[0]; e.By != nil || !strings.Contains(e.Message, "online of system/cpu/cpu0") {
 					r.t.Errorf("%+v", e)
 				}
-				if got := told[1].Message; got != "cpu0 back online: re-applied 1 knob" {
+				if got := events[1].Message; got != "cpu0 back online: re-applied 1 knob" {
 					r.t.Error(got)
 				}
 			}},
 		{row: 26, what: "udev, sysctl.d, networkd re-apply: the writer is named", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: outcome.OK,
 			then: func(r *rig) {
-				r.changes(312, swappiness, "60")
-				r.says(swappiness, "10")
-				if e := r.told(watch.Drift)[0]; e.By == nil || e.By.PID != 312 {
+				r.write(312, swappiness, "60")
+				r.expectValue(swappiness, "10")
+				if e := r.expectEvents(watch.Drift)[0]; e.By == nil || e.By.PID != 312 {
 					r.t.Errorf("%+v", e)
 				}
 			}},
 		{row: 27, what: "another daemon fights: yielded to after three repairs", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				for n := range 4 {
-					r.changes(812, swappiness, strconv.Itoa(70+n))
+					r.write(812, swappiness, strconv.Itoa(70+n))
 				}
-				r.says(swappiness, "73")
-				if e := r.told(watch.Drift, watch.Drift, watch.Drift, watch.Contest)[3]; !strings.Contains(e.Message, "contested by tool812 (pid 812); no longer repaired") {
+				r.expectValue(swappiness, "73")
+				if e := r.expectEvents(watch.Drift, watch.Drift, watch.Drift, watch.Contest)[3]; !strings.Contains(e.Message, "contested by tool812 (pid 812); no longer repaired") {
 					r.t.Errorf("%+v", e)
 				}
 			}},
 		{row: 28, what: "the kernel clamps later: not fought", want: []plan.Setting{at(maxFreq, plan.TypeInt, "1510400")}, outcome: outcome.OK,
 			then: func(r *rig) {
-				r.place("/sys/class/thermal/cooling_device9/type", "cpufreq-cpu0\n", 0o644)
-				r.place("/sys/class/thermal/cooling_device9/cur_state", "3\n", 0o644)
-				r.place("/sys/class/thermal/cooling_device9/max_state", "9\n", 0o644)
-				r.silently(maxFreq, "1190400")
+				r.createFile("/sys/class/thermal/cooling_device9/type", "cpufreq-cpu0\n", 0o644)
+				r.createFile("/sys/class/thermal/cooling_device9/cur_state", "3\n", 0o644)
+				r.createFile("/sys/class/thermal/cooling_device9/max_state", "9\n", 0o644)
+				r.writeSilently(maxFreq, "1190400")
 				if got := r.session.Inspect([]string{maxFreq})[maxFreq]; got.Outcome != outcome.Capped || !strings.Contains(got.Message, "capped by cpufreq-cpu0 (step 3 of 9)") {
 					r.t.Errorf("%+v", got)
 				}
-				r.after(2 * watch.SweepEvery)
-				r.says(maxFreq, "1190400")
+				r.advance(2 * watch.SweepEvery)
+				r.expectValue(maxFreq, "1190400")
 			}},
 		{row: 29, what: "a sysctl that the daemon's namespace does not have", want: []plan.Setting{enforced("net.core.rmem_max", "999999")},
 			harm: func(r *rig) {
@@ -390,10 +391,10 @@ func faultModel() []fault {
 		{row: 30, what: "side effects on others: undone and put right", want: []plan.Setting{
 			disk("nr_requests", plan.TypeInt, "512"), disk("scheduler", plan.TypeChoice, "kyber")}, outcome: outcome.OK,
 			then: func(r *rig) {
-				r.says("/sys/block/nvme0n1/queue/nr_requests", "512")
-				r.rollsBack()
-				r.says("/sys/block/nvme0n1/queue/nr_requests", "1023")
-				r.says(sched, "none")
+				r.expectValue("/sys/block/nvme0n1/queue/nr_requests", "512")
+				r.rollBack()
+				r.expectValue("/sys/block/nvme0n1/queue/nr_requests", "1023")
+				r.expectValue(sched, "none")
 			}},
 		{row: 31, what: "needs reboot: staged, never rebooted", want: []plan.Setting{{
 			ID: "memory.gigantic", Domain: plan.DomainKernel, Type: plan.TypeString, Want: "1G",
@@ -401,33 +402,33 @@ func faultModel() []fault {
 		}}, outcome: outcome.Pending, message: "in force after a reboot"},
 		{row: 32, what: "task gone: nothing is said of it", unit: &plan.Unit{Name: "inference.service", Scheduling: "fifo", Priority: 50},
 			harm: func(r *rig) {
-				r.place("/sys/fs/cgroup/system.slice/inference.service/cgroup.procs", "4242\n4243\n", 0o644)
+				r.createFile("/sys/fs/cgroup/system.slice/inference.service/cgroup.procs", "4242\n4243\n", 0o644)
 				for pid, stat := range map[string]string{"4242": "0 0", "4243": "50 1"} {
-					r.place("/proc/"+pid+"/stat", pid+" (infer) S"+strings.Repeat(" 0", 36)+" "+stat+strings.Repeat(" 0", 12)+"\n", 0o444)
-					r.place("/proc/"+pid+"/status", "Name:\tinfer\nCpus_allowed_list:\t0-3\n", 0o444)
+					r.createFile("/proc/"+pid+"/stat", pid+" (infer) S"+strings.Repeat(" 0", 36)+" "+stat+strings.Repeat(" 0", 12)+"\n", 0o444)
+					r.createFile("/proc/"+pid+"/status", "Name:\tinfer\nCpus_allowed_list:\t0-3\n", 0o444)
 				}
 				r.dev.ReadFault["/proc/4242/stat"] = unix.ESRCH
 			}, outcome: outcome.OK},
 		{row: 33, what: "truncated read at a page: nothing is concluded", want: []plan.Setting{enforced("kernel.too_long", "10")},
-			harm:    func(r *rig) { r.place("/proc/sys/kernel/too_long", strings.Repeat("9", rootfs.PageSize), 0o644) },
+			harm:    func(r *rig) { r.createFile("/proc/sys/kernel/too_long", strings.Repeat("9", rootfs.PageSize), 0o644) },
 			outcome: outcome.Unsupported, message: "more than one page",
 			then: func(r *rig) {
-				if len(r.dev.Writes) != 1 { // the neighbour
+				if len(r.dev.Writes) != 1 { // of the neighbouring node
 					r.t.Errorf("written: %v", r.dev.Writes)
 				}
 			}},
 	}
 }
 
-func (r *rig) rollsBack() {
+func (r *rig) rollBack() {
 	r.t.Helper()
 	if results, err := enforce.Rollback(r.dev, enforce.Options{Root: true}); err != nil || !enforce.Satisfied(results) {
 		r.t.Errorf("rollback: %v %+v", err, results)
 	}
 }
 
-// Whatever the kernel answers, it has its outcome and its message, and the setting
-// beside it is applied.
+// Each error of the kernel leads to its outcome and message. The other setting of the plan is
+// applied.
 func TestFaultModelOnEveryBoard(t *testing.T) {
 	const boards = 3
 	if got := devicetest.Boards(); len(got) != boards {
@@ -446,7 +447,7 @@ func TestFaultModelOnEveryBoard(t *testing.T) {
 	for _, board := range devicetest.Boards() {
 		for _, f := range faultModel() {
 			t.Run(fmt.Sprintf("%s/row %02d %s", board, f.row, f.what), func(t *testing.T) {
-				t.Parallel() // most of it waits for the disk
+				t.Parallel() // it mostly waits for the disk
 				dir := t.TempDir()
 				if err := devicetest.Build(dir, board); err != nil {
 					t.Fatal(err)
@@ -461,7 +462,7 @@ func TestFaultModelOnEveryBoard(t *testing.T) {
 				} else {
 					id = f.want[0].ID
 				}
-				r := broken(t, dir, f.harm, p)
+				r := startFaulty(t, dir, f.harm, p)
 				for _, want := range []struct {
 					id      string
 					outcome outcome.Outcome

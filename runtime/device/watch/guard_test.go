@@ -31,7 +31,7 @@ func TestRareDriftIsAlwaysRepaired(t *testing.T) {
 	}
 }
 
-func contested(t *testing.T) *watch.Guard {
+func contestedGuard(t *testing.T) *watch.Guard {
 	t.Helper()
 	g := watch.NewGuard()
 	for range watch.Repairs + 1 {
@@ -44,7 +44,7 @@ func contested(t *testing.T) *watch.Guard {
 }
 
 func TestContestEndsAtTheWantedValue(t *testing.T) {
-	g := contested(t)
+	g := contestedGuard(t)
 	if !g.EndContest(node) || g.Contested(node) || g.EndContest(node) {
 		t.Error("found as wanted, and still contested")
 	}
@@ -54,8 +54,8 @@ func TestContestEndsAtTheWantedValue(t *testing.T) {
 }
 
 func TestContestIsRetriedAfterQuiet(t *testing.T) {
-	g := contested(t)
-	g.HandleDrift(time.Minute, node) // the other is still there
+	g := contestedGuard(t)
+	g.HandleDrift(time.Minute, node) // the other program is still running
 	next, ok := g.Next()
 	if !ok || next != time.Minute+watch.Truce {
 		t.Errorf("next try at %v", next)

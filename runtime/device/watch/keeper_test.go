@@ -23,8 +23,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// rig is an Orin Nano in a folder, a keeper of a plan on it, and everybody else:
-// who writes, what the kernel tells, and the clock.
+// rig is a keeper of a plan on a synthetic Orin Nano. It also simulates other writers, the
+// kernel's events and the clock.
 type rig struct {
 	t      *testing.T
 	dir    string
@@ -32,18 +32,18 @@ type rig struct {
 	keeper *watch.Keeper
 
 	session *enforce.Session
-	results []enforce.Result // of the first time the plan was applied
+	results []enforce.Result // of the first apply
 	tried   *tries           // writes that are counted
 
 	events []watch.Event
 	marked map[string]bool
 	now    time.Duration
-	step   time.Duration // by which somebody has set the wall clock
+	step   time.Duration // by which the wall clock was set
 
-	noMarks error // what marking answers
+	noMarks error // error of marking
 }
 
-// Mark and Unmark make the rig the keeper's Marker.
+// Mark and Unmark implement watch.Marker.
 func (r *rig) Mark(real string) error {
 	if r.noMarks != nil {
 		return r.noMarks
@@ -59,17 +59,17 @@ func start(t *testing.T, settings ...plan.Setting) *rig {
 	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
 		t.Fatal(err)
 	}
-	return resumeIn(t, dir, settings...)
+	return startIn(t, dir, settings...)
 }
 
-// resumeIn starts a keeper on a device that may have had one before.
-func resumeIn(t *testing.T, dir string, settings ...plan.Setting) *rig {
+// startIn starts a keeper on a device, which an earlier keeper may have used.
+func startIn(t *testing.T, dir string, settings ...plan.Setting) *rig {
 	t.Helper()
-	return broken(t, dir, func(*rig) {}, plan.Plan{Settings: settings})
+	return startFaulty(t, dir, func(*rig) {}, plan.Plan{Settings: settings})
 }
 
-// broken starts a keeper after something was done to its device.
-func broken(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
+// startFaulty starts a keeper after harm has changed its device.
+func startFaulty(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
 	t.Helper()
 	root, err := rootfs.Open(dir)
 	if err != nil {
@@ -101,10 +101,10 @@ func broken(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
 	return r
 }
 
-// changes lets somebody write a node, and the kernel tell of it.
-func (r *rig) changes(pid int, path, value string) {
+// write writes a node as another process, which the kernel reports.
+func (r *rig) write(pid int, path, value string) {
 	r.t.Helper()
-	r.silently(path, value)
+	r.writeSilently(path, value)
 	real, err := r.dev.Resolve(path)
 	if err != nil {
 		r.t.Fatal(err)
@@ -114,15 +114,15 @@ func (r *rig) changes(pid int, path, value string) {
 	}
 }
 
-// silently changes a node as the kernel does: nobody is told.
-func (r *rig) silently(path, value string) {
+// writeSilently changes a node as the kernel does, without an event.
+func (r *rig) writeSilently(path, value string) {
 	r.t.Helper()
 	if err := r.dev.Device.Write(path, value); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) says(path, want string) {
+func (r *rig) expectValue(path, want string) {
 	r.t.Helper()
 	c, err := r.dev.Read(path)
 	if err != nil {
@@ -133,8 +133,8 @@ func (r *rig) says(path, want string) {
 	}
 }
 
-// after lets time pass and the keeper do what is due on the way.
-func (r *rig) after(d time.Duration) {
+// advance lets time pass and runs the keeper's ticks.
+func (r *rig) advance(d time.Duration) {
 	r.t.Helper()
 	end := r.now + d
 	for n := 0; ; n++ {
@@ -153,14 +153,14 @@ func (r *rig) after(d time.Duration) {
 	r.now = end
 }
 
-func (r *rig) told(types ...string) []watch.Event {
+func (r *rig) expectEvents(types ...string) []watch.Event {
 	r.t.Helper()
 	var got []string
 	for _, e := range r.events {
 		got = append(got, e.Type)
 	}
 	if !slices.Equal(got, types) {
-		r.t.Errorf("told %v, want %v:\n%+v", got, types, r.events)
+		r.t.Errorf("events %v, want %v:\n%+v", got, types, r.events)
 	}
 	defer func() { r.events = nil }()
 	return r.events
@@ -174,7 +174,7 @@ func sysctl(name, want, policy string) plan.Setting {
 	}
 }
 
-func select_(class, name, attr, typ, want string) plan.Setting {
+func classSetting(class, name, attr, typ, want string) plan.Setting {
 	return plan.Setting{
 		ID: class + "." + name + "." + attr, Domain: plan.DomainStorage, Type: typ, Want: want,
 		Select:  plan.Select{Class: class, Name: name, Attr: attr},
@@ -186,41 +186,41 @@ const swappiness = "/proc/sys/vm/swappiness"
 
 func TestDriftIsRepairedAndItsWriterReported(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
-	r.changes(812, swappiness, "77")
-	r.says(swappiness, "10")
-	e := r.told(watch.Drift)[0]
+	r.write(812, swappiness, "77")
+	r.expectValue(swappiness, "10")
+	e := r.expectEvents(watch.Drift)[0]
 	if e.By == nil || e.By.PID != 812 || e.By.Command != "tool812" || e.Found != "77" || e.Outcome != outcome.OK || e.Repair == 0 {
 		t.Errorf("%+v", e)
 	}
-	r.changes(812, swappiness, "10")
-	r.told()
+	r.write(812, swappiness, "10")
+	r.expectEvents()
 }
 
 func TestPoliciesReportAndOnce(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Report), sysctl("vm.vfs_cache_pressure", "50", plan.Once))
-	r.says(swappiness, "60")
-	r.says("/proc/sys/vm/vfs_cache_pressure", "50")
-	r.changes(1, swappiness, "77")
-	r.changes(1, "/proc/sys/vm/vfs_cache_pressure", "99")
-	r.says(swappiness, "77")
-	r.says("/proc/sys/vm/vfs_cache_pressure", "99")
-	for _, e := range r.told(watch.Drift, watch.Drift) {
+	r.expectValue(swappiness, "60")
+	r.expectValue("/proc/sys/vm/vfs_cache_pressure", "50")
+	r.write(1, swappiness, "77")
+	r.write(1, "/proc/sys/vm/vfs_cache_pressure", "99")
+	r.expectValue(swappiness, "77")
+	r.expectValue("/proc/sys/vm/vfs_cache_pressure", "99")
+	for _, e := range r.expectEvents(watch.Drift, watch.Drift) {
 		if !strings.Contains(e.Message, "not repaired, policy is") || e.Repair != 0 {
 			t.Errorf("%+v", e)
 		}
 	}
-	r.after(2 * watch.SweepEvery)
-	r.told() // said once
-	r.says("/proc/sys/vm/vfs_cache_pressure", "99")
+	r.advance(2 * watch.SweepEvery)
+	r.expectEvents() // reported once
+	r.expectValue("/proc/sys/vm/vfs_cache_pressure", "99")
 }
 
 func TestRepeatedDriftBecomesAContest(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for n := range 4 {
-		r.changes(812, swappiness, fmt.Sprint(70+n))
+		r.write(812, swappiness, fmt.Sprint(70+n))
 	}
-	r.says(swappiness, "73")
-	events := r.told(watch.Drift, watch.Drift, watch.Drift, watch.Contest)
+	r.expectValue(swappiness, "73")
+	events := r.expectEvents(watch.Drift, watch.Drift, watch.Drift, watch.Contest)
 	if alarm := events[3]; !strings.Contains(alarm.Message, "contested by tool812 (pid 812)") || alarm.Outcome != outcome.Contested {
 		t.Errorf("%+v", alarm)
 	}
@@ -230,32 +230,32 @@ func TestRepeatedDriftBecomesAContest(t *testing.T) {
 	if r.marked[swappiness] {
 		t.Error("a contested node's writes must not keep waking this program")
 	}
-	// Sweeps leave it alone, the truce tries once.
-	r.after(watch.Truce - time.Second)
-	r.says(swappiness, "73")
-	r.told()
-	r.after(time.Second)
-	r.says(swappiness, "10")
-	r.told(watch.Regained, watch.Drift)
-	r.changes(812, swappiness, "70")
-	r.says(swappiness, "70")
-	r.told(watch.Contest)
+	// Sweeps do not repair it. The end of the truce repairs it once.
+	r.advance(watch.Truce - time.Second)
+	r.expectValue(swappiness, "73")
+	r.expectEvents()
+	r.advance(time.Second)
+	r.expectValue(swappiness, "10")
+	r.expectEvents(watch.Regained, watch.Drift)
+	r.write(812, swappiness, "70")
+	r.expectValue(swappiness, "70")
+	r.expectEvents(watch.Contest)
 }
 
-// Somebody sets the clock, back and forth, while two fight over a node.
+// The wall clock is set back and forth during a contest.
 func TestWallClockChangesAreIgnored(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for n := range watch.Repairs {
 		r.step = []time.Duration{-48 * time.Hour, 0, 300 * time.Hour}[n%3]
-		r.changes(400, swappiness, "60")
-		r.says(swappiness, "10")
+		r.write(400, swappiness, "60")
+		r.expectValue(swappiness, "10")
 	}
 	r.step = 1000 * time.Hour
-	r.changes(400, swappiness, "61")
-	r.says(swappiness, "61") // the fourth within a minute, whatever the calendar says
+	r.write(400, swappiness, "61")
+	r.expectValue(swappiness, "61") // the fourth within a minute of elapsed time
 	r.step = 5000 * time.Hour
-	r.after(watch.Truce / 2)
-	r.says(swappiness, "61") // the truce is ten minutes of time that passed
+	r.advance(watch.Truce / 2)
+	r.expectValue(swappiness, "61") // the truce lasts ten minutes of elapsed time
 	for _, e := range r.events {
 		if e.Repair < 0 {
 			t.Errorf("%+v", e)
@@ -266,12 +266,12 @@ func TestWallClockChangesAreIgnored(t *testing.T) {
 func TestContestEndsWhenTheNodeHasTheWantedValue(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for range 4 {
-		r.changes(812, swappiness, "77")
+		r.write(812, swappiness, "77")
 	}
 	r.events = nil
-	r.changes(1, swappiness, "10") // an administrator stopped the other
-	r.after(2 * watch.SweepEvery)
-	r.told(watch.Regained)
+	r.write(1, swappiness, "10") // an administrator has stopped the other program
+	r.advance(2 * watch.SweepEvery)
+	r.expectEvents(watch.Regained)
 	if len(r.keeper.State().Contested) != 0 || !r.marked[swappiness] {
 		t.Errorf("%+v", r.keeper.State().Contested)
 	}
@@ -279,62 +279,62 @@ func TestContestEndsWhenTheNodeHasTheWantedValue(t *testing.T) {
 
 func TestSweepFindsChangesByTheKernel(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
-	r.silently(swappiness, "60")
-	r.after(2 * watch.SweepEvery)
-	r.says(swappiness, "10")
-	if e := r.told(watch.Drift)[0]; e.By != nil {
-		t.Errorf("nobody was seen: %+v", e)
+	r.writeSilently(swappiness, "60")
+	r.advance(2 * watch.SweepEvery)
+	r.expectValue(swappiness, "10")
+	if e := r.expectEvents(watch.Drift)[0]; e.By != nil {
+		t.Errorf("a writer was reported: %+v", e)
 	}
 }
 
 func TestSweepIsFrequentWithoutEvents(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.keeper.SetSources(0, []watch.Source{{Name: "/proc", Why: "no CAP_SYS_ADMIN"}})
-	r.silently(swappiness, "60")
-	r.after(2 * watch.SweepBlind)
-	r.says(swappiness, "10")
+	r.writeSilently(swappiness, "60")
+	r.advance(2 * watch.SweepBlind)
+	r.expectValue(swappiness, "10")
 	if s := r.keeper.State(); s.Sweep != int64(watch.SweepBlind/time.Second) {
-		t.Errorf("status says %d s", s.Sweep)
+		t.Errorf("status reports %d s", s.Sweep)
 	}
 }
 
 func TestSweepIsFrequentForUnmarkedNodes(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
-	r.noMarks = unix.ENOSPC // more marks than fs.fanotify.max_user_marks
-	r.after(2 * watch.SweepEvery)
+	r.noMarks = unix.ENOSPC // above fs.fanotify.max_user_marks
+	r.advance(2 * watch.SweepEvery)
 	if err := r.keeper.MarkError(); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("%v", err)
 	}
 	delete(r.marked, swappiness)
-	r.changes(1, swappiness, "77")
-	r.after(2 * watch.SweepBlind)
-	r.says(swappiness, "10")
+	r.write(1, swappiness, "77")
+	r.advance(2 * watch.SweepBlind)
+	r.expectValue(swappiness, "10")
 }
 
-// Writing dirty_ratio zeroes dirty_bytes, and only the first is told.
+// A write of dirty_ratio zeroes dirty_bytes, and the kernel reports only the write.
 func TestWriteToARelatedNodeIsDetected(t *testing.T) {
 	r := start(t, sysctl("vm.dirty_bytes", "268435456", plan.Enforce))
 	const ratio = "/proc/sys/vm/dirty_ratio"
 	if !r.marked[ratio] {
 		t.Fatalf("marked: %v", slices.Sorted(maps.Keys(r.marked)))
 	}
-	r.silently("/proc/sys/vm/dirty_bytes", "0")
-	r.changes(812, ratio, "20")
-	r.says("/proc/sys/vm/dirty_bytes", "268435456")
-	if e := r.told(watch.Drift)[0]; e.By == nil || e.By.PID != 812 {
+	r.writeSilently("/proc/sys/vm/dirty_bytes", "0")
+	r.write(812, ratio, "20")
+	r.expectValue("/proc/sys/vm/dirty_bytes", "268435456")
+	if e := r.expectEvents(watch.Drift)[0]; e.By == nil || e.By.PID != 812 {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestReturningDeviceIsNotDrift(t *testing.T) {
 	const scheduler = "/sys/block/nvme0n1/queue/scheduler"
-	r := start(t, select_("block", "nvme*", "queue/scheduler", plan.TypeChoice, "kyber"))
-	for n := range 6 { // more often than a contest would allow
-		r.silently(scheduler, "[none] mq-deadline kyber")
+	r := start(t, classSetting("block", "nvme*", "queue/scheduler", plan.TypeChoice, "kyber"))
+	for n := range 6 { // more than the limit of a contest
+		r.writeSilently(scheduler, "[none] mq-deadline kyber")
 		r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/pci0000:00/nvme0n1", Subsystem: "block"})
-		r.after(5 * time.Second)
-		r.says(scheduler, "kyber")
-		if e := r.told(watch.Reapplied, watch.Returned)[0]; e.By != nil || !strings.Contains(e.Message, "add of pci0000:00/nvme0n1") {
+		r.advance(5 * time.Second)
+		r.expectValue(scheduler, "kyber")
+		if e := r.expectEvents(watch.Reapplied, watch.Returned)[0]; e.By != nil || !strings.Contains(e.Message, "add of pci0000:00/nvme0n1") {
 			t.Errorf("time %d: %+v", n, e)
 		}
 	}
@@ -346,11 +346,11 @@ func TestResumeIsReportedBeforeItsDevices(t *testing.T) {
 		r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: fmt.Sprintf("/devices/virtual/vc/vcs%d", n), Subsystem: "vc"})
 	}
 	r.keeper.Rescan(r.now, "resume from sleep")
-	r.silently("/proc/sys/vm/swappiness", "60")
-	r.after(5 * time.Second)
-	r.says("/proc/sys/vm/swappiness", "10")
-	if told := r.told(watch.Reapplied, watch.Returned); !strings.HasPrefix(told[1].Message, "resume from sleep, vcs0 added, ") {
-		t.Errorf("%q", told[1].Message)
+	r.writeSilently("/proc/sys/vm/swappiness", "60")
+	r.advance(5 * time.Second)
+	r.expectValue("/proc/sys/vm/swappiness", "10")
+	if events := r.expectEvents(watch.Reapplied, watch.Returned); !strings.HasPrefix(events[1].Message, "resume from sleep, vcs0 added, ") {
+		t.Errorf("%q", events[1].Message)
 	}
 }
 
@@ -364,20 +364,20 @@ func TestNodeOfALoadedModuleIsSetAndMarked(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Kernels before 4.17 tell of the module before its sysctls are there.
+	// Kernels before 4.17 announce a module before its sysctls exist.
 	r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
-	r.after(100 * time.Millisecond)
+	r.advance(100 * time.Millisecond)
 	if err := os.WriteFile(host, []byte("262144\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.after(3 * time.Second)
-	r.says(conntrack, "65536")
+	r.advance(3 * time.Second)
+	r.expectValue(conntrack, "65536")
 	if !r.marked[conntrack] {
 		t.Error("not marked")
 	}
-	r.told(watch.Reapplied, watch.Returned)
-	r.changes(7, conntrack, "1000")
-	r.says(conntrack, "1000") // once is once
+	r.expectEvents(watch.Reapplied, watch.Returned)
+	r.write(7, conntrack, "1000")
+	r.expectValue(conntrack, "1000") // policy once
 }
 
 func TestUeventStormIsCoalesced(t *testing.T) {
@@ -401,7 +401,7 @@ func TestUeventStormIsCoalesced(t *testing.T) {
 
 func TestIrrelevantUeventsAreIgnored(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
-	r.after(2 * time.Second)
+	r.advance(2 * time.Second)
 	before := r.keeper.Next()
 	r.keeper.HandleUevent(r.now, watch.Uevent{Action: "change", DevPath: "/devices/virtual/thermal/thermal_zone0", Subsystem: "thermal"})
 	if r.keeper.Next() != before {
@@ -411,8 +411,8 @@ func TestIrrelevantUeventsAreIgnored(t *testing.T) {
 
 func TestThermalCapIsNotRepaired(t *testing.T) {
 	const limit = "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"
-	r := start(t, select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "1510400"))
-	r.says(limit, "1510400")
+	r := start(t, classSetting("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "1510400"))
+	r.expectValue(limit, "1510400")
 	cooling := filepath.Join(r.dir, "sys/class/thermal/cooling_device0")
 	if err := os.MkdirAll(cooling, 0o755); err != nil {
 		t.Fatal(err)
@@ -422,19 +422,19 @@ func TestThermalCapIsNotRepaired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.silently(limit, "1190400")
+	r.writeSilently(limit, "1190400")
 	writes := len(r.dev.Writes)
-	r.after(3 * watch.SweepEvery)
+	r.advance(3 * watch.SweepEvery)
 	if len(r.dev.Writes) != writes {
 		t.Errorf("wrote %q against the heat", r.dev.Writes[writes:])
 	}
-	r.told()
-	// Cool again, and somebody, not the heat, holds it down.
+	r.expectEvents()
+	// The device is cool again, and another program lowers the limit.
 	if err := os.WriteFile(filepath.Join(cooling, "cur_state"), []byte("0\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.after(2 * watch.SweepEvery)
-	r.says(limit, "1510400")
+	r.advance(2 * watch.SweepEvery)
+	r.expectValue(limit, "1510400")
 }
 
 func TestBurstOfDriftIsBounded(t *testing.T) {
@@ -449,7 +449,7 @@ func TestBurstOfDriftIsBounded(t *testing.T) {
 		for n := range 100 {
 			path := settings[n%len(settings)].Select.Path
 			if n < len(settings) {
-				r.silently(path, fmt.Sprint(4+batch%90))
+				r.writeSilently(path, fmt.Sprint(4+batch%90))
 			}
 			burst = append(burst, watch.Write{Path: path, PID: n%3 + 1, Count: 1})
 		}
@@ -461,7 +461,7 @@ func TestBurstOfDriftIsBounded(t *testing.T) {
 	if n := len(r.keeper.State().History); n > 256 {
 		t.Errorf("%d events remembered", n)
 	}
-	r.after(2 * time.Second)
+	r.advance(2 * time.Second)
 	b, err := r.dev.ReadState(watch.File)
 	if err != nil || len(b) > 256<<10 {
 		t.Errorf("history is %d bytes, %v", len(b), err)
@@ -471,16 +471,16 @@ func TestBurstOfDriftIsBounded(t *testing.T) {
 func TestHistorySurvivesAKillButNotABoot(t *testing.T) {
 	s := sysctl("vm.swappiness", "10", plan.Enforce)
 	r := start(t, s)
-	r.changes(812, swappiness, "77")
-	r.after(time.Second)
-	again := resumeIn(t, r.dir, s)
+	r.write(812, swappiness, "77")
+	r.advance(time.Second)
+	again := startIn(t, r.dir, s)
 	if h := again.keeper.State().History; len(h) != 1 || h[0].By.PID != 812 {
 		t.Errorf("%+v", h)
 	}
 	if err := os.WriteFile(filepath.Join(r.dir, "proc/sys/kernel/random/boot_id"), []byte("other\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if h := resumeIn(t, r.dir, s).keeper.State().History; len(h) != 0 {
+	if h := startIn(t, r.dir, s).keeper.State().History; len(h) != 0 {
 		t.Errorf("%+v", h)
 	}
 }
@@ -491,65 +491,65 @@ func TestDamagedHistoryIsReplaced(t *testing.T) {
 	if err := r.dev.WriteState(watch.File, []byte(`{"boot":`)); err != nil {
 		t.Fatal(err)
 	}
-	again := resumeIn(t, r.dir, s)
-	again.changes(1, swappiness, "77")
-	again.says(swappiness, "10")
+	again := startIn(t, r.dir, s)
+	again.write(1, swappiness, "77")
+	again.expectValue(swappiness, "10")
 }
 
 func TestRefusedRepairIsReportedOnce(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce), sysctl("vm.vfs_cache_pressure", "50", plan.Enforce))
 	r.dev.WriteFault[swappiness] = unix.EPERM
-	r.changes(1, swappiness, "77")
-	if e := r.told(watch.Drift)[0]; e.Outcome != outcome.Forbidden {
+	r.write(1, swappiness, "77")
+	if e := r.expectEvents(watch.Drift)[0]; e.Outcome != outcome.Forbidden {
 		t.Errorf("%+v", e)
 	}
-	r.after(5 * watch.SweepEvery)
-	r.told()
-	// The others are kept all the same.
-	r.changes(1, "/proc/sys/vm/vfs_cache_pressure", "99")
-	r.says("/proc/sys/vm/vfs_cache_pressure", "50")
+	r.advance(5 * watch.SweepEvery)
+	r.expectEvents()
+	// Other nodes are still repaired.
+	r.write(1, "/proc/sys/vm/vfs_cache_pressure", "99")
+	r.expectValue("/proc/sys/vm/vfs_cache_pressure", "50")
 }
 
-// A lease lays its settings over the plan's, and both come back.
+// A lease takes precedence over the plan, and its end restores the plan's values.
 func TestLeaseIsAppliedAndUndone(t *testing.T) {
 	const policy = "/sys/devices/system/cpu/cpufreq/policy0/"
-	r := start(t, select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "schedutil"))
+	r := start(t, classSetting("cpufreq", "policy0", "scaling_governor", plan.TypeString, "schedutil"))
 	before, err := r.dev.Read(policy + "scaling_min_freq")
 	if err != nil {
 		t.Fatal(err)
 	}
 	over := []plan.Setting{
-		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "performance"),
-		select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "1510400"),
+		classSetting("cpufreq", "policy0", "scaling_governor", plan.TypeString, "performance"),
+		classSetting("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "1510400"),
 	}
 	if _, err := r.keeper.Overlay(over); err != nil {
 		t.Fatal(err)
 	}
-	r.says(policy+"scaling_governor", "performance")
-	r.changes(1, policy+"scaling_governor", "schedutil")
-	r.says(policy+"scaling_governor", "performance")
+	r.expectValue(policy+"scaling_governor", "performance")
+	r.write(1, policy+"scaling_governor", "schedutil")
+	r.expectValue(policy+"scaling_governor", "performance")
 	if failed, err := r.keeper.RemoveOverlay(); err != nil || len(failed) > 0 {
 		t.Fatalf("%v %+v", err, failed)
 	}
-	r.says(policy+"scaling_governor", "schedutil")
-	r.says(policy+"scaling_min_freq", strings.TrimSpace(before.Text))
-	r.changes(1, policy+"scaling_governor", "performance")
-	r.says(policy+"scaling_governor", "schedutil")
+	r.expectValue(policy+"scaling_governor", "schedutil")
+	r.expectValue(policy+"scaling_min_freq", strings.TrimSpace(before.Text))
+	r.write(1, policy+"scaling_governor", "performance")
+	r.expectValue(policy+"scaling_governor", "schedutil")
 }
 
-// Whatever instant the process dies at while a lease is in force, the next one
-// undoes the lease, and rollback everything.
+// If the process is killed at any change during a lease, the next one ends the lease, and
+// rollback restores the originals.
 func TestLeaseIsUndoneAfterKillAtAnyStep(t *testing.T) {
 	const policy = "/sys/devices/system/cpu/cpufreq/policy0/"
 	p := &plan.Plan{Layer: "vision", Target: "line-camera", Settings: []plan.Setting{
-		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "conservative"),
+		classSetting("cpufreq", "policy0", "scaling_governor", plan.TypeString, "conservative"),
 	}}
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
 	over := []plan.Setting{
-		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "performance"),
-		select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "1510400"),
+		classSetting("cpufreq", "policy0", "scaling_governor", plan.TypeString, "performance"),
+		classSetting("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "1510400"),
 	}
 	dir := t.TempDir()
 	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {

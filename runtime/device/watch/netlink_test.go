@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// message is a netlink message; attr an attribute.
+// message returns a netlink message.
 func message(typ uint16, body ...[]byte) []byte {
 	data := slices.Concat(body...)
 	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+len(data)))
@@ -70,7 +70,7 @@ func TestEthtoolNotificationHasItsInterface(t *testing.T) {
 	}
 }
 
-func answerOfFamily() []byte {
+func familyAnswer() []byte {
 	group := func(name string, id byte) []byte {
 		return attr(1, attr(unix.CTRL_ATTR_MCAST_GRP_NAME, []byte(name+"\x00")), attr(unix.CTRL_ATTR_MCAST_GRP_ID, []byte{id, 0, 0, 0}))
 	}
@@ -78,9 +78,9 @@ func answerOfFamily() []byte {
 		attr(unix.CTRL_ATTR_MCAST_GROUPS, group("other", 3), group(monitorGroup, 4)))
 }
 
-// This kernel's own answers are read, too.
+// The answers of this machine's kernel are parsed too.
 func TestNetlinkGroupIDs(t *testing.T) {
-	if f, g := parseFamily(answerOfFamily()); f != family || g != 4 {
+	if f, g := parseFamily(familyAnswer()); f != family || g != 4 {
 		t.Errorf("%d %d", f, g)
 	}
 	links, err := openLinks()
@@ -101,7 +101,7 @@ func TestNetlinkGroupIDs(t *testing.T) {
 func FuzzNetlink(f *testing.F) {
 	f.Add(link(unix.RTM_NEWLINK, 2, 0, "eth0"))
 	f.Add(notification("eth0"))
-	f.Add(answerOfFamily())
+	f.Add(familyAnswer())
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		n := &netlink{links: map[int32]netLink{}}
 		n.describeLinks(b)

@@ -20,7 +20,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// silent is a Reporter that nobody listens to.
+// silent is a Reporter that discards its reports.
 type silent struct{}
 
 func (silent) Applied([]enforce.Result)              {}
@@ -30,8 +30,8 @@ func (silent) Leased(string, Lease)                  {}
 func (silent) Restored(string, []enforce.Result)     {}
 func (silent) Problem(error)                         {}
 
-// serving is a daemon without its loop: a test sends and steps.
-func serving(t testing.TB) *daemon {
+// newIdleDaemon returns a daemon without its loop. Tests call its steps.
+func newIdleDaemon(t testing.TB) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "yt")
 	if err != nil {
@@ -68,8 +68,8 @@ func serving(t testing.TB) *daemon {
 	return d
 }
 
-// connected adds a client of the given right and returns its other end.
-func (d *daemon) connected(t testing.TB, r right) (*client, int) {
+// addClient adds a client with a right and returns the other end of its connection.
+func (d *daemon) addClient(t testing.TB, r right) (*client, int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -80,9 +80,8 @@ func (d *daemon) connected(t testing.TB, r right) (*client, int) {
 	return c, fds[1]
 }
 
-// Whatever comes, in whichever pieces: one answer for each line or an end of the
-// connection, bounded memory, and no lease that outlives it or that the right
-// forbids.
+// Any input, in any pieces, gets one answer for each line or closes the connection. Memory is
+// bounded, and no lease outlives the connection or exceeds the client's right.
 func FuzzServer(f *testing.F) {
 	const acquire = `{"type":"acquire","profile":"high-performance","ttl_ms":60000}` + "\n"
 	f.Add([]byte(acquire+`{"type":"renew"}`+"\n"+`{"type":"release"}`+"\n"), uint8(1), uint8(255))
@@ -91,9 +90,9 @@ func FuzzServer(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("x"), 5000), uint8(1), uint8(90))
 	f.Add([]byte("{\"type\":\"acquire\",\"profile\":\"\x00\xff\u2028\"}\n"), uint8(1), uint8(7))
 	f.Add([]byte(`{"type":"watch"}`+"\n"+acquire), uint8(1), uint8(255))
-	d := serving(f)
+	d := newIdleDaemon(f)
 	f.Fuzz(func(t *testing.T, sent []byte, r, piece uint8) {
-		c, far := d.connected(t, right(r%3))
+		c, far := d.addClient(t, right(r%3))
 		defer func() { _ = unix.Close(far) }()
 		open := true
 		var answers []byte
@@ -125,7 +124,7 @@ func FuzzServer(f *testing.F) {
 			}
 		}
 		if c.right < mayLease && c.lease != 0 {
-			t.Fatal("a lease for one who may only read")
+			t.Fatal("a lease for a client that may only read")
 		}
 		d.hangUp(0, c)
 		if held := d.ledger.All(); len(held) != 0 || len(d.shown) != 0 {
@@ -147,12 +146,12 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// Somebody who takes every connection, or never reads, keeps nobody else out.
-func TestHostileUserBlocksOnlyHimself(t *testing.T) {
-	d := serving(t)
+// A client that opens many connections or never reads does not block others.
+func TestHostileUserBlocksNoOtherUser(t *testing.T) {
+	d := newIdleDaemon(t)
 	var ends []int
 	for range perUser {
-		_, far := d.connected(t, mayRead)
+		_, far := d.addClient(t, mayRead)
 		ends = append(ends, far)
 	}
 	defer func() {
@@ -167,7 +166,7 @@ func TestHostileUserBlocksOnlyHimself(t *testing.T) {
 		t.Error("another user: ", why)
 	}
 	for len(d.server.clients) < maxClients {
-		c, far := d.connected(t, mayRead)
+		c, far := d.addClient(t, mayRead)
 		c.uid = uint32(2000 + far)
 		ends = append(ends, far)
 	}
@@ -178,8 +177,8 @@ func TestHostileUserBlocksOnlyHimself(t *testing.T) {
 		t.Error("root is kept out: ", why)
 	}
 
-	// One who asks and never reads is dropped when his answers no longer fit.
-	c, far := d.connected(t, mayRead)
+	// A client that never reads is disconnected when its answers no longer fit.
+	c, far := d.addClient(t, mayRead)
 	ends = append(ends, far)
 	request := []byte(`{"type":"leases"}` + "\n")
 	dropped := false
@@ -191,17 +190,17 @@ func TestHostileUserBlocksOnlyHimself(t *testing.T) {
 		}
 	}
 	if !dropped {
-		t.Error("answers are kept for somebody who never reads")
+		t.Error("answers are kept for a client that never reads")
 	}
 }
 
-// A burst of events costs a watcher who does not read events, and he is told; one
-// who reads has them all, and nobody who has not asked is sent any.
+// In a burst, a watcher that does not read loses events and receives their number. A watcher that
+// reads receives all events, and other clients receive none.
 func TestSlowWatchersLoseEvents(t *testing.T) {
-	d := serving(t)
-	slow, slowEnd := d.connected(t, mayRead)
-	quick, quickEnd := d.connected(t, mayRead)
-	_, idleEnd := d.connected(t, mayRead)
+	d := newIdleDaemon(t)
+	slow, slowEnd := d.addClient(t, mayRead)
+	quick, quickEnd := d.addClient(t, mayRead)
+	_, idleEnd := d.addClient(t, mayRead)
 	defer func() {
 		for _, fd := range []int{slowEnd, quickEnd, idleEnd} {
 			_ = unix.Close(fd)
@@ -242,21 +241,21 @@ func TestSlowWatchersLoseEvents(t *testing.T) {
 	}
 	taken := len(read(slowEnd)) - 1
 	if taken < 1 || taken >= burst {
-		t.Fatalf("a watcher who does not read was sent %d of %d", taken, burst)
+		t.Fatalf("a watcher that does not read received %d of %d", taken, burst)
 	}
 	d.publishEvent(e)
 	if got := read(slowEnd); len(got) != 1 || got[0].Event.Lost != burst-taken {
-		t.Fatalf("%d are lost, told: %+v", burst-taken, got)
+		t.Fatalf("%d are lost, reported: %+v", burst-taken, got)
 	}
 	if got := read(idleEnd); got != nil {
-		t.Fatalf("one who does not watch was sent %+v", got)
+		t.Fatalf("a client that does not watch received %+v", got)
 	}
 
-	// One who leaves costs nobody anything.
+	// A watcher that disconnects does not affect others.
 	_ = unix.Close(quickEnd)
 	quickEnd = -1
 	d.publishEvent(e)
 	if quick.watches {
-		t.Error("events are sent to somebody who has left")
+		t.Error("events are sent to a disconnected client")
 	}
 }

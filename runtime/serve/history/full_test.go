@@ -9,8 +9,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 )
 
-// SQLite answers a page count at its limit as it answers ENOSPC: the database or
-// disk is full. Reading goes on, and so does writing once there is room.
+// SQLite returns the same error at its page limit as for ENOSPC: the database or disk is full.
+// Reads still work, and so do writes once there is space.
 func TestFullDiskIsReportedUntilThereIsRoom(t *testing.T) {
 	s, _, err := Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), 1<<20)
 	if err != nil {

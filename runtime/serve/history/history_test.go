@@ -45,7 +45,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 	if err != nil || len(points) != 10 || points[0].Value != 5 || points[9].Value != 9 || points[9].Time != begin.Add(9*time.Second).UnixMilli() {
 		t.Errorf("%v %v", points, err)
 	}
-	// Thinned: averages.
+	// With fewer points, these are averages.
 	points, err = s.Query(t.Context(), "rail VDD_IN", begin, begin.Add(10*time.Second), 2)
 	if err != nil || len(points) != 2 || points[1].Value != 7 {
 		t.Errorf("%v %v", points, err)
@@ -114,7 +114,7 @@ func TestForeignDatabaseIsNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, note, err := history.Open(t.Context(), "other.db", 1<<20); err == nil || note != "" {
-		t.Errorf("somebody else's database: %q, %v", note, err)
+		t.Errorf("the database of another program: %q, %v", note, err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*.damaged"))
 	if err != nil || len(left) != 0 {

@@ -53,7 +53,7 @@ func orin(t *testing.T) *monitor.Sample {
 	return monitor.New(dev).Take()
 }
 
-// Prometheus' own linter reads the text with Prometheus' own parser.
+// The text is checked by the linter and the parser of Prometheus.
 func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 	s := orin(t)
 	s.Stale = []monitor.Stale{{Sensor: "x", For: 1500}}
@@ -74,7 +74,7 @@ func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 	}
 }
 
-// door is a pipeline that two frames went through.
+// door returns a pipeline that has processed two frames.
 func door() *live.Snapshot {
 	once := func(ns int64) histogram.Histogram {
 		return histogram.Histogram{Count: 1, Sum: ns, Buckets: [][2]uint64{{uint64(histogram.Bucket(uint64(ns))), 1}}}
@@ -130,7 +130,7 @@ func TestUnknownValuesHaveNoSeries(t *testing.T) {
 	text := scrape(t, &monitor.Sample{Rails: []monitor.Rail{{Label: "VDD_IN"}}, Zones: []monitor.Zone{{Name: "tj"}}, GPUs: []monitor.GPU{{Name: "g"}}}, nil)
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "yoctuned_build_info") && line != "yoctuned_enforcer_up 0\n" {
-			t.Errorf("a sample that knows nothing gives %s", line)
+			t.Errorf("a sample without values gives %s", line)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestInvalidLabelDropsOneSeries(t *testing.T) {
 	}
 }
 
-// What dashboards and alerts ask for exists, and every name is documented.
+// The metrics of dashboards and alerts exist, and every metric is documented.
 func TestRulesAndDashboardUseDocumentedMetrics(t *testing.T) {
 	exist := map[string]bool{}
 	name := regexp.MustCompile(`yoctuned_[a-z_]+`)

@@ -100,7 +100,7 @@ func TestServerIsReadOnly(t *testing.T) {
 	}
 }
 
-// door is a pipeline whose worker is in a state.
+// door returns a pipeline whose worker is in a state.
 func door(s worker.State) func() []*live.Snapshot {
 	return func() []*live.Snapshot {
 		return []*live.Snapshot{{Pipeline: "door", Worker: &worker.Status{State: s, Why: "hang: no answer in 50ms"}}}
@@ -160,7 +160,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 		t.Errorf("%v: drift that is known is sent once", events)
 	}
 	_ = resp.Body.Close()
-	// While somebody watches, Now returns the watchers' last sample; otherwise it takes one.
+	// With watchers, Now returns their last sample. Otherwise it takes one.
 	alone := func() bool {
 		for range 10 {
 			if n := taken.Load(); hub.Now().Monotonic != n+1 {
@@ -178,7 +178,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 	t.Error("a page that was closed is still being sampled for")
 }
 
-// Whatever a stranger sends: an answer or an end, soon, and the next one is served.
+// Any input is answered or ends the connection soon, and does not affect the next one.
 func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
 	h, err := (&web.Site{Hub: monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample"} }, time.Second), Watch: func() *watch.State { return nil }}).Handler()
 	if err != nil {
