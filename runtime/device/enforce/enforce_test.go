@@ -169,7 +169,7 @@ func TestApplyVerifyRollback(t *testing.T) {
 	p := tuned()
 
 	if enforce.Satisfied(enforce.Verify(dev, p, options())) {
-		t.Error("the plan is satisfied before it was applied")
+		t.Error("the plan is satisfied before it is applied")
 	}
 	for _, r := range apply(t, dev, p) {
 		if r.Outcome != outcome.OK {
@@ -228,7 +228,7 @@ func TestRollbackAfterKillAtAnyStep(t *testing.T) {
 	apply(t, counting, tuned())
 	steps := counting.Clock
 	if steps < 15 {
-		t.Fatalf("only %d steps to die at", steps)
+		t.Fatalf("only %d changes to kill the process at", steps)
 	}
 	// All rounds use one tree, which each must restore.
 	dev, dir := board(t)
@@ -299,7 +299,7 @@ func TestJournalOfAnotherBootIsDiscarded(t *testing.T) {
 	}
 	results, err := enforce.Rollback(dev, options())
 	if err != nil || len(results) != 0 {
-		t.Errorf("rollback after a reboot did %+v, %v; the kernel has forgotten, and so must we", results, err)
+		t.Errorf("rollback after a reboot restored %+v, %v; originals of another boot must be ignored", results, err)
 	}
 }
 
@@ -459,7 +459,7 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 				t.Errorf("%s: %q\nwant %s: … %s …", r.Outcome, r.Message, c.outcome, c.message)
 			}
 			if c.outcome != outcome.OK && r.Satisfied() {
-				t.Error("and it does not count against the answer")
+				t.Error("the result is satisfied")
 			}
 			if other := find(t, results, "sysctl.vm.vfs_cache_pressure"); other.Outcome != outcome.OK {
 				t.Errorf("the next setting was not applied: %+v", other)
@@ -628,7 +628,7 @@ func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 		}))
 	results := apply(t, dev, p)
 	if !enforce.Satisfied(results) {
-		t.Error("apply answers for what it cannot write")
+		t.Error("apply fails for a setting that it cannot write")
 	}
 	for id, want := range map[string]string{
 		"kernel.args.isolcpus":  "the running kernel was not given isolcpus: in force after a reboot",
@@ -789,7 +789,7 @@ func TestTrialIsRevertedAfterKillAtAnyStep(t *testing.T) {
 	}
 	results, err := enforce.Rollback(dev, options())
 	if err != nil || find(t, results, "sysctl.vm.swappiness").Wanted != "60" {
-		t.Errorf("rollback goes back to the boot: %v %+v", err, results)
+		t.Errorf("rollback does not restore the boot's values: %v %+v", err, results)
 	}
 }
 

@@ -166,12 +166,12 @@ func TestMissingNodeSkipsOneLineOfTheMode(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if got := says(t, dir, nanoGPU+"/devfreq/17000000.gpu/max_freq"); got != "612000000" {
-		t.Errorf("the rest was given up: %s", got)
+		t.Errorf("the other lines were not written: %s", got)
 	}
 	if !slices.ContainsFunc(results, func(r enforce.Result) bool {
 		return r.Outcome == outcome.Unsupported && strings.Contains(r.Path, "nvpmodel_emc_cap")
 	}) {
-		t.Error("the missing node is not named")
+		t.Error("the message has no name of the missing node")
 	}
 }
 
@@ -197,7 +197,7 @@ func TestRebootOnlyMaskIsStaged(t *testing.T) {
 				t.Errorf("not staged for the next boot: %s", got)
 			}
 			if got := says(t, dir, "/sys/devices/system/cpu/cpu4/online"); got != "0" {
-				t.Error("the rest was given up")
+				t.Error("the other lines were not written")
 			}
 			if r := find(t, enforce.Verify(dev, inMode("MODE_15W"), options()), "power.default"); r.Outcome != outcome.Pending {
 				t.Errorf("verify: %+v", r)
@@ -342,7 +342,7 @@ func TestNvpmodelStatusIsRestoredAfterPowerLossAtAnyWrite(t *testing.T) {
 	seen := &stateClock{Kernel: dev}
 	apply(t, seen, p)
 	if len(seen.at) < 2 { // the original, then the status
-		t.Fatalf("files that last were written %d times", len(seen.at))
+		t.Fatalf("persistent files were written %d times", len(seen.at))
 	}
 	var kills []int
 	for _, at := range seen.at {

@@ -46,7 +46,7 @@ func TestSinceQuantiles(t *testing.T) {
 		t.Errorf("%+v, p50 %v", d, p)
 	}
 	if p := (histogram.Histogram{}).Quantile(95); p != nil {
-		t.Errorf("of nothing the quantile is %d", *p)
+		t.Errorf("the quantile of an empty histogram is %d", *p)
 	}
 	if d := before.Since(now); d.Count != 3 {
 		t.Errorf("of another run: %+v", d)

@@ -126,7 +126,7 @@ func TestHourlyBudgetIsKeptAndReportedOnce(t *testing.T) {
 		again = load(0)
 	}
 	if first := l.Decide(3700*time.Second, again); !first.Moved && !l.Decide(3702*time.Second, again).Moved {
-		t.Error("an hour later there is no budget")
+		t.Error("no budget after an hour")
 	}
 }
 
@@ -149,10 +149,10 @@ func TestRandomTracesStayWithinLadderAndBudget(t *testing.T) {
 				continue
 			}
 			if in.Hot && d.Step > before {
-				t.Fatal("climbed in the heat")
+				t.Fatal("a step up in spite of heat")
 			}
 			if in.Lease && !in.Hot && d.Step < before {
-				t.Fatal("went down under a lease")
+				t.Fatal("a step down during a lease")
 			}
 			if !in.Lease && now-last < ladder.Dwell {
 				t.Fatalf("moved after %v", now-last)

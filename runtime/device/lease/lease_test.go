@@ -38,7 +38,7 @@ func TestLeaseExpiresUnlessRenewed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, ok := l.Next(); ok {
-		t.Error("nothing is left to wait for")
+		t.Error("an expiry without a lease")
 	}
 }
 

@@ -36,18 +36,18 @@ func TestWatchersShareSamples(t *testing.T) {
 			t.Errorf("%d samples in 10.5 s for eleven watchers", n)
 		}
 		if s := <-slow; s.Monotonic != 11 {
-			t.Errorf("a slow watcher is given sample %d, not the last", s.Monotonic)
+			t.Errorf("a slow watcher receives sample %d, not the last", s.Monotonic)
 		}
 		leave()
 		synctest.Wait()
 		n := taken.Load()
 		time.Sleep(time.Hour)
 		if taken.Load() != n {
-			t.Errorf("%d samples after everybody left", taken.Load()-n)
+			t.Errorf("%d samples after the last watcher left", taken.Load()-n)
 		}
 		ctx, leave = context.WithCancel(t.Context())
 		if s := <-hub.Watch(ctx); s.Monotonic != n+1 {
-			t.Errorf("a watcher that comes back is given sample %d", s.Monotonic)
+			t.Errorf("a watcher that returns receives sample %d", s.Monotonic)
 		}
 		leave()
 		synctest.Wait()

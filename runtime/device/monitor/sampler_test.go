@@ -200,7 +200,7 @@ func TestHangingSensorIsStale(t *testing.T) {
 		synctest.Wait()
 		for _, z := range s.Take().Zones {
 			if z.Name == "cpu-thermal" && z.Temp == nil {
-				t.Error("it never came back")
+				t.Error("the sensor is not read again")
 			}
 		}
 	})
@@ -220,7 +220,7 @@ func TestNewDevicesAreFound(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the power monitor that came later is not there")
+	t.Error("the power monitor that was added later is missing")
 }
 
 func TestRailsOfR32AreIIODevices(t *testing.T) {

@@ -100,7 +100,7 @@ func TestSharedReadingIsPreferred(t *testing.T) {
 func TestSampleLoadIsTheHigherOfCPUAndGPU(t *testing.T) {
 	s := monitor.Sample{}
 	if _, known := s.Load(); known {
-		t.Error("nothing is known, and the load is")
+		t.Error("the load is known without values")
 	}
 	s.CPUs = []monitor.CPU{{Load: new(int64(200))}, {Load: new(int64(400))}, {}}
 	if load, known := s.Load(); load != 30 || !known {

@@ -89,7 +89,7 @@ func TestDamagedBootRecordIsReplaced(t *testing.T) {
 	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
 	put(t, dir+planfile.BootFile, []byte("rubbish"))
 	if _, err := planfile.ReadBoot(dev); err == nil {
-		t.Error("rubbish is read")
+		t.Error("a damaged record is accepted")
 	}
 	boots(t, dev, p, 1, 1)
 	if b, err := planfile.ReadBoot(dev); err != nil || len(b.Boots) != 1 {

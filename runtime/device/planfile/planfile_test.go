@@ -87,7 +87,7 @@ func TestPlanArgumentIsAHostPath(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if _, err := planfile.Load(dev, planfile.Source{Path: name, Origins: name + ".none"}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("named origins must be there: %v", err)
+		t.Errorf("missing origins were accepted: %v", err)
 	}
 	if _, err := planfile.Load(dev, planfile.Source{Path: name + ".none"}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
@@ -145,7 +145,7 @@ func TestKeyRequiresASignedPlan(t *testing.T) {
 	}
 	put(t, sidecar, other.Sign(data, ""))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
-		t.Errorf("signed by a stranger: %v", err)
+		t.Errorf("signed by an unknown key: %v", err)
 	}
 	put(t, dir+planfile.KeyDir+"/second.pub", otherPub)
 	if f, err := load(); err != nil || !f.Signed {
@@ -157,7 +157,7 @@ func TestKeyRequiresASignedPlan(t *testing.T) {
 	}
 	put(t, sidecar, []byte("rubbish"))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
-		t.Errorf("no signature at all: %v", err)
+		t.Errorf("without a signature: %v", err)
 	}
 	put(t, sidecar, priv.Sign(data, ""))
 	put(t, dir+planfile.KeyDir+"/broken.pub", []byte("RWQ"))
@@ -215,11 +215,11 @@ func TestOlderPlanIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := planfile.CheckSerial(dev, p("a", 4)); !errors.Is(err, planfile.ErrSerial) {
-		t.Errorf("confirming an older serial lowered the bar: %v", err)
+		t.Errorf("confirming an older serial lowered the confirmed one: %v", err)
 	}
 	put(t, dir+planfile.SerialFile, []byte("rubbish"))
 	if err := planfile.CheckSerial(dev, p("a", 9)); err == nil || !strings.Contains(err.Error(), planfile.SerialFile) {
-		t.Errorf("a broken record is ignored: %v", err)
+		t.Errorf("a damaged record is ignored: %v", err)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestNetworkChannelsAreANode(t *testing.T) {
 		t.Errorf("%s %v", real, err)
 	}
 	if !rootfs.IsVirtual(real) {
-		t.Error("its resolved name is not known as one")
+		t.Error("its resolved name is not virtual")
 	}
 	if err := dev.Write(real, "3"); err != nil {
 		t.Fatal(err)

@@ -145,7 +145,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		t.Errorf("folder: %v", err)
 	}
 	if err := dev.Write("/sys/kernel", "1"); err == nil {
-		t.Error("a folder was written")
+		t.Error("a directory was written")
 	}
 }
 
@@ -338,7 +338,7 @@ func TestMissingTreeIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
 	if _, err := rootfs.Open(file); err == nil {
-		t.Error("a file was taken for a tree")
+		t.Error("a file was accepted as a device tree")
 	}
 }
 

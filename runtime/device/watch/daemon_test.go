@@ -507,7 +507,7 @@ func TestTheSocketSurvivesGarbage(t *testing.T) {
 		_ = c.Close()
 	}
 	if len(h.leases) != 0 {
-		t.Errorf("%d leases of garbage", len(h.leases))
+		t.Errorf("%d leases from invalid requests", len(h.leases))
 	}
 }
 
@@ -653,6 +653,6 @@ func TestClientsShareOneReading(t *testing.T) {
 		last, n = s.Monotonic, n+1
 	}
 	if _, err := c.Leases(); err != nil {
-		t.Errorf("the connection is of no use afterwards: %v", err)
+		t.Errorf("the connection cannot be used afterwards: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func contestedGuard(t *testing.T) *watch.Guard {
 func TestContestEndsAtTheWantedValue(t *testing.T) {
 	g := contestedGuard(t)
 	if !g.EndContest(node) || g.Contested(node) || g.EndContest(node) {
-		t.Error("found as wanted, and still contested")
+		t.Error("still contested with the wanted value")
 	}
 	if got := g.HandleDrift(time.Second, node); got != watch.Repair {
 		t.Errorf("after the contest: %v", got)
@@ -67,7 +67,7 @@ func TestContestIsRetriedAfterQuiet(t *testing.T) {
 		t.Errorf("%v", due)
 	}
 	if got := g.HandleDrift(next+time.Second, node); got != watch.Yield {
-		t.Errorf("the other insists: %v, want to yield at once", got)
+		t.Errorf("another foreign write: %v, want Yield at once", got)
 	}
 }
 

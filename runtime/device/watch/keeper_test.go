@@ -228,7 +228,7 @@ func TestRepeatedDriftBecomesAContest(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if r.marked[swappiness] {
-		t.Error("a contested node's writes must not keep waking this program")
+		t.Error("writes of a contested node must not wake this program")
 	}
 	// Sweeps do not repair it. The end of the truce repairs it once.
 	r.advance(watch.Truce - time.Second)
@@ -358,7 +358,7 @@ func TestNodeOfALoadedModuleIsSetAndMarked(t *testing.T) {
 	const conntrack = "/proc/sys/net/netfilter/nf_conntrack_max"
 	r := start(t, sysctl("net.netfilter.nf_conntrack_max", "65536", plan.Once))
 	if r.marked[conntrack] {
-		t.Fatal("marked before it is there")
+		t.Fatal("marked before it exists")
 	}
 	host := filepath.Join(r.dir, conntrack)
 	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
@@ -395,7 +395,7 @@ func TestUeventStormIsCoalesced(t *testing.T) {
 		}
 	}
 	if looks > 25 {
-		t.Errorf("%d looks in ten seconds of storm", looks)
+		t.Errorf("%d reads in ten seconds of uevents", looks)
 	}
 }
 
@@ -405,7 +405,7 @@ func TestIrrelevantUeventsAreIgnored(t *testing.T) {
 	before := r.keeper.Next()
 	r.keeper.HandleUevent(r.now, watch.Uevent{Action: "change", DevPath: "/devices/virtual/thermal/thermal_zone0", Subsystem: "thermal"})
 	if r.keeper.Next() != before {
-		t.Error("a thermal change made work")
+		t.Error("a uevent of a thermal zone schedules a selection")
 	}
 }
 
@@ -426,7 +426,7 @@ func TestThermalCapIsNotRepaired(t *testing.T) {
 	writes := len(r.dev.Writes)
 	r.advance(3 * watch.SweepEvery)
 	if len(r.dev.Writes) != writes {
-		t.Errorf("wrote %q against the heat", r.dev.Writes[writes:])
+		t.Errorf("wrote %q against a thermal limit", r.dev.Writes[writes:])
 	}
 	r.expectEvents()
 	// The device is cool again, and another program lowers the limit.
@@ -616,7 +616,7 @@ func TestLeaseIsUndoneAfterKillAtAnyStep(t *testing.T) {
 		}
 	}
 	if _, err := root.ReadState(journal.File); err == nil {
-		t.Error("a journal is left")
+		t.Error("the journal still exists")
 	}
 }
 

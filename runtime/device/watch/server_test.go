@@ -174,7 +174,7 @@ func TestHostileUserBlocksNoOtherUser(t *testing.T) {
 		t.Error("any number of users may connect")
 	}
 	if why := d.server.rejectReason(&client{right: mayAdmin}); why != "" {
-		t.Error("root is kept out: ", why)
+		t.Error("root may not connect: ", why)
 	}
 
 	// A client that never reads is disconnected when its answers no longer fit.

@@ -47,12 +47,12 @@ func TestFullDiskIsReportedUntilThereIsRoom(t *testing.T) {
 	}
 	points, err := s.Query(t.Context(), "rail VDD_IN", begin, begin.Add(1000*time.Second), 1000)
 	if err != nil || len(points) != 10 {
-		t.Fatalf("what was there before: %d points, %v", len(points), err)
+		t.Fatalf("earlier values: %d points, %v", len(points), err)
 	}
 	if _, err := s.db.ExecContext(t.Context(), "PRAGMA max_page_count = "+before); err != nil {
 		t.Fatal(err)
 	}
 	if err := add(1000); err != nil || s.Problem() != "" {
-		t.Fatalf("there is room again: %v %q", err, s.Problem())
+		t.Fatalf("with free space again: %v %q", err, s.Problem())
 	}
 }

@@ -150,7 +150,7 @@ func TestDamagedFileIsMovedAside(t *testing.T) {
 				t.Errorf("note %q", note)
 			}
 			if kept, err := os.ReadFile(file + ".damaged"); err != nil || !bytes.Equal(kept, bad) {
-				t.Errorf("what was damaged was not kept: %v", err)
+				t.Errorf("the damaged file was not kept: %v", err)
 			}
 			s.Add(sample(time.Now(), 1))
 			if err := s.Close(t.Context()); err != nil {

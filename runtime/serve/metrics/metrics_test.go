@@ -176,7 +176,7 @@ func TestRulesAndDashboardUseDocumentedMetrics(t *testing.T) {
 		}
 		for _, n := range name.FindAllString(string(b), -1) {
 			if !exist[n] {
-				t.Errorf("%s: there is no metric %s", file, n)
+				t.Errorf("%s: unknown metric %s", file, n)
 			}
 		}
 	}

@@ -157,7 +157,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 		}
 	}
 	if events["drift"] != 1 || events["pipelines"] < 2 {
-		t.Errorf("%v: drift that is known is sent once", events)
+		t.Errorf("%v: the same drift must be sent once", events)
 	}
 	_ = resp.Body.Close()
 	// With watchers, Now returns their last sample. Otherwise it takes one.
@@ -175,7 +175,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Error("a page that was closed is still being sampled for")
+	t.Error("samples are taken for a closed page")
 }
 
 // Any input is answered or ends the connection soon, and does not affect the next one.
@@ -221,7 +221,7 @@ func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
 			buf := make([]byte, 4096)
 			n, err := io.ReadAtLeast(conn, buf, max(len(c.want), 1))
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatal("it holds its connection")
+				t.Fatal("the connection is not closed")
 			}
 			got := string(buf[:n])
 			if c.want != "" && n > 0 && !strings.HasPrefix(got, c.want) || strings.Contains(got, "root:") {
