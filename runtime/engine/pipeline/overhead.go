@@ -23,7 +23,7 @@ import (
 // per frame of about a millisecond of work: plain, and with the recorder, the kernel's counters
 // and a client that reads the snapshot at least once and then every second, as pipeline top and
 // Prometheus do. Nothing else may run meanwhile.
-func MeasureOverhead(ctx context.Context, frames int, looked bool) (perFrame time.Duration, err error) {
+func MeasureOverhead(ctx context.Context, frames int, observed bool) (perFrame time.Duration, err error) {
 	const warm = 20 // uncounted frames, so that startup is not measured
 	if frames <= warm {
 		return 0, fmt.Errorf("%d frames: must be more than %d", frames, warm)
@@ -48,7 +48,7 @@ func MeasureOverhead(ctx context.Context, frames int, looked bool) (perFrame tim
 		ended = now
 		return err
 	})
-	if !looked {
+	if !observed {
 		_, _, err = p.run(ctx)
 		return (ended - began) / time.Duration(frames-1-warm), err
 	}
@@ -57,12 +57,12 @@ func MeasureOverhead(ctx context.Context, frames int, looked bool) (perFrame tim
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	p.trace, p.look.path = trace.New(0), filepath.Join(dir, pipelines.Socket)
-	asking, stop := context.WithCancel(ctx)
+	p.trace, p.view.path = trace.New(0), filepath.Join(dir, pipelines.Socket)
+	polling, stop := context.WithCancel(ctx)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		pollSnapshot(asking, p.look.path)
+		pollSnapshot(polling, p.view.path)
 	}()
 	_, err = p.Run(ctx)
 	stop()

@@ -76,10 +76,10 @@ type Pipeline struct {
 	slo     *plan.PipelineSLO
 	info    RuntimeInfo
 	stuck   bool
-	look    liveView
+	view    liveView
 	gpu     *gpu // nil without a worker process
 	memory  memory.Phases
-	within  *budgetGuard   // nil without a budget
+	budget  *budgetGuard   // nil without a budget
 	closers []func() error // to be called in reverse order
 }
 
@@ -108,7 +108,7 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.hot, p.tell = o.Hot, o.Tell
-	p.look = liveView{path: o.Live, throttled: o.Throttled, note: o.Note}
+	p.view = liveView{path: o.Live, throttled: o.Throttled, note: o.Note}
 	p.trace = o.Trace
 	if p.trace == nil {
 		p.trace = trace.New(0)
@@ -118,10 +118,10 @@ func New(o Options) (_ *Pipeline, err error) {
 		p.breach = f.dump
 		p.closers = append(p.closers, f.close)
 	}
-	if p.within, err = newBudgetGuard(o, p.event); err != nil {
+	if p.budget, err = newBudgetGuard(o, p.event); err != nil {
 		return nil, err
 	}
-	p.reserve = p.within.memoryShortage
+	p.reserve = p.budget.memoryShortage
 	if err := p.openSource(o); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
@@ -147,7 +147,7 @@ func New(o Options) (_ *Pipeline, err error) {
 // openSource opens the plan's source.
 func (p *Pipeline) openSource(o Options) (err error) {
 	if p.source, err = source.Open(source.Options{
-		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.within.limitInput,
+		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.budget.limitInput,
 		Shrink: func(width, height int) int { return shrinkFor(o.Plan, width, height) },
 		Say:    func(why string) { p.event(Event{Kind: EventSource, Stage: idSource, Why: why}) },
 	}); err != nil {
@@ -166,13 +166,13 @@ func (p *Pipeline) openSource(o Options) (err error) {
 
 // applyBudget limits the pipeline to its budget.
 func (p *Pipeline) applyBudget(o Options) error {
-	if p.within == nil {
+	if p.budget == nil {
 		return nil
 	}
-	if err := p.within.check(o.Plan, o.Note); err != nil {
+	if err := p.budget.check(o.Plan, o.Note); err != nil {
 		return err
 	}
-	if s, ok := p.within.limitSink(p.sink, o.Plan.Sink).(*boundedSink); ok {
+	if s, ok := p.budget.limitSink(p.sink, o.Plan.Sink).(*boundedSink); ok {
 		p.sink = s
 		p.onAbort(s.b.release)
 	}
@@ -183,24 +183,24 @@ func (p *Pipeline) applyBudget(o Options) error {
 // once. The summary is nil only if the clock cannot be read; the error wraps [ErrFrames],
 // [ErrTruncated], [ErrFormat] or [ErrSink].
 func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
-	p.look.counters = perf.Open()
-	p.look.before = p.look.counters.Read()
+	p.view.counters = perf.Open()
+	p.view.before = p.view.counters.Read()
 	p.ready = func() { p.serveLive(ctx) }
 	p.memory.Begin("run")
 	defer everySecond(func() {
 		p.memory.Look()
-		p.within.measure()
+		p.budget.measure()
 	})()
 	s, stuck, err := p.run(ctx)
 	p.stuck = stuck
-	counts, lerr := p.look.stop()
+	counts, lerr := p.view.stop()
 	err = errors.Join(err, lerr)
 	if s != nil {
 		s.Runtime, s.Counters = p.info, counts
 		s.Memory, _ = p.memory.Take()
 		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
 		s.Runtime.GPUs = p.gpuShares()
-		s.SLO, s.Budget = judgeSLO(p.slo, s), p.within.usage()
+		s.SLO, s.Budget = judgeSLO(p.slo, s), p.budget.usage()
 	}
 	if err != nil {
 		err = fmt.Errorf("pipeline %s: %w", p.name, err)

@@ -28,11 +28,11 @@ type liveView struct {
 }
 
 // Metrics returns the registry for metrics of stages, by id.
-func (p *Pipeline) Metrics() *live.Registry { return &p.look.counts }
+func (p *Pipeline) Metrics() *live.Registry { return &p.view.counts }
 
 // serveLive starts to serve snapshots, once the engine is prepared.
 func (p *Pipeline) serveLive(ctx context.Context) {
-	l := &p.look
+	l := &p.view
 	l.start = p.clock.Now()
 	if l.path == "" {
 		return
@@ -62,10 +62,10 @@ func (l *liveView) stop() (perf.Counts, error) {
 func (p *Pipeline) Snapshot() *live.Snapshot {
 	e, now := &p.engine, p.clock.Now()
 	s := &live.Snapshot{
-		Type: "pipeline", Pipeline: p.name, PID: os.Getpid(), At: now, Up: now - p.look.start,
+		Type: "pipeline", Pipeline: p.name, PID: os.Getpid(), At: now, Up: now - p.view.start,
 		Copies: map[string]uint64{copyBatch: e.copies.Load()}, InFlight: int(e.inflight.Load()),
 		Level: int(e.level.Load()), Levels: max(len(e.levels), 1), Latency: e.totals.live(),
-		Events: []live.Event{}, Numbers: p.look.counts.Numbers(),
+		Events: []live.Event{}, Numbers: p.view.counts.Numbers(),
 	}
 	s.Frames, s.Drops, s.Failures = e.ledger.live()
 	s.Copies[copyRead] = s.Frames.Read
@@ -95,9 +95,9 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 	s.Pool = p.info.Bytes
 	s.Phases, s.Timeline = p.memory.Take()
 	s.Fallbacks, s.Worker = p.fallbacks(), p.worker()
-	s.Counts = p.look.counters.Read().Since(p.look.before)
-	if p.look.throttled != nil {
-		s.Throttled = p.look.throttled()
+	s.Counts = p.view.counters.Read().Since(p.view.before)
+	if p.view.throttled != nil {
+		s.Throttled = p.view.throttled()
 	}
 	return s
 }

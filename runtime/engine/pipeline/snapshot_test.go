@@ -72,7 +72,7 @@ func watched(t *testing.T, path string) (*Pipeline, chan *live.Snapshot) {
 		}
 		return nil
 	}), 2, block, step{id: "a", run: nothing})
-	p := &Pipeline{look: liveView{path: path}, slo: &plan.PipelineSLO{}}
+	p := &Pipeline{view: liveView{path: path}, slo: &plan.PipelineSLO{}}
 	p.name, p.target, p.source, p.sink, p.steps, p.frames = "door", 100e6, e.source, e.sink, e.steps, e.frames
 	p.capacity, p.policy, p.drain, p.trace = e.capacity, e.policy, e.drain, e.trace
 	return p, seen
@@ -85,7 +85,7 @@ func TestAPipelineRunsWithoutItsSocket(t *testing.T) {
 	}
 	p, _ := watched(t, "")
 	var notes []string
-	p.look.path, p.look.note = pipelines.Path(file, "door"), func(err error) { notes = append(notes, err.Error()) }
+	p.view.path, p.view.note = pipelines.Path(file, "door"), func(err error) { notes = append(notes, err.Error()) }
 	sum, err := p.Run(t.Context())
 	if err != nil || sum.Frames.Done != 10 || len(notes) != 1 || !strings.Contains(notes[0], "are unavailable") {
 		t.Errorf("%+v, %v, %q", sum, err, notes)

@@ -75,19 +75,7 @@ func (e *expression) node(n ast.Expr) (value, error) {
 	case *ast.Ident:
 		return e.name(n)
 	case *ast.BinaryExpr:
-		o, ok := map[token.Token]op{token.ADD: opAdd, token.SUB: opSub, token.MUL: opMul, token.QUO: opDiv}[n.Op]
-		if !ok {
-			return value{}, e.fail(n.OpPos, "unsupported operator %s; use one of + - * /", n.Op)
-		}
-		left, err := e.node(n.X)
-		if err != nil {
-			return left, err
-		}
-		right, err := e.node(n.Y)
-		if err != nil {
-			return right, err
-		}
-		return e.emit(n.OpPos, o, left, right)
+		return e.binary(n)
 	}
 	if e.depth++; e.depth > maxDepth {
 		return value{}, e.fail(n.Pos(), "parentheses, signs and calls are nested more than %d levels deep", maxDepth)
@@ -109,6 +97,22 @@ func (e *expression) node(n ast.Expr) (value, error) {
 		return e.call(n)
 	}
 	return value{}, e.fail(n.Pos(), "unsupported syntax; use numbers, names, functions, parentheses and + - * /")
+}
+
+func (e *expression) binary(n *ast.BinaryExpr) (value, error) {
+	o, ok := map[token.Token]op{token.ADD: opAdd, token.SUB: opSub, token.MUL: opMul, token.QUO: opDiv}[n.Op]
+	if !ok {
+		return value{}, e.fail(n.OpPos, "unsupported operator %s; use one of + - * /", n.Op)
+	}
+	left, err := e.node(n.X)
+	if err != nil {
+		return left, err
+	}
+	right, err := e.node(n.Y)
+	if err != nil {
+		return right, err
+	}
+	return e.emit(n.OpPos, o, left, right)
 }
 
 func (e *expression) name(n *ast.Ident) (value, error) {
