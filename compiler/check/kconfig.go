@@ -14,9 +14,9 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// The rules of this file compare what the configuration asks of the kernel with
-// the result of evaluating the kernel's Kconfig. They run last, so that more specific
-// rules report an option first.
+// The rules of this file compare the requested kernel options with the result of
+// evaluating the kernel's Kconfig. They run last, so that more specific rules report an
+// option first.
 func kconfigRules() []Rule {
 	return []Rule{
 		{
@@ -133,7 +133,7 @@ func (s *subject) kernelSeverity() diag.Severity {
 	return s.rule.Severity
 }
 
-// reportMissed reports an option that will differ from what the configuration asks for.
+// reportMissed reports an option that will differ from the request.
 func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, format string, args ...any) {
 	if !s.markExplained(p.Symbol) {
 		return
@@ -164,7 +164,7 @@ func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, forma
 	case p.Got == nil && strings.HasPrefix(p.Cause, "no such symbol") && len(p.Nearest) == 0:
 		d.Help = "check the name, or remove the line"
 	case p.Got != nil && p.Outcome == kconfig.Changed:
-		d.Help = "ask for " + formatField(d.Got) + ", or change what decides it"
+		d.Help = "request " + formatField(d.Got) + ", or change what decides it"
 	case len(p.Nearest) > 0:
 		d.Help = "similar names: " + strings.Join(p.Nearest, ", ")
 	}
@@ -267,7 +267,7 @@ func kconfigSelected(s *subject) {
 		}
 		d := s.raise(asked, "the line for %s has no effect: %s", p.Symbol, p.Note)
 		if strings.HasPrefix(p.Note, "no such symbol") {
-			d.Severity, d.Help = diag.Info, "remove the line" // the kernel has what it asks for all the same
+			d.Severity, d.Help = diag.Info, "remove the line" // the kernel has the value without it
 		}
 	}
 }
@@ -329,8 +329,8 @@ func (s *subject) isExpected(e kconfig.Effect) bool {
 	case "NO_HZ_IDLE", "TICK_CPU_ACCOUNTING":
 		return s.isEnabled("NO_HZ_FULL") // the same choice, and what full dynticks replace
 	case "PREEMPT", "PREEMPT_VOLUNTARY", "PREEMPT_NONE":
-		// kernel.preempt names the model. As an option, it takes away preemption from
-		// people who wanted more of it.
+		// kernel.preempt selects the model. Set as an option, a model can replace a more
+		// preemptive one by mistake.
 		return s.Config.Kernel.Preempt.IsSet() || strings.HasPrefix(e.Cause, "choice: the group falls back")
 	}
 	if e.Before == "m" && e.After == "y" || e.Before == "y" && e.After == "m" && strings.HasSuffix(e.Cause, " no longer selects it") {

@@ -65,9 +65,9 @@ const (
 )
 
 // recommend adds a recommended package of an optional layer, for the targets for
-// which why names a part of the configuration. It is a recommendation, so that an
-// image can do without it (BAD_RECOMMENDATIONS); bitbake wants a provider all the
-// same, hence only on releases whose branch of that layer has the recipe.
+// which why names a part of the configuration. An image can exclude a recommendation
+// (BAD_RECOMMENDATIONS), but bitbake requires a provider: callers recommend only on
+// releases whose branch of that layer has the recipe.
 func recommend(l *plan.Layer, collection, name string, targets []*Target, why func(*Target) string) {
 	var wanted []plan.Recommended
 	for _, t := range targets {

@@ -1,7 +1,6 @@
-// Package resolve turns a checked configuration into layers: profiles merged,
-// quantities in base units, defaults filled in, and everything that one field
-// implies written out. It converts and never judges: what is unwise or
-// impossible is for package check to say.
+// Package resolve turns a checked configuration into layers: it merges profiles, converts
+// quantities to base units, fills in defaults and writes out what fields imply. It makes
+// no judgement about the result: package check has the rules.
 package resolve
 
 import (

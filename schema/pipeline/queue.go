@@ -14,8 +14,8 @@ const (
 )
 
 // Queue is the policy and the capacity of queues where the plan sets none. A live source
-// wants the newest frame, and a longer queue only adds latency. A recorded one must lose
-// no frame and keeps its stages busy.
+// drops old frames: a longer queue only adds latency. A recorded source must lose no frame,
+// and a longer queue keeps its stages busy.
 func Queue(live bool) (policy string, capacity int) {
 	if live {
 		return DropOldest, 1
@@ -59,8 +59,8 @@ func WorkersOf(p *plan.Pipeline) []Workers {
 	return all
 }
 
-// SpareFrames is how many frames the pool has besides, because a GPU process that was
-// given up may still write to those it had.
+// SpareFrames is the number of additional frames in the pool: an abandoned GPU process may
+// still write to the frames that it had.
 func SpareFrames(p *plan.Pipeline) int {
 	n := 0
 	for i := range p.Stages {

@@ -10,8 +10,8 @@ import (
 type Source struct {
 	Kind    string
 	Formats []string // that it gives
-	Live    bool     // where the plan does not say
-	Camera  bool     // its frames have the size that it is asked for, whatever their format
+	Live    bool     // where the plan does not set it
+	Camera  bool     // its frames have the requested size, whatever their format
 	Disk    bool     // frames may come from a disk
 	Network bool     // frames may come from the network
 	Program bool     // a program gives the frames

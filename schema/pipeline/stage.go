@@ -32,7 +32,7 @@ type Stage struct {
 type Output struct {
 	Data  Data
 	Kind  string  // of the stage; "source"
-	Shape []int64 // of a tensor; nil: the plan alone does not tell
+	Shape []int64 // of a tensor; nil: the plan does not determine it
 }
 
 // Description is what a drawing shows of a stage.

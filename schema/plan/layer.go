@@ -190,7 +190,7 @@ type Build struct {
 	PackageFormat  string       // ipk, rpm, deb; "" leaves it
 	ImageFeatures  []string     // added to IMAGE_FEATURES
 	ReadOnlyRoot   bool
-	NotRecommended []string   // packages that nothing may bring in by recommending them
+	NotRecommended []string   // packages whose recommendations are ignored: BAD_RECOMMENDATIONS
 	Optional       []Optional // by collection, sorted
 	Kas            *Kas       // nil: no files for kas
 	BitBakeSetup   bool       // files for bitbake-setup

@@ -271,7 +271,7 @@ type PipelineSource struct {
 	Kind   string   `json:"kind"`             // file, synthetic, v4l2, command
 	Path   string   `json:"path,omitempty"`   // file or device
 	Format string   `json:"format"`           // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m
-	Width  int      `json:"width,omitempty"`  // pixels; 0 for y4m, whose header says
+	Width  int      `json:"width,omitempty"`  // pixels; 0 for y4m, whose header has it
 	Height int      `json:"height,omitempty"` // pixels
 	FPSNum int      `json:"fps_num,omitempty"`
 	FPSDen int      `json:"fps_den,omitempty"`

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,8 +67,8 @@ type place struct {
 // pace is the time between two frames that leave a place which is never idle.
 func (p place) pace() time.Duration { return p.time / time.Duration(p.workers*p.batch) }
 
-// LatencyOf computes the latency by what is declared. With bounds a deadline stands
-// for a time that is not: no result comes from a run that took longer.
+// LatencyOf computes the latency from the declared times. With bounds, a deadline replaces
+// an undeclared time: a longer run gives no result.
 //
 // A frame that enters a queue waits for the run in progress and for those ahead of it.
 // How many those are is bounded by the queue, and, where frames come at a rate that
@@ -82,12 +83,30 @@ func LatencyOf(p plan.Pipeline, bounds bool) Latency {
 		l.Missing = append(l.Missing, "the source, which decodes")
 	}
 	places := placesOf(p, bounds)
-	known := true
+	l.addPace(p, places)
+	known := !slices.ContainsFunc(places, func(pl place) bool { return pl.time == 0 })
+	l.addWaits(p, places)
+	if age := time.Duration(p.Queue.MaxAge); age > 0 {
+		// It is dropped where it waits, up to the sink. That bounds what is not known.
+		last := places[len(places)-1]
+		if most := age + last.time; most < l.Worst || bounds && !known {
+			l.Worst = most
+			l.Parts = []Part{{Name: "maxAge", Own: age}, {Name: last.name, Own: last.time}}
+			l.Missing = nil
+			if last.time == 0 {
+				l.Missing = []string{last.name}
+			}
+		}
+	}
+	return l
+}
+
+// addPace finds the place that bounds the throughput, and the places without a time.
+func (l *Latency) addPace(p plan.Pipeline, places []place) {
 	whole := time.Duration(0)
 	for _, pl := range places {
 		whole += pl.time
 		if pl.time == 0 {
-			known = false
 			l.Missing = append(l.Missing, pl.name)
 		}
 		if pl.pace() > l.Pace {
@@ -97,20 +116,31 @@ func LatencyOf(p plan.Pipeline, bounds bool) Latency {
 	if credits := p.Queue.InFlight; credits > 0 && whole/time.Duration(credits) > l.Pace {
 		l.Pace, l.Slowest = whole/time.Duration(credits), fmt.Sprintf("inFlight %d", credits)
 	}
+}
+
+// pacesBehind returns, for each place, the slowest pace that can hold up its frames: its
+// own, and where its queue blocks also that of the places behind it.
+func pacesBehind(places []place) []time.Duration {
+	behind := make([]time.Duration, len(places))
+	slowest := time.Duration(0)
+	for k, pl := range slices.Backward(places) {
+		slowest = max(slowest, pl.pace())
+		if behind[k] = pl.pace(); pl.blocks {
+			behind[k] = slowest
+		}
+	}
+	return behind
+}
+
+// addWaits adds the longest wait at each place and the time that it takes.
+func (l *Latency) addWaits(p plan.Pipeline, places []place) {
 	period := time.Duration(0)
 	if s := p.Source; s.Live && s.FPSNum > 0 && s.FPSDen > 0 {
 		period = time.Duration(int64(time.Second) * int64(s.FPSDen) / int64(s.FPSNum))
 	}
-	// What is not known is taken to keep up: the sum is then one of what is.
+	// Places without a time count as fast enough: the sum covers the others.
 	steady := period > 0 && l.Pace <= period
-	behind := make([]time.Duration, len(places)) // the slowest pace from there on
-	slowest := time.Duration(0)
-	for k := len(places) - 1; k >= 0; k-- {
-		slowest = max(slowest, places[k].pace())
-		if behind[k] = places[k].pace(); places[k].blocks {
-			behind[k] = slowest
-		}
-	}
+	behind := pacesBehind(places)
 	outside := 1 // of the source
 	for k, pl := range places {
 		ahead := pl.capacity - 1 + pl.workers*pl.batch // in the queue, and in work
@@ -134,19 +164,6 @@ func LatencyOf(p plan.Pipeline, bounds bool) Latency {
 		rounds := (ahead + pl.workers*pl.batch - 1) / (pl.workers * pl.batch)
 		l.add(Part{Name: pl.name, Ahead: ahead, Wait: round * time.Duration(rounds), Batch: pl.delay, Own: pl.time})
 	}
-	if age := time.Duration(p.Queue.MaxAge); age > 0 {
-		// It is dropped where it waits, up to the sink. That bounds what is not known.
-		last := places[len(places)-1]
-		if most := age + last.time; most < l.Worst || bounds && !known {
-			l.Worst = most
-			l.Parts = []Part{{Name: "maxAge", Own: age}, {Name: last.name, Own: last.time}}
-			l.Missing = nil
-			if last.time == 0 {
-				l.Missing = []string{last.name}
-			}
-		}
-	}
-	return l
 }
 
 func (l *Latency) add(p Part) {

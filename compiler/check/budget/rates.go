@@ -21,9 +21,9 @@ const (
 	emptyStage  = len(`"":{"queue":0,"service":0},`)
 )
 
-// RatesOf computes what the plan alone tells. Frames that are dropped are none that the
-// sink takes: its rates are those of an objective, where there is one, and of a source
-// that nothing drops from otherwise.
+// RatesOf computes the rates that the plan determines. The sink gets no dropped frames:
+// its rates follow from the objective if there is one, and otherwise from a source whose
+// frames all arrive.
 func RatesOf(name string, p plan.Pipeline) Rates {
 	var r Rates
 	s := p.Source

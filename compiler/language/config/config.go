@@ -211,7 +211,7 @@ type (
 	Decimal struct{ Scalar }
 )
 
-// Either is a scalar, or a struct that says more.
+// Either is a scalar, or a struct with more fields.
 type Either[S, T any] struct {
 	Place
 	Scalar S

@@ -26,7 +26,7 @@ type FrontEnd interface {
 // Program is the input of a front end.
 type Program struct {
 	Files map[string][]byte // of the configuration's folder, by name
-	Root  fs.FS             // the folder, for what the files bring in; nil when there is none
+	Root  fs.FS             // the folder, for imports; nil when there is none
 	Vars  map[string]string // given on the command line
 
 	// VarsShared is set when another language uses the variables too; an unknown variable is
@@ -38,7 +38,7 @@ type Program struct {
 // values of other languages.
 type Evaluated struct {
 	Roots       []*Node           // none when the files could not be evaluated
-	Sources     map[string][]byte // what was brought in, by path below the folder
+	Sources     map[string][]byte // imported files, by path below the folder
 	Diagnostics []diag.Diagnostic
 }
 

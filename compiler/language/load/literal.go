@@ -11,10 +11,9 @@ import (
 )
 
 // literalTree reads a configuration that computes nothing: fields, lists and
-// scalars as they are written, unified with definitions of the schema. Most are
-// like that, and need no evaluator. It gives up, with ok false, at the first
-// thing that CUE would have to evaluate or would refuse; a test holds its trees
-// against the evaluator's.
+// scalars as they are written, unified with definitions of the schema. Most
+// configurations are like that, and need no evaluator. At the first part that CUE would
+// evaluate or refuse, ok is false. A test compares the trees with the evaluator's.
 func literalTree(files []*ast.File) (root *Node, ok bool) {
 	l := literals{names: map[string]bool{}}
 	for _, name := range definitions() {

@@ -54,7 +54,7 @@ const (
 
 // FrontEnd evaluates HCL and Jsonnet files for package load.
 type FrontEnd struct {
-	Root fs.FS             // the configuration's folder, for what the files bring in; nil when there is none
+	Root fs.FS             // the configuration's folder, for imports; nil when there is none
 	Vars map[string]string // given on the command line
 }
 
