@@ -277,17 +277,14 @@ func (b *benchWriter) endText(r *bench.Report, verdicts []bench.Verdict, outcome
 // stateText lists the known values of a state.
 func stateText(s bench.State) string {
 	var parts []string
-	clock := func(name string, now, most *int64) {
-		switch {
-		case now != nil && most != nil:
-			parts = append(parts, fmt.Sprintf("%s %d of %d MHz", name, *now/1e6, *most/1e6))
-		case now != nil:
-			parts = append(parts, fmt.Sprintf("%s %d MHz", name, *now/1e6))
+	for _, c := range []struct {
+		name      string
+		now, most *int64
+	}{{"CPU", s.CPU, s.CPUMax}, {"GPU", s.GPU, s.GPUMax}, {"memory", s.Memory, nil}} {
+		if c.now != nil {
+			parts = append(parts, c.name+" "+clock(c.now, c.most))
 		}
 	}
-	clock("CPU", s.CPU, s.CPUMax)
-	clock("GPU", s.GPU, s.GPUMax)
-	clock("memory", s.Memory, nil)
 	if s.Temperature != nil {
 		parts = append(parts, fmt.Sprintf("hottest %.1f °C", float64(*s.Temperature)/1000))
 	}

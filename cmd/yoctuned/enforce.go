@@ -193,9 +193,9 @@ func (l *enforceLog) Event(e watch.Event) {
 	case e.Repair > 0 && e.Type == watch.Reapplied:
 		l.line(e, "%s: %s, was %s after %s", name, e.Wanted, e.Found, e.Message)
 	case e.Repair > 0 && e.Outcome == outcome.OK:
-		l.line(e, "%s: set to %s by %s; restored to %s after %.1f ms", name, e.Found, who(e.By), e.Wanted, float64(e.Repair)/1000)
+		l.line(e, "%s: set to %s by %s; restored to %s after %.1f ms", name, e.Found, processName(e.By), e.Wanted, float64(e.Repair)/1000)
 	default:
-		l.line(e, "%s: set to %s by %s; %s", name, e.Found, who(e.By), e.Message)
+		l.line(e, "%s: set to %s by %s; %s", name, e.Found, processName(e.By), e.Message)
 	}
 }
 

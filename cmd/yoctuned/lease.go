@@ -10,7 +10,6 @@ import (
 	"path"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -70,7 +69,9 @@ usage.`,
 					cli.Warn(cmd, "%s", n)
 				}
 			}
-			return runLeased(cmd, client, time.Duration(granted.TTL)*time.Millisecond, args)
+			// A yoctuned that hangs delays neither signals nor the end of the command.
+			defer client.KeepRenewed(granted, func(err error) { cli.Warn(cmd, "the lease is lost, the command continues: %v", err) })()
+			return runCommand(cmd, args)
 		}),
 	}
 	cmd.Flags().Bool("high-performance", false, "lease the highest allowed CPU frequencies")
@@ -79,8 +80,8 @@ usage.`,
 	return cmd
 }
 
-// runLeased runs the command and renews the lease until it ends.
-func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args []string) error {
+// runCommand runs a command, and passes signals on to it.
+func runCommand(cmd *cobra.Command, args []string) error {
 	child := exec.Command(args[0], args[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if out := cli.File(child.Stdout); out != nil {
@@ -96,17 +97,6 @@ func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args [
 	}
 	done := make(chan error, 1)
 	go func() { done <- child.Wait() }()
-	renew := time.NewTicker(ttl / 3)
-	defer renew.Stop()
-	lost := make(chan error, 1)
-	go func() { // a yoctuned that hangs must not delay signals or the end of the command
-		for range renew.C {
-			if _, err := client.Renew(); err != nil {
-				lost <- err
-				return
-			}
-		}
-	}()
 	for {
 		select {
 		case err := <-done:
@@ -118,8 +108,6 @@ func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args [
 		case s := <-signals:
 			// A terminal also sends these to the command; receiving them twice is harmless.
 			_ = child.Process.Signal(s)
-		case err := <-lost:
-			cli.Warn(cmd, "the lease is lost, the command continues: %v", err)
 		}
 	}
 }

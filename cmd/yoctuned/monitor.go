@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
@@ -148,15 +146,14 @@ func (m *monitorRun) run(ctx context.Context) error {
 		defer cancel()
 	}
 	if !m.out.JSON && !m.once && m.text == "" {
-		if s, err := openScreen(m.cmd.InOrStdin(), m.out); err != nil {
+		var err error
+		if m.screen, ctx, err = openScreen(ctx, m.cmd); err != nil {
 			return err
-		} else if s != nil {
-			m.screen = s
+		} else if m.screen != nil {
 			if m.record != nil {
-				s.note = "recording"
+				m.screen.note = "recording"
 			}
-			defer s.close()
-			ctx = s.keys(ctx)
+			defer m.screen.close()
 		}
 	}
 	err := m.samplesInto(ctx)
@@ -197,10 +194,6 @@ func (m *monitorRun) samplesInto(ctx context.Context) error {
 	watching, leave := context.WithCancel(ctx)
 	defer leave()
 	samples := hub.Watch(watching)
-	var resized <-chan os.Signal
-	if m.screen != nil {
-		resized = m.screen.resized
-	}
 	for {
 		select {
 		case s, ok := <-samples:
@@ -210,7 +203,7 @@ func (m *monitorRun) samplesInto(ctx context.Context) error {
 			if err := m.show(s); err != nil {
 				return err
 			}
-		case <-resized:
+		case <-m.screen.resizes():
 			if err := m.screen.redraw(); err != nil {
 				return err
 			}
@@ -370,11 +363,20 @@ func (d *driftReader) fresh() []watch.Event {
 }
 
 func eventText(e watch.Event) string {
-	text := fmt.Sprintf("%s %s %s %s by %s", e.Time.Local().Format("15:04:05"), e.Type, outcome.Name(e.Path), e.Found, who(e.By))
-	if e.Repair > 0 {
-		text += fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)
+	return fmt.Sprintf("%s %s %s", e.Time.Local().Format("15:04:05"), e.Type, changeText(e))
+}
+
+// changeText describes the change of a node and its repair.
+func changeText(e watch.Event) string {
+	return fmt.Sprintf("%s %s by %s%s", outcome.Name(e.Path), e.Found, processName(e.By), repairText(e))
+}
+
+// repairText ends the description of a change that was repaired.
+func repairText(e watch.Event) string {
+	if e.Repair == 0 {
+		return ""
 	}
-	return text
+	return fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)
 }
 
 func newSummaryCommand() *cobra.Command {
@@ -447,14 +449,4 @@ func decimal(v float64) string {
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.1f", v)
-}
-
-// terminalFiles returns the descriptors of a terminal that both ends belong to.
-func terminalFiles(in io.Reader, out io.Writer) (inFD, outFD int, ok bool) {
-	i, ok := in.(*os.File)
-	o := cli.File(out)
-	if !ok || o == nil || !term.IsTerminal(int(i.Fd())) || !term.IsTerminal(int(o.Fd())) || os.Getenv("TERM") == "dumb" {
-		return 0, 0, false
-	}
-	return int(i.Fd()), int(o.Fd()), true
 }

@@ -199,10 +199,4 @@ func paint(line, prefix string, head bool, res enforce.Result) string {
 }
 
 // short keeps a column readable; JSON has the whole value.
-func short(s string) string {
-	const most = 44
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most-1]) + "…"
-}
+func short(s string) string { return truncate(s, 44, "…") }

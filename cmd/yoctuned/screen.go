@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
@@ -39,24 +41,34 @@ type screen struct {
 	height  int
 }
 
-// openScreen takes the terminal; nil where there is none.
-func openScreen(in io.Reader, out io.Writer) (*screen, error) {
-	i, o, ok := terminalFiles(in, out)
-	if !ok {
-		return nil, nil
+// openScreen takes the terminal of a command; nil where there is none. The context ends
+// when the user quits.
+func openScreen(ctx context.Context, cmd *cobra.Command) (*screen, context.Context, error) {
+	in, ok := cmd.InOrStdin().(*os.File)
+	out := cli.File(cmd.OutOrStdout())
+	if !ok || out == nil || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil, ctx, nil
 	}
-	was, err := term.MakeRaw(i)
+	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
-		return nil, fmt.Errorf("set the terminal to raw mode: %w", err)
+		return nil, ctx, fmt.Errorf("set the terminal to raw mode: %w", err)
 	}
-	s := &screen{in: i, out: o, w: out, input: in, was: was, resized: make(chan os.Signal, 1)}
+	s := &screen{in: int(in.Fd()), out: int(out.Fd()), w: cmd.OutOrStdout(), input: in, was: was, resized: make(chan os.Signal, 1)}
 	signal.Notify(s.resized, unix.SIGWINCH)
-	// The other buffer, no cursor: what was on the screen comes back at the end.
-	if _, err := io.WriteString(out, "\x1b[?1049h\x1b[?25l"); err != nil {
+	// The alternate buffer keeps what was on the screen.
+	if _, err := io.WriteString(s.w, "\x1b[?1049h\x1b[?25l"); err != nil {
 		s.close()
-		return nil, err
+		return nil, ctx, err
 	}
-	return s, nil
+	return s, s.keys(ctx), nil
+}
+
+// resizes is the channel of changes of the size; it blocks where there is no screen.
+func (s *screen) resizes() <-chan os.Signal {
+	if s == nil {
+		return nil
+	}
+	return s.resized
 }
 
 func (s *screen) close() {
@@ -190,7 +202,7 @@ type page struct {
 // row adds a label and text, which is cut to the width.
 func (p *page) row(label, style, text string) {
 	const column = 9
-	text = cut(printable.Line(text), p.width-column)
+	text = truncate(printable.Line(text), p.width-column, "")
 	if p.colour && style != "" {
 		text = style + text + reset
 	}
@@ -219,11 +231,12 @@ func (p *page) wrap(label, style string, items []string) {
 	}
 }
 
-func cut(s string, width int) string {
+// truncate shortens a text to width characters. end replaces what is left out.
+func truncate(s string, width int, end string) string {
 	if utf8.RuneCountInString(s) <= width {
 		return s
 	}
-	return string([]rune(s)[:max(width, 0)])
+	return string([]rune(s)[:max(width-utf8.RuneCountInString(end), 0)]) + end
 }
 
 func (f frame) lines(width int, colour bool) []string {
@@ -265,7 +278,11 @@ func (f frame) lines(width int, colour bool) []string {
 		p.wrap("engines", "", items)
 	}
 	f.memory(p)
-	f.heat(p)
+	f.rails(p)
+	f.temperatures(p)
+	f.fans(p)
+	f.throttling(p)
+	f.faults(p)
 	for _, e := range f.events[max(len(f.events)-3, 0):] {
 		style := yellow
 		if e.Type == watch.Contest {
@@ -362,14 +379,6 @@ func (f frame) memory(p *page) {
 		items = append(items, "swap "+size(m.SwapUsed)+" of "+size(m.SwapTotal))
 	}
 	p.wrap("", "", items)
-}
-
-func (f frame) heat(p *page) {
-	f.rails(p)
-	f.temperatures(p)
-	f.fans(p)
-	f.throttling(p)
-	f.faults(p)
 }
 
 func (f frame) rails(p *page) {

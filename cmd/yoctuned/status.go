@@ -176,36 +176,32 @@ func (s deviceStatus) watched(row func(key, value string)) {
 			row("", fmt.Sprintf("no events from %s: %s", src.Name, src.Why))
 		}
 	}
-	for n, c := range w.Contested {
-		if n == recent {
-			row("contested", fmt.Sprintf("and %d more", len(w.Contested)-n))
-			break
-		}
-		row("contested", fmt.Sprintf("%s is %s, wanted %s, by %s since %s", outcome.Name(c.Path), c.Found, c.Wanted, who(c.By), c.Since.Format(time.RFC3339)))
-	}
-	for n, p := range w.Waiting {
-		if n == recent {
-			row("waits", fmt.Sprintf("and %d more", len(w.Waiting)-n))
-			break
-		}
-		row("waits", p.Text(time.Now()))
-	}
+	firstRows(row, "contested", len(w.Contested), func(n int) string {
+		c := w.Contested[n]
+		return fmt.Sprintf("%s is %s, wanted %s, by %s since %s", outcome.Name(c.Path), c.Found, c.Wanted, processName(c.By), c.Since.Format(time.RFC3339))
+	})
+	firstRows(row, "waits", len(w.Waiting), func(n int) string { return w.Waiting[n].Text(time.Now()) })
 	for _, l := range w.Leases {
 		row("lease", fmt.Sprintf("%d, %s, user %d, until %s", l.ID, l.Holder, l.UID, l.Expires.Format(time.RFC3339)))
 	}
 	for _, e := range w.History[max(len(w.History)-recent, 0):] {
-		if e.Type == watch.Returned || e.Type == watch.Overdue {
-			row(e.Type, fmt.Sprintf("%s %s", e.Time.Format("15:04:05"), e.Message))
-			continue
+		text := changeText(e)
+		switch e.Type {
+		case watch.Returned, watch.Overdue:
+			text = e.Message
+		case watch.Switched:
+			text = fmt.Sprintf("power mode %s, was %s: %s", e.Wanted, e.Found, e.Message)
 		}
-		if e.Type == watch.Switched {
-			row(e.Type, fmt.Sprintf("%s power mode %s, was %s: %s", e.Time.Format("15:04:05"), e.Wanted, e.Found, e.Message))
-			continue
-		}
-		line := fmt.Sprintf("%s %s %s by %s", e.Time.Format("15:04:05"), outcome.Name(e.Path), e.Found, who(e.By))
-		if e.Repair > 0 {
-			line += fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)
-		}
-		row(e.Type, line)
+		row(e.Type, e.Time.Format("15:04:05")+" "+text)
+	}
+}
+
+// firstRows adds the first of count rows, and how many more there are.
+func firstRows(row func(key, value string), key string, count int, text func(n int) string) {
+	for n := range min(count, recent) {
+		row(key, text(n))
+	}
+	if count > recent {
+		row(key, fmt.Sprintf("and %d more", count-recent))
 	}
 }

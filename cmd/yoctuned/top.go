@@ -72,11 +72,10 @@ func runTop(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 	defer stop()
 	if !t.out.JSON && !t.once {
 		var err error
-		if t.screen, err = openScreen(cmd.InOrStdin(), t.out); err != nil {
+		if t.screen, ctx, err = openScreen(ctx, cmd); err != nil {
 			return err
 		} else if t.screen != nil {
 			defer t.screen.close()
-			ctx = t.screen.keys(ctx)
 		}
 	}
 	if err := t.run(ctx); err != nil {
@@ -88,10 +87,6 @@ func runTop(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 func (t *topRun) run(ctx context.Context) error {
 	tick := time.NewTicker(t.interval)
 	defer tick.Stop()
-	var resized <-chan os.Signal
-	if t.screen != nil {
-		resized = t.screen.resized
-	}
 	for n := 0; ; n++ {
 		// Rates need two readings.
 		rows, errs := t.read()
@@ -107,7 +102,7 @@ func (t *topRun) run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-resized:
+			case <-t.screen.resizes():
 				if err := t.screen.redraw(); err != nil {
 					return err
 				}
@@ -232,6 +227,34 @@ func (r running) lines(p *page) {
 	p.row("frames", "", fmt.Sprintf("%d read  %d done  %d dropped  %d failed  %d in work", f.Read, f.Done, f.Dropped, f.Failed, r.InFlight))
 	p.wrap("dropped", yellow, listCounts(r.Drops, r.Rates.Drops))
 	p.wrap("failed", red, listCounts(r.Failures, nil))
+	r.stages(p)
+	p.wrap("process", "", r.process())
+	p.wrap("", "", r.interrupts())
+	switch {
+	case r.Throttled == nil:
+		p.row("slowed", "", "-")
+	case len(r.Throttled) == 0:
+		p.row("slowed", "", "nothing")
+	default:
+		p.wrap("slowed", red, r.Throttled)
+	}
+	var own []string
+	for _, n := range r.Numbers {
+		value := "-"
+		if n.Value != nil {
+			value = decimal(*n.Value)
+		}
+		own = append(own, n.Stage+"."+n.Name+" "+value)
+	}
+	p.wrap("own", "", own)
+	for _, e := range r.Events[max(len(r.Events)-3, 0):] {
+		ago := time.Duration(r.At - e.At).Round(time.Second)
+		p.row(e.Kind, yellow, fmt.Sprintf("%s, %v ago", e.Why, ago))
+	}
+}
+
+// stages adds a row for each stage.
+func (r running) stages(p *page) {
 	p.row("", dim, fmt.Sprintf(topRow, "stage", "queue", "busy", "wait p50", "p95", "work p50", "p95 ms"))
 	for i, st := range r.Stages {
 		queue, busy, now := "-", "-", r.Rates.Stages[i]
@@ -247,35 +270,8 @@ func (r running) lines(p *page) {
 		if st.Instances > 1 {
 			name += fmt.Sprintf(" x%d", st.Instances)
 		}
-		p.row("", style, fmt.Sprintf(topRow, cut(name, 14), queue, busy,
+		p.row("", style, fmt.Sprintf(topRow, truncate(name, 14, ""), queue, busy,
 			millis(now.WaitP50), millis(now.WaitP95), millis(now.ServiceP50), millis(now.ServiceP95)))
-	}
-	p.wrap("process", "", r.process())
-	p.wrap("", "", r.interrupts())
-	slowed := []string{"-"}
-	if r.Throttled != nil {
-		slowed = append([]string{}, r.Throttled...)
-		if len(slowed) == 0 {
-			slowed = []string{"nothing"}
-		}
-	}
-	style = ""
-	if len(r.Throttled) > 0 {
-		style = red
-	}
-	p.wrap("slowed", style, slowed)
-	var own []string
-	for _, n := range r.Numbers {
-		value := "-"
-		if n.Value != nil {
-			value = decimal(*n.Value)
-		}
-		own = append(own, n.Stage+"."+n.Name+" "+value)
-	}
-	p.wrap("own", "", own)
-	for _, e := range r.Events[max(len(r.Events)-3, 0):] {
-		ago := time.Duration(r.At - e.At).Round(time.Second)
-		p.row(e.Kind, yellow, fmt.Sprintf("%s, %v ago", e.Why, ago))
 	}
 }
 

@@ -177,25 +177,23 @@ func (e explanation) text(p cli.Printer) {
 		row("lease", "a lease overrides the plan now")
 	}
 	if e.Contested != nil {
-		row("contested", "since %s, by %s", e.Contested.Since.Format(time.RFC3339), who(e.Contested.By))
+		row("contested", "since %s, by %s", e.Contested.Since.Format(time.RFC3339), processName(e.Contested.By))
 	}
 	for _, ev := range e.Events {
-		text := fmt.Sprintf("%s to %s by %s", ev.Type, ev.Found, who(ev.By))
+		text := fmt.Sprintf("%s to %s by %s", ev.Type, ev.Found, processName(ev.By))
 		if ev.Type == watch.Switched {
 			text = fmt.Sprintf("switched to %s from %s: %s", ev.Wanted, ev.Found, ev.Message)
 		}
 		if ev.Count > 1 {
 			text += fmt.Sprintf(", %d times", ev.Count)
 		}
-		if ev.Repair > 0 {
-			text += fmt.Sprintf(", %s after %.1f ms", ev.Outcome, float64(ev.Repair)/1000)
-		}
-		row(ev.Time.Format("15:04:05"), "%s", text)
+		row(ev.Time.Format("15:04:05"), "%s%s", text, repairText(ev))
 	}
 	p.Printf("\n")
 }
 
-func who(p *rootfs.Process) string {
+// processName describes the process that made a change.
+func processName(p *rootfs.Process) string {
 	if p == nil {
 		return "kernel or unknown process"
 	}

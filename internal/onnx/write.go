@@ -1,7 +1,9 @@
 package onnx
 
 import (
+	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 )
@@ -63,28 +65,15 @@ func (g *Graph) Encode() []byte {
 	for _, v := range g.Outputs {
 		graph = graph.bytes(12, v.encode())
 	}
-	ir := g.IR
-	if ir == 0 {
-		ir = 8
-	}
 	opsets := g.Opsets
 	if opsets == nil {
 		opsets = map[string]int64{"": 13}
 	}
-	m := message{}.number(1, uint64(ir)).text(2, "yoctune")
-	for _, domain := range sorted(opsets) {
+	m := message{}.number(1, uint64(cmp.Or(g.IR, 8))).text(2, "yoctune")
+	for _, domain := range slices.Sorted(maps.Keys(opsets)) {
 		m = m.bytes(8, message{}.text(1, domain).number(2, uint64(opsets[domain])))
 	}
 	return m.bytes(7, graph)
-}
-
-func sorted[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Values of AttributeProto.type.
@@ -104,7 +93,7 @@ func (n *Node) encode() message {
 		m = m.text(2, s)
 	}
 	m = m.text(4, n.Op)
-	for _, name := range sorted(n.Attributes) {
+	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
 		a := message{}.text(1, name)
 		switch v := n.Attributes[name].(type) {
 		case float32:

@@ -3,6 +3,7 @@
 package sbom
 
 import (
+	"cmp"
 	"crypto/sha1" // SPDX identifies files by it; nothing is secured with it
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,9 +91,9 @@ func New(p Package, files []File, digest, tool string, created time.Time) *Docum
 			Checksums: []common.Checksum{
 				{Algorithm: common.SHA1, Value: sum}, {Algorithm: common.SHA256, Value: hex.EncodeToString(two[:])},
 			},
-			LicenseConcluded: or(f.Licence), LicenseInfoInFiles: []string{or(f.Licence)}, FileCopyrightText: noAssertion,
+			LicenseConcluded: cmp.Or(f.Licence, noAssertion), LicenseInfoInFiles: []string{cmp.Or(f.Licence, noAssertion)}, FileCopyrightText: noAssertion,
 		})
-		if l := or(f.Licence); !slices.Contains(top.PackageLicenseInfoFromFiles, l) {
+		if l := cmp.Or(f.Licence, noAssertion); !slices.Contains(top.PackageLicenseInfoFromFiles, l) {
 			top.PackageLicenseInfoFromFiles = append(top.PackageLicenseInfoFromFiles, l)
 		}
 		d.relate(root, "CONTAINS", id)
@@ -130,18 +131,11 @@ func (d *Document) relate(a, kind, b string) {
 func pkg(id string, p Package) *spdx.Package {
 	out := &spdx.Package{
 		PackageName: p.Name, PackageSPDXIdentifier: common.ElementID(id), PackageVersion: p.Version,
-		PackageDownloadLocation: or(p.Location), PackageLicenseConcluded: or(p.Licence), PackageLicenseDeclared: or(p.Licence),
+		PackageDownloadLocation: cmp.Or(p.Location, noAssertion), PackageLicenseConcluded: cmp.Or(p.Licence, noAssertion), PackageLicenseDeclared: cmp.Or(p.Licence, noAssertion),
 		PackageCopyrightText: noAssertion, PackageComment: p.Comment,
 	}
 	if p.SHA256 != "" {
 		out.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: p.SHA256}}
 	}
 	return out
-}
-
-func or(s string) string {
-	if s == "" {
-		return noAssertion
-	}
-	return s
 }

@@ -14,10 +14,18 @@ func Hold(socket, profile string, note func(error)) (release func()) {
 		note(fmt.Errorf("no lease: %w", err))
 		return func() {}
 	}
+	stop := c.KeepRenewed(granted, func(err error) { note(fmt.Errorf("the lease is lost, the pipeline goes on: %w", err)) })
+	return func() {
+		stop()
+		_ = c.Close() // the lease ends with it
+	}
+}
+
+// KeepRenewed renews the lease that was granted until stop is called. It calls lost once
+// if the lease is lost.
+func (c *Client) KeepRenewed(granted Answer, lost func(error)) (stop func()) {
 	done := make(chan struct{})
-	renewed := make(chan struct{})
 	go func() {
-		defer close(renewed)
 		t := time.NewTicker(max(time.Duration(granted.TTL)*time.Millisecond/3, time.Second))
 		defer t.Stop()
 		for {
@@ -27,16 +35,16 @@ func Hold(socket, profile string, note func(error)) (release func()) {
 			case <-t.C:
 			}
 			if _, err := c.Renew(); err != nil {
-				note(fmt.Errorf("the lease is lost, the pipeline goes on: %w", err))
+				select {
+				case <-done: // the client may be closed already
+				default:
+					lost(err)
+				}
 				return
 			}
 		}
 	}()
-	return func() {
-		close(done)
-		<-renewed
-		_ = c.Close() // the lease ends with it
-	}
+	return func() { close(done) }
 }
 
 func dialAndAcquire(socket, profile string) (*Client, Answer, error) {
