@@ -78,7 +78,7 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	case filepath.Clean(o.out) == "/":
 		return cli.UsageError(fmt.Errorf("--output %s: a layer needs a folder of its own; choose one below the root directory", o.out))
 	}
-	p, layers, err := open(cmd, dir, o.Selection)
+	p, layers, err := openLayers(cmd, dir, o.Selection)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 		}
 		summary := summarise(l, c, p, time.Since(started))
 		if !o.check {
-			if err := summary.judgeSignatures(out); err != nil {
+			if err := summary.findUnsigned(out); err != nil {
 				return err
 			}
 		}
@@ -126,9 +126,9 @@ func checkFolder(cmd *cobra.Command, dir string, l compiler.Layer, c *tree.Compa
 	return nil
 }
 
-// open reads a configuration, prints its diagnostics, and makes the layers of a
+// openLayers reads a configuration, prints its diagnostics, and makes the layers of a
 // selection.
-func open(cmd *cobra.Command, dir string, sel compiler.Selection) (*compiler.Project, []compiler.Layer, error) {
+func openLayers(cmd *cobra.Command, dir string, sel compiler.Selection) (*compiler.Project, []compiler.Layer, error) {
 	p, err := openProject(cmd, dir)
 	if err != nil {
 		return nil, nil, err
@@ -185,7 +185,7 @@ func explainDifferences(cmd *cobra.Command, dir string, l compiler.Layer, c *tre
 	if c.Clean() {
 		return nil
 	}
-	r, err := review.Compare(committed(c), sideOf(l, "the configuration"), false)
+	r, err := review.Compare(earlierSide(c), sideOf(l, "the configuration"), false)
 	if err != nil {
 		cli.Warn(cmd, "the layer cannot be reviewed: %v; only the differences of its files are shown", err)
 		return nil
@@ -254,8 +254,8 @@ type buildSummary struct {
 	keys bool // the layer has keys
 }
 
-// judgeSignatures finds the plans of a layer with keys that none of its keys signed.
-func (s *buildSummary) judgeSignatures(out string) error {
+// findUnsigned finds the plans of a layer with keys that none of its keys signed.
+func (s *buildSummary) findUnsigned(out string) error {
 	if !s.keys {
 		return nil
 	}

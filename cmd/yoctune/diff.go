@@ -47,7 +47,7 @@ explains what the differences mean for the devices.`,
 // diffLayers shows how a build would change the folders of the layers.
 func diffLayers(cmd *cobra.Command, what comparison, o reviewOptions) (changed bool, err error) {
 	p := cli.NewPrinter(cmd)
-	_, layers, err := open(cmd, what.dir, o.Selection)
+	_, layers, err := openLayers(cmd, what.dir, o.Selection)
 	if err != nil {
 		return false, err
 	}

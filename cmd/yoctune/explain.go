@@ -193,7 +193,7 @@ func showPage(cmd *cobra.Command, page diag.Explanation) {
 func explainField(cmd *cobra.Command, dir, what, arg string) error {
 	p, err := openProject(cmd, dir)
 	if err != nil {
-		if !strings.ContainsAny(what, ".:") { // any word is a path, but hardly meant as one
+		if !strings.ContainsAny(what, ".:") { // a word alone is a valid path, but is rarely meant as one
 			return unknownTopic(arg, compiler.PageIDs())
 		}
 		return err

@@ -97,7 +97,7 @@ func factEntries(kinds []string) []factEntry {
 			if !ok {
 				continue
 			}
-			sure, unsure := countEvidence(b)
+			verified, unverified := countEvidence(b)
 			var modes []string
 			for name, r := range b.Releases {
 				if r.Verified {
@@ -105,12 +105,12 @@ func factEntries(kinds []string) []factEntry {
 				}
 			}
 			slices.Sort(modes)
-			trust := fmt.Sprintf("%d of %d facts verified", sure, sure+unsure)
+			trust := fmt.Sprintf("%d of %d facts verified", verified, verified+unverified)
 			if len(modes) > 0 {
 				trust += "; stock modes verified on " + strings.Join(modes, ", ")
 			}
 			all = append(all, factEntry{
-				Type: "board", ID: id, Trust: trust, Verified: &sure, Unverified: &unsure,
+				Type: "board", ID: id, Trust: trust, Verified: &verified, Unverified: &unverified,
 				Summary: fmt.Sprintf("%s, %s, sm_%d, %d cores", b.Name, b.SoC, b.SM, b.Cores),
 			})
 		}
@@ -133,15 +133,15 @@ func factEntries(kinds []string) []factEntry {
 	return all
 }
 
-func countEvidence(b *board.Board) (sure, unsure int) {
+func countEvidence(b *board.Board) (verified, unverified int) {
 	for _, e := range b.Evidence {
 		if e.Verified {
-			sure++
+			verified++
 		} else {
-			unsure++
+			unverified++
 		}
 	}
-	return sure, unsure
+	return verified, unverified
 }
 
 // presentOn names the kernels that have the parameter, or those that lack it

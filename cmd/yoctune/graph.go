@@ -31,7 +31,7 @@ func newGraphCommand() *cobra.Command {
 		Example: `  yoctune graph . --target line-camera --kind cores -o cores.svg
   yoctune graph . --kind pipeline > pipelines.svg`,
 		RunE: inFolder(func(cmd *cobra.Command, dir string) error {
-			_, layers, err := open(cmd, dir, compiler.Selection{Target: target})
+			_, layers, err := openLayers(cmd, dir, compiler.Selection{Target: target})
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	// An interrupt ends the program: nothing it writes is ever half there. What
-	// has to tidy up, such as check-layer and writing a layer, listens for itself.
+	// An interrupt ends the program: files are written atomically. Commands that must
+	// clean up, such as check-layer and build, handle signals themselves.
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }

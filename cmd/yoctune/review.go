@@ -152,7 +152,7 @@ func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Revi
 	if err != nil {
 		return nil, err
 	}
-	return review.Compare(committed(c), sideOf(now, what.dir), false)
+	return review.Compare(earlierSide(c), sideOf(now, what.dir), false)
 }
 
 // earlierLayer compares a layer with the folder of an earlier one. Compared with a
@@ -166,7 +166,7 @@ func earlierLayer(dir string, now compiler.Layer) (*tree.Comparison, error) {
 
 // openOne makes the one layer of a selection.
 func openOne(cmd *cobra.Command, dir string, sel compiler.Selection) (compiler.Layer, error) {
-	_, layers, err := open(cmd, dir, sel)
+	_, layers, err := openLayers(cmd, dir, sel)
 	if err != nil {
 		return compiler.Layer{}, err
 	}
@@ -177,7 +177,7 @@ func sideOf(l compiler.Layer, label string) review.Side {
 	return review.Side{Label: label, Files: l.Files, Origins: l.Origins}
 }
 
-// committed is the layer in a folder.
-func committed(c *tree.Comparison) review.Side {
+// earlierSide is the layer in a folder.
+func earlierSide(c *tree.Comparison) review.Side {
 	return review.Side{Label: c.Out, Files: c.Before()}
 }

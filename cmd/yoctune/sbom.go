@@ -30,7 +30,7 @@ The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 
 			if err != nil {
 				return cli.UsageError(err)
 			}
-			_, layers, err := open(cmd, dir, sel)
+			_, layers, err := openLayers(cmd, dir, sel)
 			if err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func signPlans(cmd *cobra.Command, path string, o signOptions) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.key, err)
 	}
-	// All or none: a layer in which some plans are signed is half a release.
+	// Sign all plans or none: a layer with some signed plans cannot be released.
 	for _, p := range plans {
 		if err := p.Accepts(secret.Public()); err != nil {
 			return fmt.Errorf("%s: %w", p.File, err)

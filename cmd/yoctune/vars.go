@@ -21,14 +21,14 @@ func variables(cmd *cobra.Command) *cobra.Command {
 // openProject reads the configuration in a folder, with the variables of the command
 // line.
 func openProject(cmd *cobra.Command, dir string) (*compiler.Project, error) {
-	o, err := optionsOf(cmd)
+	o, err := projectOptions(cmd)
 	if err != nil {
 		return nil, err
 	}
 	return o.Open(dir)
 }
 
-func optionsOf(cmd *cobra.Command) (compiler.Options, error) {
+func projectOptions(cmd *cobra.Command) (compiler.Options, error) {
 	given, err := cmd.Flags().GetStringArray("var")
 	if err != nil {
 		return compiler.Options{}, err

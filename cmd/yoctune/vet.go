@@ -44,7 +44,7 @@ reports the remaining findings.
 
 func vet(cmd *cobra.Command, dir string, fix bool) error {
 	started := time.Now()
-	o, err := optionsOf(cmd)
+	o, err := projectOptions(cmd)
 	if err != nil {
 		return err
 	}

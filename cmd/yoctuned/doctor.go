@@ -48,7 +48,7 @@ Exit status: 0 no check failed, 1 doctor itself failed, 2 wrong usage, 3 a check
 			if err := examinePlan(in, dev, planSource(cmd, args)); err != nil {
 				return err
 			}
-			if err := watchFor(cmd, in, dev, duration); err != nil {
+			if err := sampleDevice(cmd, in, dev, duration); err != nil {
 				return err
 			}
 			if trace, _ := cmd.Flags().GetString("trace"); trace != "" {
@@ -94,8 +94,8 @@ func examinePlan(in *doctor.Input, dev *rootfs.Root, src planfile.Source) error 
 	return nil
 }
 
-// watchFor samples the device.
-func watchFor(cmd *cobra.Command, in *doctor.Input, dev *rootfs.Root, duration time.Duration) error {
+// sampleDevice samples the device.
+func sampleDevice(cmd *cobra.Command, in *doctor.Input, dev *rootfs.Root, duration time.Duration) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	sampler := monitor.New(dev)

@@ -134,18 +134,18 @@ func (l *enforceLog) Applied(results []enforce.Result) {
 		l.p.Encode(cli.Summary{Type: "applied", Command: "enforce", Outcomes: r.counts(), Exit: r.exit()})
 		return
 	}
-	// What has one cause is one line: a read-only /sys must not fill the log.
-	said := map[string]bool{}
+	// Results with one cause share a line: a read-only /sys must not fill the log.
+	reported := map[string]bool{}
 	for _, res := range results {
 		if res.Satisfied() {
 			continue
 		}
 		cause := r.cause(res)
-		if n := r.sharing(res); n > 1 {
-			if !said[cause] {
+		if n := r.countSharing(res); n > 1 {
+			if !reported[cause] {
 				l.line(nil, "%s: %s, and %d more settings: %s", res.Outcome, label(res), n-1, cause)
 			}
-			said[cause] = true
+			reported[cause] = true
 			continue
 		}
 		l.line(nil, "%s: %s", res.Outcome, describe(res, r.origin(res.ID)))

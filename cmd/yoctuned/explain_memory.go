@@ -86,11 +86,11 @@ type memorySummary struct {
 	Device  string   `json:"device"`
 	Allowed []string `json:"allowed"` // kinds of memory the device has
 
-	Worker worker.Access `json:"worker"` // how the process for the GPU gets at frames
+	Worker worker.Access `json:"worker"` // how the GPU process accesses frames
 }
 
 func explainMemory(cmd *cobra.Command, device, backend string, integrated bool, choose func(core.Mode, core.Touch) (core.Choice, error)) error {
-	asked := []struct {
+	requests := []struct {
 		name  string
 		mode  core.Mode
 		touch core.Touch
@@ -110,7 +110,7 @@ func explainMemory(cmd *cobra.Command, device, backend string, integrated bool, 
 	if !p.JSON {
 		p.Printf("memory on %s (%s)\n", device, backend)
 	}
-	for i, a := range asked {
+	for i, a := range requests {
 		c, err := choose(a.mode, a.touch)
 		if err != nil {
 			return err

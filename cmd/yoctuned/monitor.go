@@ -156,7 +156,7 @@ func (m *monitorRun) run(ctx context.Context) error {
 			defer m.screen.close()
 		}
 	}
-	err := m.samplesInto(ctx)
+	err := m.showSamples(ctx)
 	if m.record != nil {
 		if cerr := m.record.Close(); err == nil && cerr != nil {
 			err = fmt.Errorf("record: %w", cerr)
@@ -171,8 +171,8 @@ func (m *monitorRun) run(ctx context.Context) error {
 	return m.out.End("monitor", cli.ExitCode(m.problems == 0), nil)
 }
 
-// samplesInto shows each sample as it comes.
-func (m *monitorRun) samplesInto(ctx context.Context) error {
+// showSamples shows each sample as it arrives.
+func (m *monitorRun) showSamples(ctx context.Context) error {
 	if m.text != "" {
 		return m.tegrastats(ctx)
 	}
@@ -273,7 +273,7 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 	switch {
 	case m.out.JSON:
 		m.out.Encode(s)
-		for _, e := range m.drift.fresh() {
+		for _, e := range m.drift.newEvents() {
 			m.out.Encode(e)
 		}
 	case m.screen != nil:
@@ -281,7 +281,7 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 	case m.once:
 		writeView(m.out, frame{model: m.model, sample: s, events: events})
 	default:
-		m.out.Printf("%s\n", oneLine(s))
+		m.out.Printf("%s\n", logLine(s))
 	}
 	return m.out.Err()
 }
@@ -294,17 +294,17 @@ type driftReader struct {
 	boot string
 	raw  []byte
 	list []watch.Event
-	seen time.Time // of the last event that fresh returned, at first when monitor started
+	seen time.Time // of the last event that newEvents returned, at first when monitor started
 	live chan watch.Event
 	late []watch.Event // received, and not yet in the file
 }
 
-// mostLate bounds the events that are not yet in the file.
-const mostLate = 256
+// maxLate bounds the events that are not yet in the file.
+const maxLate = 256
 
 // watch subscribes to events until the program ends. If that fails, the file is used.
 func (d *driftReader) watch() {
-	live := make(chan watch.Event, mostLate)
+	live := make(chan watch.Event, maxLate)
 	d.live = live
 	socket := path.Join(d.dev.Dir(), api.Socket)
 	go func() {
@@ -340,7 +340,7 @@ func (d *driftReader) events() []watch.Event {
 			more = false
 		}
 	}
-	d.late = d.late[max(0, len(d.late)-mostLate):]
+	d.late = d.late[max(0, len(d.late)-maxLate):]
 	if n := len(d.list); n > 0 {
 		written := d.list[n-1].Time
 		d.late = slices.DeleteFunc(d.late, func(e watch.Event) bool { return !e.Time.After(written) })
@@ -348,8 +348,8 @@ func (d *driftReader) events() []watch.Event {
 	return slices.Concat(d.list, d.late)
 }
 
-// fresh are the events since the last call.
-func (d *driftReader) fresh() []watch.Event {
+// newEvents returns the events since the last call.
+func (d *driftReader) newEvents() []watch.Event {
 	var out []watch.Event
 	for _, e := range slices.Concat(d.list, d.late) {
 		if e.Time.After(d.seen) {

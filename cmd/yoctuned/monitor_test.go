@@ -53,10 +53,10 @@ func TestMonitorShowsEventsFromTheSocket(t *testing.T) {
 	if got := d.events(); len(got) != 1 || got[0].Found != "77" || got[0].By.PID != 812 {
 		t.Fatalf("%+v", got)
 	}
-	if got := d.fresh(); len(got) != 1 {
+	if got := d.newEvents(); len(got) != 1 {
 		t.Fatalf("%+v", got)
 	}
-	if got := d.fresh(); len(got) != 0 {
+	if got := d.newEvents(); len(got) != 0 {
 		t.Fatalf("shown twice: %+v", got)
 	}
 }

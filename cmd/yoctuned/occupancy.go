@@ -85,25 +85,24 @@ func compareOccupancy(p cli.Printer, path string) error {
 		return fmt.Errorf("read the driver's results: %w", err)
 	}
 	defer file.Close()
-	asked, wrong := 0, 0
-	for d := json.NewDecoder(file); ; asked++ {
+	results, wrong := 0, 0
+	for d := json.NewDecoder(file); ; results++ {
 		var r recordedAnswer
 		if err := d.Decode(&r); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
+			return fmt.Errorf("%s: answer %d: %w", path, results+1, err)
 		}
 		dev, err := occupancy.Lookup(r.SM)
 		if err != nil {
-			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
+			return fmt.Errorf("%s: answer %d: %w", path, results+1, err)
 		}
 		k := occupancy.Kernel{Registers: r.Registers, Shared: r.Shared, MaxThreads: r.MaxThreads, MaxDynamic: r.MaxDynamic, Carveout: -1, Barriers: 1}
 		o, err := dev.Occupancy(k, r.Block, r.Dynamic)
 		if err != nil {
-			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
+			return fmt.Errorf("%s: answer %d: %w", path, results+1, err)
 		}
-		// The calculator is of a multiprocessor; the driver also has the kernel's
-		// launch bounds, beyond which it starts nothing.
+		// The driver also applies the launch bounds, which the calculator lacks.
 		if r.Block > r.MaxThreads {
 			o.Blocks = 0
 		}
@@ -112,10 +111,10 @@ func compareOccupancy(p cli.Printer, path string) error {
 			p.Printf("differs: %+v: calculated %d\n", r, o.Blocks)
 		}
 	}
-	if asked == 0 {
+	if results == 0 {
 		return fmt.Errorf("%s has no results", path)
 	}
-	p.Printf("%d results of the driver, %d differ\n", asked, wrong)
+	p.Printf("%d results of the driver, %d differ\n", results, wrong)
 	return cli.Answer(wrong == 0)
 }
 

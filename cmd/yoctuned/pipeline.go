@@ -123,7 +123,7 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	o.Start = ctx
 
 	if traced != "" {
-		// Fail now, and not after hours.
+		// A run may take hours, so that an unusable file must fail it at once.
 		if err := pipeline.CheckTrace(traced); err != nil {
 			return err
 		}
@@ -309,5 +309,5 @@ func writeSLO(w cli.Printer, s *pipeline.Summary) {
 	}
 }
 
-// ms is a time in milliseconds.
+// ms formats nanoseconds as milliseconds.
 func ms(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }

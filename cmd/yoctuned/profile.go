@@ -45,8 +45,9 @@ func profilers() []profiler {
 	}
 }
 
-// auto are the profilers that hardly slow a program down; ncu does, and must be named.
-func auto() []string { return []string{"nsys", "perf"} }
+// autoProfilers are the profilers that hardly slow a program down. ncu does, and must be
+// chosen explicitly.
+func autoProfilers() []string { return []string{"nsys", "perf"} }
 
 func newProfileCommand() *cobra.Command {
 	var tool, output string
@@ -104,7 +105,7 @@ the file exists, 2 wrong usage.`,
 func findProfiler(tool string) (profiler, string, error) {
 	wanted := []string{tool}
 	if tool == "auto" {
-		wanted = auto()
+		wanted = autoProfilers()
 	}
 	var missing []string
 	for _, name := range wanted {

@@ -52,7 +52,7 @@ func (r report) counts() map[string]int {
 	return m
 }
 
-// cause is a result's message without the node that it is about.
+// cause is the message of a result without its node.
 func (report) cause(res enforce.Result) string {
 	_, rest, ok := strings.Cut(res.Message, outcome.Name(res.Path)+": ")
 	if !ok {
@@ -61,9 +61,9 @@ func (report) cause(res enforce.Result) string {
 	return rest
 }
 
-// sharing counts the results with the same cause: what forbids a node often forbids its
+// countSharing counts the results with the same cause: what forbids a node often forbids its
 // whole domain.
-func (r report) sharing(res enforce.Result) int {
+func (r report) countSharing(res enforce.Result) int {
 	n := 0
 	for _, other := range r.Results {
 		if other.Outcome == outcome.Forbidden && res.Outcome == outcome.Forbidden && r.cause(res) != "" && r.cause(other) == r.cause(res) {
@@ -124,7 +124,7 @@ func (r report) text(p cli.Printer) {
 			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for n, row := range rows {
 		if n == 0 && len(rows) == 1 {
 			break
@@ -140,12 +140,12 @@ func (r report) text(p cli.Printer) {
 		}
 		fmt.Fprintln(p, text)
 		msg := shown[n].Message
-		if shared := r.sharing(shown[n]); shared > 1 {
+		if shared := r.countSharing(shown[n]); shared > 1 {
 			cause := r.cause(shown[n])
-			if msg = fmt.Sprintf("%d settings: %s", shared, cause); said[cause] {
+			if msg = fmt.Sprintf("%d settings: %s", shared, cause); reported[cause] {
 				msg = ""
 			}
-			said[cause] = true
+			reported[cause] = true
 		}
 		if msg != "" {
 			p.Printf("%s%s\n", strings.Repeat(" ", width[0]+2), msg)

@@ -31,7 +31,7 @@ type screen struct {
 	in, out int
 	w       io.Writer
 	input   io.Reader
-	was     *term.State
+	initial *term.State
 	resized chan os.Signal
 	paused  atomic.Bool
 	note    string // beside the keys
@@ -41,26 +41,26 @@ type screen struct {
 	height  int
 }
 
-// openScreen takes the terminal of a command; nil where there is none. The context ends
-// when the user quits.
+// openScreen switches the terminal of a command to raw mode. It returns nil if the command
+// has no terminal. The context ends when the user quits.
 func openScreen(ctx context.Context, cmd *cobra.Command) (*screen, context.Context, error) {
 	in, ok := cmd.InOrStdin().(*os.File)
 	out := cli.File(cmd.OutOrStdout())
 	if !ok || out == nil || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil, ctx, nil
 	}
-	was, err := term.MakeRaw(int(in.Fd()))
+	initial, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, ctx, fmt.Errorf("set the terminal to raw mode: %w", err)
 	}
-	s := &screen{in: int(in.Fd()), out: int(out.Fd()), w: cmd.OutOrStdout(), input: in, was: was, resized: make(chan os.Signal, 1)}
+	s := &screen{in: int(in.Fd()), out: int(out.Fd()), w: cmd.OutOrStdout(), input: in, initial: initial, resized: make(chan os.Signal, 1)}
 	signal.Notify(s.resized, unix.SIGWINCH)
 	// The alternate buffer keeps what was on the screen.
 	if _, err := io.WriteString(s.w, "\x1b[?1049h\x1b[?25l"); err != nil {
 		s.close()
 		return nil, ctx, err
 	}
-	return s, s.keys(ctx), nil
+	return s, s.watchKeys(ctx), nil
 }
 
 // resizes is the channel of changes of the size; it blocks where there is no screen.
@@ -74,7 +74,7 @@ func (s *screen) resizes() <-chan os.Signal {
 func (s *screen) close() {
 	signal.Stop(s.resized)
 	_, _ = io.WriteString(s.w, "\x1b[0m\x1b[?25h\x1b[?1049l")
-	_ = term.Restore(s.in, s.was)
+	_ = term.Restore(s.in, s.initial)
 }
 
 // Keys of a terminal in raw mode.
@@ -83,9 +83,9 @@ const (
 	escape = 27
 )
 
-// keys ends the context when q, Escape or Ctrl-C is typed. The goroutine ends
+// watchKeys ends the context when q, Escape or Ctrl-C is typed. The goroutine ends
 // with the process: a read of a terminal cannot be cancelled.
-func (s *screen) keys(ctx context.Context) context.Context {
+func (s *screen) watchKeys(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
@@ -141,7 +141,7 @@ func (s *screen) redraw() error {
 	}
 	colour := os.Getenv("NO_COLOR") == ""
 	now := s.last.lines(width, colour)
-	now = append(now[:min(len(now), height-1)], s.foot(width, colour))
+	now = append(now[:min(len(now), height-1)], s.footer(width, colour))
 	var b bytes.Buffer
 	if s.shown == nil {
 		b.WriteString("\x1b[2J")
@@ -160,8 +160,8 @@ func (s *screen) redraw() error {
 	return err
 }
 
-// foot is the last line, which shows the keys.
-func (s *screen) foot(width int, colour bool) string {
+// footer is the last line, which shows the keys.
+func (s *screen) footer(width int, colour bool) string {
 	text := "q quit  p pause"
 	if s.paused.Load() {
 		text = "PAUSED  p continue  q quit"
@@ -192,7 +192,7 @@ func writeView(p cli.Printer, v view) {
 	fmt.Fprintln(p, strings.Join(v.lines(80, cli.Colour(p)), "\n"))
 }
 
-// page collects lines of a width.
+// page collects the lines of a screen.
 type page struct {
 	width  int
 	colour bool
@@ -242,7 +242,7 @@ func truncate(s string, width int, end string) string {
 func (f frame) lines(width int, colour bool) []string {
 	p := &page{width: width, colour: colour}
 	s := f.sample
-	f.head(p)
+	f.title(p)
 	f.cpus(p)
 	for i, g := range s.GPUs {
 		label := "gpu"
@@ -293,7 +293,7 @@ func (f frame) lines(width int, colour bool) []string {
 	return p.lines
 }
 
-func (f frame) head(p *page) {
+func (f frame) title(p *page) {
 	s := f.sample
 	name := f.model
 	if s.Source != "" {
@@ -348,7 +348,7 @@ func (f frame) cpus(p *page) {
 					text = fmt.Sprintf("%-34s", text)
 				}
 				cells = append(cells, text)
-				style = hotter(style, loadColour(cpu.Load))
+				style = strongerColour(style, loadColour(cpu.Load))
 			}
 		}
 		label := ""
@@ -409,7 +409,7 @@ func (f frame) temperatures(p *page) {
 			if z.Passive != nil && *z.Temp >= *z.Passive {
 				style = red
 			} else if z.Passive != nil && *z.Passive-*z.Temp < 5000 {
-				style = hotter(style, yellow)
+				style = strongerColour(style, yellow)
 			}
 		}
 		items = append(items, text)
@@ -444,7 +444,7 @@ func (f frame) throttling(p *page) {
 	}
 	for _, a := range s.Alarms {
 		if a.Events != nil && *a.Events > 0 {
-			items, style = append(items, fmt.Sprintf("over-current %s %d times since boot", a.Name, *a.Events)), hotter(style, yellow)
+			items, style = append(items, fmt.Sprintf("over-current %s %d times since boot", a.Name, *a.Events)), strongerColour(style, yellow)
 		}
 	}
 	if len(items) == 0 && slices.ContainsFunc(s.Cooling, func(c monitor.Cooling) bool { return c.State != nil }) {
@@ -519,8 +519,8 @@ func loadColour(permille *int64) string {
 	return green
 }
 
-// hotter is the stronger of two colours.
-func hotter(a, b string) string {
+// strongerColour returns the stronger of two colours.
+func strongerColour(a, b string) string {
 	order := []string{"", dim, green, yellow, red}
 	if slices.Index(order, b) > slices.Index(order, a) {
 		return b
@@ -528,8 +528,8 @@ func hotter(a, b string) string {
 	return a
 }
 
-// oneLine is a sample in a log.
-func oneLine(s *monitor.Sample) string {
+// logLine describes a sample in one line.
+func logLine(s *monitor.Sample) string {
 	var out []string
 	if !s.Time.IsZero() {
 		out = append(out, s.Time.Local().Format("15:04:05"))

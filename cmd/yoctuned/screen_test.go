@@ -113,7 +113,7 @@ func TestNoLineIsLongerThanTheTerminal(t *testing.T) {
 	s := sampleOf(t, "agx-orin-64gb")
 	s.Zones[0].Name = strings.Repeat("x", 300)
 	for _, width := range []int{1, 10, 20, 40, 80, 200} {
-		for _, line := range slices.Concat(frame{sample: s}.lines(width, false), []string{(&screen{}).foot(width, false)}) {
+		for _, line := range slices.Concat(frame{sample: s}.lines(width, false), []string{(&screen{}).footer(width, false)}) {
 			if n := utf8.RuneCountInString(line); n > max(width, 9) {
 				t.Errorf("%d columns: %d in %q", width, n, line)
 			}
@@ -150,7 +150,7 @@ func TestTextOfADeviceIsEscapedForTheTerminal(t *testing.T) {
 	if strings.ContainsRune(text, 27) {
 		t.Errorf("%q", text)
 	}
-	if line := printable.Line(oneLine(s)); strings.ContainsRune(line, 27) {
+	if line := printable.Line(logLine(s)); strings.ContainsRune(line, 27) {
 		t.Errorf("%q", line)
 	}
 }

@@ -30,10 +30,10 @@ type deviceStatus struct {
 	Applied      *journal.Plan    `json:"applied"`          // since boot, null when none was
 	Journalled   int              `json:"journalled"`       // originals that rollback would restore
 	JournalError string           `json:"journal_error,omitempty"`
-	Holder       string           `json:"holder,omitempty"` // who is changing the device now
-	Trial        *planfile.Trial  `json:"trial"`            // null: no plan is tried, or was and was confirmed
-	Boot         *planfile.Boot   `json:"boot"`             // null: no plan was put into force by itself
-	Watch        *watch.State     `json:"watch"`            // drift since boot; null: nobody has watched
+	Holder       string           `json:"holder,omitempty"` // process that is changing the device now
+	Trial        *planfile.Trial  `json:"trial"`            // null: no trial, or it was confirmed
+	Boot         *planfile.Boot   `json:"boot"`             // null: no plan was applied at boot
+	Watch        *watch.State     `json:"watch"`            // drift since boot; null: enforce has not run
 	WatchError   string           `json:"watch_error,omitempty"`
 }
 
@@ -148,15 +148,15 @@ func (s deviceStatus) text(p cli.Printer) {
 	if b := s.Boot; b != nil && !b.Proven && len(b.Boots) > 0 {
 		row("boots", fmt.Sprintf("serial %d was applied at %d of %d boots, and has not been in force for %s", b.Serial, len(b.Boots), planfile.MaxBoots, planfile.ProveAfter))
 	}
-	s.watched(row)
+	s.addWatch(row)
 	row("changed by", cmp.Or(s.Holder, "no process"))
 }
 
 // recent is how many events and contests the text shows; JSON has them all.
 const recent = 5
 
-// watched adds the state of the enforcer.
-func (s deviceStatus) watched(row func(key, value string)) {
+// addWatch adds the state of the enforcer.
+func (s deviceStatus) addWatch(row func(key, value string)) {
 	if s.WatchError != "" {
 		row("watched", s.WatchError)
 	}

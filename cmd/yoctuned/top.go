@@ -305,7 +305,7 @@ func (r running) process() []string {
 	} {
 		text := "-"
 		if n.v != nil && s > 0 {
-			text = large(float64(*n.v)/s) + "/s"
+			text = shortNumber(float64(*n.v)/s) + "/s"
 		}
 		out = append(out, n.name+" "+text)
 	}
@@ -319,13 +319,13 @@ func (r running) interrupts() []string {
 	}
 	out := []string{"interrupts"}
 	for i, n := range list {
-		out = append(out, fmt.Sprintf("#%d %s/s", i, large(float64(n)/r.Rates.Seconds)))
+		out = append(out, fmt.Sprintf("#%d %s/s", i, shortNumber(float64(n)/r.Rates.Seconds)))
 	}
 	return out
 }
 
-// large shortens a large number.
-func large(v float64) string {
+// shortNumber shortens a large number.
+func shortNumber(v float64) string {
 	switch {
 	case v >= 1e9:
 		return fmt.Sprintf("%.2f G", v/1e9)
@@ -337,12 +337,12 @@ func large(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// millis shows nanoseconds as milliseconds.
+// millis formats nanoseconds as milliseconds, "-" where they are unknown.
 func millis(ns *int64) string {
 	if ns == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%.2f", float64(*ns)/1e6)
+	return ms(*ns)
 }
 
 // liveDirs are the folders with the sockets of pipelines: those of services, and those

@@ -42,7 +42,8 @@ Exit status: 0 confirmed, 1 there is no trial, or its time is over, 2 wrong usag
 	}
 }
 
-// newRevertCommand is what `apply --try` leaves behind, in case it is killed.
+// newRevertCommand returns the hidden command that `apply --try` starts: it reverts the
+// trial even if apply is killed.
 func newRevertCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     trial.GuardCommand,

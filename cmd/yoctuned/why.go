@@ -26,7 +26,7 @@ type explanation struct {
 	Wanted    string           `json:"wanted"`
 	Found     *string          `json:"found"` // null: it could not be read
 	Outcome   outcome.Outcome  `json:"outcome"`
-	Message   string           `json:"message"`  // what the kernel makes of it: rounded, capped, refused
+	Message   string           `json:"message"`  // how the kernel changed the value: rounded, capped, refused
 	Origin    *string          `json:"origin"`   // line of the configuration
 	Original  *string          `json:"original"` // what it was before the first apply since boot, null: never written
 	Lost      string           `json:"lost,omitempty"`
@@ -74,7 +74,7 @@ node is not as wanted.`,
 
 func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 	boot := rootfs.Identify(dev).BootID
-	// Neither may hide the answer of the plan: why is run when things are broken.
+	// A state that cannot be read must not hide what the plan has: why serves broken devices.
 	state, stateErr := watch.ReadState(dev, boot)
 	if state == nil {
 		state = &watch.State{}

@@ -47,7 +47,7 @@ func TestSecondStartCompilesNothing(t *testing.T) {
 	}
 }
 
-func TestQuestionsRunOneAtATime(t *testing.T) {
+func TestDifferentPartsHaveDifferentKeys(t *testing.T) {
 	keys := map[string]bool{}
 	for _, parts := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}, {"", "abc"}, {"2:ab1:c"}} {
 		if k := cache.Key(parts...); keys[k] {
@@ -106,10 +106,10 @@ func TestReadOnlyRootIsNotAFailure(t *testing.T) {
 		}
 		dirs[closed] = "permission denied"
 	}
-	for dir, says := range dirs {
+	for dir, reason := range dirs {
 		c := open(dir)
-		if !strings.Contains(c.Note(), says) {
-			t.Errorf("%s: note %q does not say %q", dir, c.Note(), says)
+		if !strings.Contains(c.Note(), reason) {
+			t.Errorf("%s: note %q lacks %q", dir, c.Note(), reason)
 		}
 		get(t, c, key(), "image")
 		if got, built := get(t, c, key(), "other"); got != "image" || built {

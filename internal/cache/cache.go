@@ -91,7 +91,7 @@ func (s Store) Put(key string, body []byte) error {
 	return nil
 }
 
-// Drop forgets an answer.
+// drop removes the result for a key.
 func (s Store) drop(key string) { _ = os.Remove(s.file(key)) } // errors only cost another computation
 
 // Seal returns the content of a key's file.

@@ -31,7 +31,7 @@ type Part struct {
 	Files   []File
 }
 
-// File is a text that goes where the part goes.
+// File is a text that must be distributed with a part.
 type File struct {
 	Path string // inside the part, slash separated
 	Text []byte
@@ -41,15 +41,15 @@ type File struct {
 var errUnknown = errors.New("unknown terms")
 
 var (
-	// carried are the names of files that go along, as `go mod vendor` takes them;
-	// terms are those that say under which licence.
-	carried = regexp.MustCompile(`^(AUTHORS|CONTRIBUTORS|NOTICE|PATENTS|.*LICEN[CS]E|COPYING|COPYRIGHT)`)
-	terms   = regexp.MustCompile(`^(.*LICEN[CS]E|COPYING|COPYRIGHT)`)
+	// noticeFile matches the files that are distributed with a program, as in
+	// `go mod vendor`; licenceFile matches those among them with licences.
+	noticeFile  = regexp.MustCompile(`^(AUTHORS|CONTRIBUTORS|NOTICE|PATENTS|.*LICEN[CS]E|COPYING|COPYRIGHT)`)
+	licenceFile = regexp.MustCompile(`^(.*LICEN[CS]E|COPYING|COPYRIGHT)`)
 )
 
-// read are texts that licensecheck does not know, or not wholly, by their SHA-256:
-// a text that changes has to be read again.
-func read() map[string][]string {
+// reviewed has the licences of texts that licensecheck does not recognise completely, by
+// the SHA-256 of the text. A text that changes must be reviewed again.
+func reviewed() map[string][]string {
 	return map[string][]string{
 		// modernc.org/sqlite, SQLITE-LICENSE: SPDX calls SQLite's dedication so.
 		"8438c9c89b849131ead81d5435cb97fcf052df5b0b286dda8a2d4c29e6cb3fd0": {"blessing"},
@@ -65,10 +65,10 @@ func read() map[string][]string {
 // rest is names and years.
 const coverage = 75
 
-// identify tells the SPDX identifiers of a text.
+// identify returns the SPDX identifiers of a text.
 func identify(text []byte) ([]string, error) {
 	sum := sha256.Sum256(text)
-	if ids, ok := read()[hex.EncodeToString(sum[:])]; ok {
+	if ids, ok := reviewed()[hex.EncodeToString(sum[:])]; ok {
 		return ids, nil
 	}
 	c := licensecheck.Scan(text)
@@ -82,12 +82,12 @@ func identify(text []byte) ([]string, error) {
 	return ids, nil
 }
 
-// Of lists the parts of the program that pkg and the build tags make for Linux on
-// amd64 and arm64, sorted by path.
-func Of(ctx context.Context, pkg, tags string) ([]Part, error) {
+// Parts lists the parts of the program that is built from pkg with build tags for Linux
+// on amd64 and arm64, sorted by path.
+func Parts(ctx context.Context, pkg, tags string) ([]Part, error) {
 	parts := map[string]*Part{}
 	for _, arch := range []string{"amd64", "arm64"} {
-		if err := link(ctx, parts, pkg, tags, arch); err != nil {
+		if err := addLinked(ctx, parts, pkg, tags, arch); err != nil {
 			return nil, err
 		}
 	}
@@ -105,8 +105,8 @@ func Of(ctx context.Context, pkg, tags string) ([]Part, error) {
 	return out, nil
 }
 
-// link adds what one architecture links.
-func link(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) error {
+// addLinked adds the parts that are linked for one architecture.
+func addLinked(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) error {
 	const format = `{{.Dir}}{{"\t"}}{{with .Module}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{else}}` + std + `{{"\t"}}{{"\t"}}{{end}}{{range .EmbedFiles}}{{"\t"}}{{.}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", tags, "-f", format, pkg)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=1")
@@ -137,11 +137,11 @@ func link(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) e
 			parts[path] = p
 		}
 		folders := []string{dir}
-		for _, e := range f[4:] { // what is embedded may have terms of its own
+		for _, e := range f[4:] { // embedded files may have licences of their own
 			folders = append(folders, filepath.Join(dir, filepath.Dir(e)))
 		}
 		for _, d := range folders {
-			if err := p.upwards(root, d); err != nil {
+			if err := p.addFolders(root, d); err != nil {
 				return fmt.Errorf("%s %s: %w", path, version, err)
 			}
 		}
@@ -149,8 +149,8 @@ func link(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) e
 	return lines.Err()
 }
 
-// upwards takes the texts of a folder and of those around it, up to the root.
-func (p *Part) upwards(root, dir string) error {
+// addFolders adds the files of a folder and of its parents, up to the root.
+func (p *Part) addFolders(root, dir string) error {
 	for ; strings.HasPrefix(dir+string(filepath.Separator), root+string(filepath.Separator)); dir = filepath.Dir(dir) {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -158,10 +158,10 @@ func (p *Part) upwards(root, dir string) error {
 		}
 		for _, e := range entries {
 			name := strings.ToUpper(e.Name())
-			if !e.Type().IsRegular() || filepath.Ext(name) == ".GO" || !carried.MatchString(name) {
+			if !e.Type().IsRegular() || filepath.Ext(name) == ".GO" || !noticeFile.MatchString(name) {
 				continue
 			}
-			if err := p.addFile(root, filepath.Join(dir, e.Name()), terms.MatchString(name)); err != nil {
+			if err := p.addFile(root, filepath.Join(dir, e.Name()), licenceFile.MatchString(name)); err != nil {
 				return err
 			}
 		}
@@ -169,7 +169,7 @@ func (p *Part) upwards(root, dir string) error {
 	return nil
 }
 
-func (p *Part) addFile(root, file string, says bool) error {
+func (p *Part) addFile(root, file string, isLicence bool) error {
 	rel, err := filepath.Rel(root, file)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (p *Part) addFile(root, file string, says bool) error {
 		return err
 	}
 	p.Files = append(p.Files, File{Path: rel, Text: text})
-	if !says {
+	if !isLicence {
 		return nil
 	}
 	ids, err := identify(text)
@@ -207,7 +207,7 @@ func IDs(parts []Part) []string {
 // Expression joins identifiers that all hold, as SPDX writes it.
 func Expression(ids []string) string { return strings.Join(ids, " AND ") }
 
-// Text is what goes with the program: the texts of all parts, each under its name.
+// Text returns the licence file of a program: the texts of all parts, each with a heading.
 func Text(program string, parts []Part) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s is made of the parts below, each under its own terms:\n\n", program)

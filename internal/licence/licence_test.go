@@ -30,7 +30,7 @@ func TestEveryModuleHasAKnownLicence(t *testing.T) {
 			"modernc.org/sqlite":                  {"BSD-3-Clause", "blessing"},
 		}},
 	} {
-		parts, err := Of(t.Context(), "github.com/yoctune/yoctune/cmd/yoctuned", tc.tags)
+		parts, err := Parts(t.Context(), "github.com/yoctune/yoctune/cmd/yoctuned", tc.tags)
 		if err != nil {
 			t.Fatalf("%s: %v", tc.program, err)
 		}
@@ -89,7 +89,7 @@ func TestUnknownLicenceTextIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p Part
-	if err := p.upwards(root, root); !errors.Is(err, errUnknown) || !strings.Contains(err.Error(), "LICENSE") {
+	if err := p.addFolders(root, root); !errors.Is(err, errUnknown) || !strings.Contains(err.Error(), "LICENSE") {
 		t.Errorf("got %v", err)
 	}
 }

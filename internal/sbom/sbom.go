@@ -45,8 +45,8 @@ type Document struct {
 	count int
 }
 
-// Epoch is the time of SOURCE_DATE_EPOCH, or 1 January 1970 where it is not set:
-// a bill is made of what is in it, not of when it was made.
+// Epoch is the time of SOURCE_DATE_EPOCH, or 1 January 1970 where it is not set,
+// so that the same content gives the same document.
 func Epoch() (time.Time, error) {
 	s := os.Getenv("SOURCE_DATE_EPOCH")
 	if s == "" {

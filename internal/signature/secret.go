@@ -8,7 +8,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// Reasons why a secret key is not opened; test with errors.Is.
+// Reasons why a secret key cannot be opened.
 var (
 	ErrSecret   = errors.New("not a minisign secret key")
 	ErrPassword = errors.New("wrong password")
@@ -26,14 +26,14 @@ func Generate() (Secret, error) {
 	return Secret{key}, nil
 }
 
-// Public returns the other half.
+// Public returns the public key of the pair.
 func (s Secret) Public() Key {
 	return Key{s.key.Public().(minisign.PublicKey)}
 }
 
 // File is the content of the secret key's file, encrypted unless the password is
 // empty. Encrypting takes 1 GiB of memory for a few seconds, as minisign's own
-// keys do: it is what makes guessing slow.
+// keys do, to make guessing slow.
 func (s Secret) File(password string) ([]byte, error) {
 	seal := func() ([]byte, error) { return minisign.EncryptKey(password, s.key) }
 	if password == "" {
@@ -74,8 +74,7 @@ func trim(file []byte) []byte {
 	return []byte(strings.TrimSpace(strings.ReplaceAll(string(file), "\r\n", "\n")))
 }
 
-// Sign signs message. The comment is part of what is signed; of it only the
-// first line is kept.
+// Sign signs message and the first line of comment.
 func (s Secret) Sign(message []byte, comment string) []byte {
 	comment, _, _ = strings.Cut(strings.ReplaceAll(comment, "\r", ""), "\n")
 	r := minisign.NewReader(strings.NewReader(string(message)))

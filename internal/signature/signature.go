@@ -14,13 +14,13 @@ import (
 	"aead.dev/minisign"
 )
 
-// Extension is what a signature's file is called after the file it is of.
+// Extension is appended to the name of a file to name the file of its signature.
 const Extension = ".minisig"
 
 // MaxSize bounds a signature or a key, in bytes.
 const MaxSize = 4 << 10
 
-// Reasons to refuse; test with errors.Is.
+// Reasons to refuse a signature.
 var (
 	ErrKey    = errors.New("not a minisign public key")
 	ErrFormat = errors.New("not a minisign signature")
@@ -94,7 +94,7 @@ func Verify(keys []Key, message, sig []byte) (Signer, error) {
 	return Signer{}, fmt.Errorf("%w (key %s)", ErrForged, id(s.KeyID))
 }
 
-// reason takes the library's own name off its errors.
+// reason removes the library's name from an error.
 func reason(err error) string {
 	return strings.TrimPrefix(err.Error(), "minisign: ")
 }

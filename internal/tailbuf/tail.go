@@ -27,7 +27,7 @@ func (t *Buffer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is the text that was kept, without the pieces of characters at its ends.
+// String returns the text, without incomplete characters at its ends.
 func (t *Buffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -102,7 +102,7 @@ func run(out, base string, arches []string) error {
 		return writeSBOM(filepath.Join(out, file+".spdx.json"), file, digest, when, parts)
 	}
 	for _, p := range builds {
-		parts, err := licence.Of(context.Background(), "./cmd/yoctuned", p.Tags)
+		parts, err := licence.Parts(context.Background(), "./cmd/yoctuned", p.Tags)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -48,26 +47,11 @@ func Dial(socket string) (*Client, error) {
 // Acquire requests a lease. With a ttl of 0 yoctuned chooses; the answer holds the time to
 // live, within which the lease must be renewed.
 func (c *Client) Acquire(profile string, ttl time.Duration) (Answer, error) {
-	return c.call(Request{Type: Acquire, Profile: profile, TTL: ttl.Milliseconds()})
+	return c.Do(Request{Type: Acquire, Profile: profile, TTL: ttl.Milliseconds()})
 }
 
 // Renew restarts the lease's time to live.
-func (c *Client) Renew() (Answer, error) { return c.call(Request{Type: Renew}) }
-
-// Release ends the lease, as Close does.
-func (c *Client) Release() (Answer, error) { return c.call(Request{Type: Release}) }
-
-// Leases lists the leases in force.
-func (c *Client) Leases() ([]Holder, error) {
-	a, err := c.call(Request{Type: Leases})
-	return a.Leases, err
-}
-
-// Revoke ends the lease of any client. It requires root.
-func (c *Client) Revoke(id uint64) error {
-	_, err := c.call(Request{Type: Revoke, Lease: id})
-	return err
-}
+func (c *Client) Renew() (Answer, error) { return c.Do(Request{Type: Renew}) }
 
 // Sample returns a sample of the device as JSON. A sample that another client has caused
 // is returned again if it is not older than age.
@@ -80,7 +64,7 @@ func (c *Client) Sample(age time.Duration) ([]byte, error) {
 // closed. yoctuned queues no events: [Event.Lost] counts those that a slow watcher missed.
 // A client that watches cannot be used for other requests.
 func (c *Client) Watch(f func(Event) error) error {
-	if _, err := c.call(Request{Type: Watch}); err != nil {
+	if _, err := c.Do(Request{Type: Watch}); err != nil {
 		return err
 	}
 	if err := c.conn.SetDeadline(time.Time{}); err != nil {
@@ -103,7 +87,9 @@ func (c *Client) Watch(f func(Event) error) error {
 // Close ends the connection and its lease.
 func (c *Client) Close() error { return c.conn.Close() }
 
-func (c *Client) call(r Request) (Answer, error) { return c.send(answerTimeout, r) }
+// Do sends a request and returns the answer. A request that yoctuned refuses has a
+// [RefusedError].
+func (c *Client) Do(r Request) (Answer, error) { return c.send(answerTimeout, r) }
 
 func (c *Client) send(d time.Duration, r Request) (Answer, error) {
 	b, err := json.Marshal(r)
@@ -132,10 +118,4 @@ func (c *Client) receive() (Answer, error) {
 		return a, &RefusedError{Code: a.Code, Message: a.Message}
 	}
 	return a, nil
-}
-
-// Refused reports whether err is a RefusedError with the given code.
-func Refused(err error, code string) bool {
-	var r *RefusedError
-	return errors.As(err, &r) && r.Code == code
 }

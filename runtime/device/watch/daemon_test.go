@@ -320,10 +320,10 @@ func TestLeaseEndsWithItsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.waitForLease(t, "granted")
-	if held, err := second.Leases(); err != nil || len(held) != 2 || held[0].PID != os.Getpid() {
-		t.Errorf("%+v %v", held, err)
+	if a, err := second.Do(api.Request{Type: api.Leases}); err != nil || len(a.Leases) != 2 || a.Leases[0].PID != os.Getpid() {
+		t.Errorf("%+v %v", a.Leases, err)
 	}
-	if _, err := c.Acquire(lease.Profile, time.Minute); !api.Refused(err, api.CodeQuota) {
+	if _, err := c.Acquire(lease.Profile, time.Minute); !refused(err, api.CodeQuota) {
 		t.Errorf("a second lease on one connection: %v", err)
 	}
 	if err := c.Close(); err != nil {
@@ -334,12 +334,12 @@ func TestLeaseEndsWithItsConnection(t *testing.T) {
 	if _, err := second.Renew(); err != nil {
 		t.Error(err)
 	}
-	if _, err := second.Release(); err != nil {
+	if _, err := second.Do(api.Request{Type: api.Release}); err != nil {
 		t.Error(err)
 	}
 	h.waitForLease(t, "released")
 	waitForValue(t, root, governor, "schedutil")
-	if _, err := second.Renew(); !api.Refused(err, api.CodeNone) {
+	if _, err := second.Renew(); !refused(err, api.CodeNone) {
 		t.Errorf("%v", err)
 	}
 }
@@ -365,13 +365,13 @@ func TestRootCanRevokeALease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Revoke(granted.Lease); err != nil {
+	if _, err := admin.Do(api.Request{Type: api.Revoke, Lease: granted.Lease}); err != nil {
 		t.Fatal(err)
 	}
 	h.waitForLease(t, "granted")
 	h.waitForLease(t, "revoked")
 	waitForValue(t, root, governor, "schedutil")
-	if err := admin.Revoke(granted.Lease); !api.Refused(err, api.CodeNone) {
+	if _, err := admin.Do(api.Request{Type: api.Revoke, Lease: granted.Lease}); !refused(err, api.CodeNone) {
 		t.Errorf("%v", err)
 	}
 }
@@ -501,7 +501,7 @@ func TestTheSocketSurvivesGarbage(t *testing.T) {
 		}
 		_ = unix.Close(fd)
 		c := dial(t, root)
-		if _, err := c.Leases(); err != nil {
+		if _, err := c.Do(api.Request{Type: api.Leases}); err != nil {
 			t.Errorf("after %.20q: %v", garbage, err)
 		}
 		_ = c.Close()
@@ -652,7 +652,13 @@ func TestClientsShareOneReading(t *testing.T) {
 		}
 		last, n = s.Monotonic, n+1
 	}
-	if _, err := c.Leases(); err != nil {
+	if _, err := c.Do(api.Request{Type: api.Leases}); err != nil {
 		t.Errorf("the connection cannot be used afterwards: %v", err)
 	}
+}
+
+// refused reports whether err is a refusal with the given code.
+func refused(err error, code string) bool {
+	var r *api.RefusedError
+	return errors.As(err, &r) && r.Code == code
 }
