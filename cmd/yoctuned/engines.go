@@ -260,7 +260,7 @@ usage.`,
 				return err
 			}
 			if why := host.Why(); why != "" {
-				return fmt.Errorf("%s: the engines that the plan needs on this machine are unknown; none was removed", why)
+				return fmt.Errorf("%s: the engines that the plan needs on this machine are unknown, so none is removed", why)
 			}
 			var keys []tensorrt.Key
 			for _, jobs := range all {
