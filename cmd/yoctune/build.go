@@ -282,19 +282,15 @@ func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, durati
 			s.Modes += len(t.Plan.Power.Modes)
 		}
 	}
+	n := map[tree.Kind]int{}
 	for _, a := range c.Actions {
-		switch {
-		case a.Path == manifest.Name:
-		case strings.HasSuffix(a.Path, signature.Extension):
+		if strings.HasSuffix(a.Path, signature.Extension) {
 			s.Stale = append(s.Stale, a.Path)
-		case a.Kind == tree.Add:
-			s.Added++
-		case a.Kind == tree.Change:
-			s.Changed++
-		case a.Kind == tree.Remove:
-			s.Removed++
+		} else if a.Path != manifest.Name {
+			n[a.Kind]++
 		}
 	}
+	s.Added, s.Changed, s.Removed = n[tree.Add], n[tree.Change], n[tree.Remove]
 	return s
 }
 

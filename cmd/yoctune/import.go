@@ -20,9 +20,9 @@ import (
 
 // importOptions are the flags of import.
 type importOptions struct {
-	kind, board, release, machine, layer, maintainer string
-	out                                              string
-	force, strict, all                               bool
+	importer.Options
+	out                string
+	force, strict, all bool
 }
 
 func newImportCommand() *cobra.Command {
@@ -53,12 +53,12 @@ Exit status: 0 imported, 1 the request is wrong, 2 wrong usage, 3 lines were lef
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.kind, "as", "", "`KIND` of the files (default: by name and content)")
-	f.StringVar(&o.board, "board", "", "`BOARD` that the files are for (default: from the machine or the power mode file)")
-	f.StringVar(&o.release, "release", "", "`RELEASE` of meta-tegra (default: from LAYERSERIES_COMPAT)")
-	f.StringVar(&o.machine, "machine", "", "`MACHINE` of bitbake (default: from the files, else the board's)")
-	f.StringVar(&o.layer, "name", "", "`NAME` for layer.name (default: that of the imported layer)")
-	f.StringVar(&o.maintainer, "maintainer", "", "`PERSON` for layer.maintainer, as \"Name <mail>\"")
+	f.StringVar((*string)(&o.Kind), "as", "", "`KIND` of the files (default: by name and content)")
+	f.StringVar(&o.Board, "board", "", "`BOARD` that the files are for (default: from the machine or the power mode file)")
+	f.StringVar(&o.Release, "release", "", "`RELEASE` of meta-tegra (default: from LAYERSERIES_COMPAT)")
+	f.StringVar(&o.Machine, "machine", "", "`MACHINE` of bitbake (default: from the files, else the board's)")
+	f.StringVar(&o.Layer, "name", "", "`NAME` for layer.name (default: that of the imported layer)")
+	f.StringVar(&o.Maintainer, "maintainer", "", "`PERSON` for layer.maintainer, as \"Name <mail>\"")
 	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write the configuration to (default: standard output)")
 	f.BoolVar(&o.force, "force", false, "overwrite an existing file")
 	f.BoolVar(&o.strict, "strict", false, "exit with 3 when a line was left")
@@ -67,8 +67,8 @@ Exit status: 0 imported, 1 the request is wrong, 2 wrong usage, 3 lines were lef
 }
 
 func runImport(cmd *cobra.Command, names []string, o importOptions) error {
-	if o.kind != "" && !slices.Contains(importer.Kinds(), o.kind) {
-		return cli.UsageError(fmt.Errorf("--as %s: choose one of %s", o.kind, strings.Join(importer.Kinds(), ", ")))
+	if o.Kind != "" && !slices.Contains(importer.Kinds(), string(o.Kind)) {
+		return cli.UsageError(fmt.Errorf("--as %s: choose one of %s", o.Kind, strings.Join(importer.Kinds(), ", ")))
 	}
 	if toStdout(o.out) {
 		o.out = ""
@@ -77,14 +77,12 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 			return fmt.Errorf("%s exists: choose another file with -o, or overwrite it with --force", o.out)
 		}
 	}
-	sources, err := readSources(cmd, names, o.kind)
+	sources, err := readSources(cmd, names, o.Kind)
 	if err != nil {
 		return err
 	}
-	result, err := importer.Import(sources, importer.Options{
-		Kind: importer.Kind(o.kind), Board: o.board, Release: o.release, Machine: o.machine, Layer: o.layer, Maintainer: o.maintainer,
-		Check: checkFiles,
-	})
+	o.Check = checkFiles
+	result, err := importer.Import(sources, o.Options)
 	if err != nil {
 		if errors.Is(err, importer.ErrWhich) || errors.Is(err, importer.ErrUnknown) {
 			return cli.UsageError(err)
@@ -106,7 +104,7 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 }
 
 // readSources reads the files and folders to import; - is standard input.
-func readSources(cmd *cobra.Command, names []string, kind string) ([]importer.Source, error) {
+func readSources(cmd *cobra.Command, names []string, kind importer.Kind) ([]importer.Source, error) {
 	stdin := slices.Index(names, "-")
 	if stdin < 0 {
 		return importer.Read(names)
@@ -125,15 +123,8 @@ func readSources(cmd *cobra.Command, names []string, kind string) ([]importer.So
 	if len(text) > importer.MaxFile {
 		return nil, fmt.Errorf("standard input is larger than %d MiB", importer.MaxFile>>20)
 	}
-	sources := []importer.Source{{Name: "stdin", Text: text}}
-	if len(rest) > 0 {
-		more, err := importer.Read(rest)
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, more...)
-	}
-	return sources, nil
+	sources, err := importer.Read(rest)
+	return slices.Insert(sources, 0, importer.Source{Name: "stdin", Text: text}), err
 }
 
 // checkFiles checks a configuration as vet does.

@@ -196,20 +196,11 @@ type outcomeCounts struct {
 }
 
 func countOutcomes(ps []kconfig.Prediction) outcomeCounts {
-	c := outcomeCounts{Requested: len(ps)}
+	n := map[kconfig.Outcome]int{}
 	for _, p := range ps {
-		switch p.Outcome {
-		case kconfig.Kept:
-			c.Kept++
-		case kconfig.Changed:
-			c.Changed++
-		case kconfig.Lost:
-			c.Lost++
-		case kconfig.Unknown:
-			c.Unknown++
-		}
+		n[p.Outcome]++
 	}
-	return c
+	return outcomeCounts{len(ps), n[kconfig.Kept], n[kconfig.Changed], n[kconfig.Lost], n[kconfig.Unknown]}
 }
 
 // writePredictionsJSON writes an object for each requested symbol, and last a
@@ -218,13 +209,6 @@ func writePredictionsJSON(w cli.Printer, f *kconfig.Facts, rep *kconfig.Report, 
 	for _, p := range rep.Predictions {
 		w.Line("symbol", p)
 	}
-	type problem struct {
-		File    string `json:"file"`
-		Line    int    `json:"line"`
-		Column  int    `json:"column"`
-		Message string `json:"message"`
-		Ignored bool   `json:"ignored"`
-	}
 	summary := struct {
 		Kernel  string `json:"kernel"`
 		Release string `json:"release"`
@@ -232,17 +216,13 @@ func writePredictionsJSON(w cli.Printer, f *kconfig.Facts, rep *kconfig.Report, 
 		Source  string `json:"source"`
 		Base    string `json:"base"`
 		outcomeCounts
-		Effects  []kconfig.Effect `json:"effects"`
-		Problems []problem        `json:"problems"`
-		Fix      []string         `json:"fix"`
-		FixKept  int              `json:"fix_kept"`
+		Effects  []kconfig.Effect  `json:"effects"`
+		Problems []kconfig.Problem `json:"problems"`
+		Fix      []string          `json:"fix"`
+		FixKept  int               `json:"fix_kept"`
 	}{
 		Kernel: f.Set.Name, Release: f.Set.Release, Facts: f.Set.Exactness.String(), Source: f.Set.Source, Base: f.Set.Base,
-		outcomeCounts: countOutcomes(rep.Predictions), Effects: []kconfig.Effect{}, Problems: []problem{}, Fix: []string{}, FixKept: rep.FixKept,
-	}
-	summary.Effects = append(summary.Effects, rep.Effects...)
-	for _, p := range problems {
-		summary.Problems = append(summary.Problems, problem(p))
+		outcomeCounts: countOutcomes(rep.Predictions), Effects: append([]kconfig.Effect{}, rep.Effects...), Problems: append([]kconfig.Problem{}, problems...), Fix: []string{}, FixKept: rep.FixKept,
 	}
 	for _, l := range rep.Fix {
 		summary.Fix = append(summary.Fix, l.String())

@@ -84,6 +84,7 @@ settings are not as wanted, or were tried and reverted.`,
 		},
 	}
 	planFlags(cmd)
+	quietFlag(cmd, notOK)
 	cmd.Flags().Duration("try", 0, "`TIME` after which to revert unless 'yoctuned confirm' is run, such as 60s")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		d, _ := cmd.Flags().GetDuration("try")
@@ -99,8 +100,12 @@ settings are not as wanted, or were tried and reverted.`,
 func planFlags(cmd *cobra.Command) {
 	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration (default: beside the plan)")
 	cmd.Flags().Bool("any-board", false, "accept a plan for another board or L4T version, or on an unidentified machine")
-	cmd.Flags().BoolP("quiet", "q", false, "show only settings that are not ok (text output)")
 }
+
+// notOK is the usage of --quiet in apply and verify.
+const notOK = "show only settings that are not ok (text output)"
+
+func quietFlag(cmd *cobra.Command, usage string) { cmd.Flags().BoolP("quiet", "q", false, usage) }
 
 func isQuiet(cmd *cobra.Command) bool {
 	quiet, _ := cmd.Flags().GetBool("quiet")

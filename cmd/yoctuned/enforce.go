@@ -106,8 +106,7 @@ settings could not be restored.`,
 			return log.p.End("enforce", cli.ExitCode(!log.failed), nil)
 		},
 	}
-	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration (default: beside the plan)")
-	cmd.Flags().Bool("any-board", false, "accept a plan for another board or L4T version, or on an unidentified machine")
+	planFlags(cmd)
 	return cmd
 }
 

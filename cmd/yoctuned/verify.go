@@ -32,5 +32,6 @@ some settings are not as wanted.`,
 		},
 	}
 	planFlags(cmd)
+	quietFlag(cmd, notOK)
 	return cmd
 }

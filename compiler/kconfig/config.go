@@ -37,12 +37,12 @@ func BaseConfig(name string, vs []kernel.Value) *Config {
 
 // Problem is a line that has no effect or not the intended one.
 type Problem struct {
-	File    string
-	Line    int
-	Column  int // from 1, in bytes
-	Message string
-	// Ignored: what stands there has no effect at all.
-	Ignored bool
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"` // from 1, in bytes
+	Message string `json:"message"`
+	// Ignored reports that the line has no effect at all.
+	Ignored bool `json:"ignored"`
 }
 
 func (p Problem) Error() string {

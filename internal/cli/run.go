@@ -1,6 +1,6 @@
 // Package cli holds what the command lines of yoctune and yoctuned share: groups of
-// commands and their help, arguments checked against the usage line, usage errors,
-// exit codes, and the JSON that ends a command that failed.
+// commands and their help, arguments checked against the usage line, usage errors, exit
+// codes, and the printer of text and JSON.
 package cli
 
 import (
