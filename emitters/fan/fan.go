@@ -40,8 +40,8 @@ func Package(l *plan.Layer) (string, error) {
 	return "tegra-nvfancontrol", nil
 }
 
-// added are the profiles that the target adds to the file.
-func added(t *plan.Target) []emitters.Meaning {
+// profileMeanings are the profiles that the target adds to the file.
+func profileMeanings(t *plan.Target) []emitters.Meaning {
 	var out []emitters.Meaning
 	for _, p := range t.Fan.Profiles {
 		out = append(out, emitters.Meaning{Kind: emitters.Profile, Name: p.Name, ID: "fan.curves." + p.Name})
@@ -75,7 +75,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		machines = append(machines, t.Machine)
 		if len(t.Fan.Profiles) > 0 {
 			f, err := profile.FillFor(t, l.Name, emitters.File{
-				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name), Means: added(t),
+				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name), Means: profileMeanings(t),
 			})
 			if err != nil {
 				return nil, err

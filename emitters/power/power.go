@@ -43,7 +43,7 @@ func StockID(l *plan.Layer, t *plan.Target) (int, error) {
 	if t.Plan.Power == nil || t.Plan.Power.Default == "" || extends(t) {
 		return -1, nil
 	}
-	table, ok := verified(l, t)
+	table, ok := stockTable(l, t)
 	if !ok {
 		return -1, nil
 	}
@@ -55,7 +55,7 @@ func StockID(l *plan.Layer, t *plan.Target) (int, error) {
 	return m.ID, nil
 }
 
-func verified(l *plan.Layer, t *plan.Target) (board.Table, bool) {
+func stockTable(l *plan.Layer, t *plan.Target) (board.Table, bool) {
 	b, ok := board.Lookup(t.Board)
 	if !ok {
 		return board.Table{}, false
@@ -67,8 +67,8 @@ func verified(l *plan.Layer, t *plan.Target) (board.Table, bool) {
 	return table, err == nil && sure
 }
 
-// added are the modes that the target adds to the table.
-func added(t *plan.Target) []emitters.Meaning {
+// modeMeanings are the modes that the target adds to the table.
+func modeMeanings(t *plan.Target) []emitters.Meaning {
 	var out []emitters.Meaning
 	for _, m := range t.Plan.Power.Modes {
 		out = append(out, emitters.Meaning{Kind: emitters.Mode, Name: m.Name, Value: strconv.Itoa(m.ID), ID: "power.modes." + m.Name})
@@ -134,7 +134,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			continue
 		}
 		f, err := mt.FillFor(t, l.Name, emitters.File{
-			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name), Means: added(t),
+			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name), Means: modeMeanings(t),
 		})
 		if err != nil {
 			return nil, err

@@ -111,7 +111,7 @@ func TestStandInsAreGroupedByPreferredProvider(t *testing.T) {
 func TestStandInsNeverReplaceTheLayersOwnRecipes(t *testing.T) {
 	s, l := newStandIns("/w"), &layer{Dir: "/w/layer", Recipes: []recipe{{Name: "yoctune-edge-config"}}}
 	out := "Nothing RPROVIDES 'yoctune-edge-config-dev' (but x RDEPENDS on or otherwise requires it)\nNothing PROVIDES 'yoctune-edge-config'\nNothing PROVIDES 'a\"b'\n"
-	grew, err := s.learn(out, l, sources{})
+	grew, err := s.addMissing(out, l, sources{})
 	if err != nil || grew {
 		t.Errorf("learnt %q %q (%v)", s.Recipes, s.Packages, err)
 	}

@@ -41,7 +41,7 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 		limit := g.timeout(15 * time.Minute)
 		var answer reading
 		r.step(ctx, "parse", "", limit, nil, func(ctx context.Context, log string) outcome {
-			if err := g.quick(); err != nil {
+			if err := g.configureQuick(); err != nil {
 				return failure(err)
 			}
 			var o outcome
@@ -49,7 +49,7 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 			return o
 		})
 		r.step(ctx, "appends", "", limit, []string{"parse"}, func(context.Context, string) outcome { return g.checkAppends(answer.Appends) })
-		r.step(ctx, "variables", "", limit, []string{"parse"}, func(ctx context.Context, log string) outcome { return g.compare(ctx, log, answer) })
+		r.step(ctx, "variables", "", limit, []string{"parse"}, func(ctx context.Context, log string) outcome { return g.compareValues(ctx, log, answer) })
 		if ctx.Err() != nil {
 			break
 		}
@@ -60,7 +60,7 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 
 // forMachine turns the rig to another machine.
 func (g *rig) forMachine(machine string) error {
-	if err := g.src.fits(g.opt.Release, machine); err != nil {
+	if err := g.src.checkTarget(g.opt.Release, machine); err != nil {
 		return err
 	}
 	l, err := readLayer(g.layer.Dir, g.layer.Origin, machine)

@@ -85,11 +85,11 @@ func TestMachineMayComeFromExtraLayer(t *testing.T) {
 	writeFile(t, filepath.Join(tegra, "conf", "machine", "sibling.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
 	writeFile(t, filepath.Join(own, "conf", "machine", "carrier.conf"), "require conf/machine/devkit.conf\n", 0o644)
 	s := sources{MetaTegra: tegra, Series: []string{"scarthgap"}}
-	if err := s.fits("scarthgap", "carrier"); err == nil || !strings.Contains(err.Error(), "--extra-layer") {
+	if err := s.checkTarget("scarthgap", "carrier"); err == nil || !strings.Contains(err.Error(), "--extra-layer") {
 		t.Errorf("without its layer: %v", err)
 	}
 	s.Extra = []string{own}
-	if err := s.fits("scarthgap", "carrier"); err != nil {
+	if err := s.checkTarget("scarthgap", "carrier"); err != nil {
 		t.Errorf("with its layer: %v", err)
 	}
 	g := rig{opt: Options{Machine: "carrier"}, src: s, layer: &layer{Machines: []string{"carrier", "devkit"}}}

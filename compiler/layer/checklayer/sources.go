@@ -110,11 +110,11 @@ func findSources(o Options) (sources, error) {
 	}
 	_, err = read(fragmentsLine, s.Meta, "conf", "bitbake.conf")
 	s.Fragments = err == nil
-	return s, s.fits(o.Release, o.Machine)
+	return s, s.checkTarget(o.Release, o.Machine)
 }
 
-// fits checks release and machine against the checkouts.
-func (s sources) fits(release, machine string) error {
+// checkTarget checks release and machine against the checkouts.
+func (s sources) checkTarget(release, machine string) error {
 	if !word.MatchString(release) {
 		return fmt.Errorf("release %q: give the meta-tegra branch, for example --release scarthgap", release)
 	}

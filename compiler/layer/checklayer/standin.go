@@ -150,10 +150,10 @@ LAYERSERIES_COMPAT_yoctune-stand-ins = "` + strings.Join(series, " ") + "\"\n"
 	return nil
 }
 
-// learn adds what an attempt missed and reports whether there was anything new.
+// addMissing adds what an attempt missed and reports whether there was anything new.
 // What the layer itself provides is never replaced: a mistake in its own
 // recipes must stay one.
-func (s *standIns) learn(out string, l *layer, src sources) (bool, error) {
+func (s *standIns) addMissing(out string, l *layer, src sources) (bool, error) {
 	before := len(s.Recipes) + len(s.Packages) + len(s.Tasks)
 	for _, u := range unresolvedIn(out) {
 		if l.owns(u.Name) || !safeName.MatchString(u.Name) {
@@ -241,7 +241,7 @@ func (g *rig) resolve(ctx context.Context, build, log string, targets []string) 
 		if ctx.Err() != nil {
 			return out, err
 		}
-		grew, learnErr := s.learn(out, g.layer, g.src)
+		grew, learnErr := s.addMissing(out, g.layer, g.src)
 		if learnErr != nil || !grew {
 			return out, errors.Join(err, learnErr)
 		}

@@ -63,14 +63,14 @@ func (g *rig) writeEnabled(build string, extra []string) error {
 	})
 }
 
-// quick writes the build folder in which recipes are parsed and tasks can run.
-func (g *rig) quick() error {
+// configureQuick writes the build folder in which recipes are parsed and tasks can run.
+func (g *rig) configureQuick() error {
 	return g.writeEnabled(quickBuild, g.rigLines())
 }
 
 // parse reads the layer, the recipes it appends to and the whole configuration.
 func (g *rig) parse(ctx context.Context, log string) outcome {
-	if err := g.quick(); err != nil {
+	if err := g.configureQuick(); err != nil {
 		return failure(err)
 	}
 	return g.parseOutcome(g.bitbake(ctx, quickBuild, log, "bitbake", "-p"))
@@ -168,12 +168,12 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 	if len(o.errors) > 0 {
 		return o
 	}
-	return g.compare(ctx, log, answer)
+	return g.compareValues(ctx, log, answer)
 }
 
-// compare compares the configuration of a build folder in which all settings of the layer
+// compareValues compares the configuration of a build folder in which all settings of the layer
 // are in force, and the variables of its recipes, with the promises.
-func (g *rig) compare(ctx context.Context, log string, answer reading) outcome {
+func (g *rig) compareValues(ctx context.Context, log string, answer reading) outcome {
 	var extra []string
 	if !g.layer.namesHashServer() {
 		// Otherwise bitbake would start a server in the folder of the user's builds. It
@@ -257,7 +257,7 @@ func (o *outcome) check(want []promise, values map[string]string, where string) 
 	held := 0
 	for _, p := range want {
 		v, set := values[p.Variable]
-		if why := p.broken(v, set); why != "" {
+		if why := p.whyBroken(v, set); why != "" {
 			o.errors = append(o.errors, where+": "+why)
 		} else {
 			held++
@@ -474,8 +474,8 @@ func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
 	return o
 }
 
-// world writes an unmasked build folder.
-func (g *rig) world(build string, layers, extra []string) error {
+// configureWorld writes an unmasked build folder.
+func (g *rig) configureWorld(build string, layers, extra []string) error {
 	places := g.rigLines()
 	if strings.HasSuffix(g.opt.Release, "-l4t-r32.7.x") {
 		// Parsing it queries the network for the newest revision.
@@ -486,7 +486,7 @@ func (g *rig) world(build string, layers, extra []string) error {
 
 // fullParse parses every recipe of the checkouts with the layer switched on.
 func (g *rig) fullParse(ctx context.Context, log string) outcome {
-	if err := g.world(worldBuild, []string{g.layer.Dir}, g.layer.enableLines(g.src.Fragments)); err != nil {
+	if err := g.configureWorld(worldBuild, []string{g.layer.Dir}, g.layer.enableLines(g.src.Fragments)); err != nil {
 		return failure(err)
 	}
 	// The time of this step is that of a parse from nothing.
@@ -514,7 +514,7 @@ func (g *rig) fullDependencies(ctx context.Context, log string) outcome {
 // features of its graphics recipes, and libusbgx of meta-oe.
 func (g *rig) fullYoctoCheckLayer(ctx context.Context, log string) outcome {
 	extra := []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode[^/]*\.bb$"`}
-	if err := g.world(worldCheck, nil, extra); err != nil {
+	if err := g.configureWorld(worldCheck, nil, extra); err != nil {
 		return failure(err)
 	}
 	o := g.checkLayer(ctx, worldCheck, log)

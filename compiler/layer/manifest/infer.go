@@ -79,9 +79,9 @@ func infer(f emitters.File, machines []string) []emitters.Meaning {
 	out := emitters.ReadBitBake(f.Path, f.Data, machines)
 	switch {
 	case strings.HasPrefix(f.Path, "recipes-kernel/") && strings.HasSuffix(base, ".cfg"):
-		return append(out, options(text)...)
+		return append(out, readOptions(text)...)
 	case folder == "keys" && strings.HasSuffix(base, ".pub"):
-		return append(out, publicKey(strings.TrimSuffix(base, ".pub"), f.Data))
+		return append(out, readPublicKey(strings.TrimSuffix(base, ".pub"), f.Data))
 	case strings.Contains(base, ".service.d-"), strings.Contains(base, ".slice.d-"):
 		name, _, _ := strings.Cut(base, ".d-")
 		return append(out, unit(name, "drop-in", "services."+name)...)
@@ -90,21 +90,21 @@ func infer(f emitters.File, machines []string) []emitters.Meaning {
 	case strings.HasSuffix(base, ".slice"):
 		return append(out, unit(base, "unit", "cpu.isolate")...)
 	case base == "yoctune-modprobe.conf":
-		return append(out, blacklist(text)...)
+		return append(out, readBlacklist(text)...)
 	case strings.HasPrefix(base, "packagegroup-") && strings.HasSuffix(base, ".bb"):
-		return append(out, packages(text, "", machines)...)
+		return append(out, readPackages(text, "", machines)...)
 	case strings.HasPrefix(f.Path, "dynamic-layers/") && strings.HasSuffix(base, ".bbappend"):
-		return append(out, packages(text, strings.Split(f.Path, "/")[1], machines)...)
+		return append(out, readPackages(text, strings.Split(f.Path, "/")[1], machines)...)
 	case strings.HasSuffix(folder, "-models") && strings.HasSuffix(base, ".bb"):
-		return append(out, models(text, machines)...)
+		return append(out, readModels(text, machines)...)
 	case (folder == "yoctuned" || folder == "yoctune-cuda") && strings.HasSuffix(base, ".bb"):
-		return append(out, program(strings.TrimSuffix(base, ".bb"), text)...)
+		return append(out, readProgram(strings.TrimSuffix(base, ".bb"), text)...)
 	}
 	return out
 }
 
-// options reads a kernel fragment.
-func options(text string) []emitters.Meaning {
+// readOptions reads a kernel fragment.
+func readOptions(text string) []emitters.Meaning {
 	var out []emitters.Meaning
 	for line := range strings.Lines(text) {
 		if l, ok := kconfig.ParseLine(strings.TrimSpace(line)); ok {
@@ -114,7 +114,7 @@ func options(text string) []emitters.Meaning {
 	return out
 }
 
-func publicKey(name string, data []byte) emitters.Meaning {
+func readPublicKey(name string, data []byte) emitters.Meaning {
 	m := emitters.Meaning{Kind: emitters.Key, Name: name, Value: "no key", ID: "runtime.keys." + name}
 	if k, err := signature.ParseKey(data); err == nil {
 		m.Value = k.ID()
@@ -122,8 +122,8 @@ func publicKey(name string, data []byte) emitters.Meaning {
 	return m
 }
 
-// blacklist reads a file of modprobe.d.
-func blacklist(text string) []emitters.Meaning {
+// readBlacklist reads a file of modprobe.d.
+func readBlacklist(text string) []emitters.Meaning {
 	var out []emitters.Meaning
 	for line := range strings.Lines(text) {
 		if module, ok := strings.CutPrefix(strings.TrimSpace(line), "blacklist "); ok {
@@ -133,8 +133,8 @@ func blacklist(text string) []emitters.Meaning {
 	return out
 }
 
-// packages reads a package group, or the append to it for a collection.
-func packages(text, collection string, machines []string) []emitters.Meaning {
+// readPackages reads a package group, or the append to it for a collection.
+func readPackages(text, collection string, machines []string) []emitters.Meaning {
 	var out []emitters.Meaning
 	for _, a := range emitters.Assignments(text) {
 		action := "install"
@@ -164,8 +164,8 @@ func packages(text, collection string, machines []string) []emitters.Meaning {
 // owners are the parts of a configuration that ask for packages of other names.
 var owners = map[string]string{"yoctuned": "runtime", "yoctune-cuda": "runtime.cuda", "yoctuned-serve": "monitor.metrics"}
 
-// models reads the addresses and digests of the models recipe.
-func models(text string, machines []string) []emitters.Meaning {
+// readModels reads the addresses and digests of the models recipe.
+func readModels(text string, machines []string) []emitters.Meaning {
 	var out []emitters.Meaning
 	assignments := emitters.Assignments(text)
 	sums := map[string]string{} // by the name parameter of an address
@@ -195,9 +195,9 @@ func models(text string, machines []string) []emitters.Meaning {
 	return out
 }
 
-// program reads the version of a program's recipe and the digests of what it
+// readProgram reads the version of a program's recipe and the digests of what it
 // fetches.
-func program(name, text string) []emitters.Meaning {
+func readProgram(name, text string) []emitters.Meaning {
 	pn, version, _ := strings.Cut(name, "_")
 	p := emitters.Meaning{Kind: emitters.Program, Name: pn, Value: version, ID: "runtime.manifest"}
 	licences := emitters.Meaning{Kind: emitters.Licences, Name: pn, ID: p.ID}

@@ -46,23 +46,23 @@ func Find(path string) ([]Plan, error) {
 		return nil, fmt.Errorf("looking for plans: %w", err)
 	}
 	if !info.IsDir() {
-		p, err := read(path)
+		p, err := readPlan(path)
 		if err != nil {
 			return nil, err
 		}
 		return []Plan{p}, nil
 	}
-	files, err := filepath.Glob(filepath.Join(escape(path), "recipes-yoctune", "yoctune-*-config", "files", "*", "plan", "plan.json"))
+	files, err := filepath.Glob(filepath.Join(escapeGlob(path), "recipes-yoctune", "yoctune-*-config", "files", "*", "plan", "plan.json"))
 	if err != nil {
 		return nil, fmt.Errorf("looking for plans: %w", err)
 	}
 	var plans []Plan
 	for _, f := range files {
-		p, err := read(f)
+		p, err := readPlan(f)
 		if err != nil {
 			return nil, err
 		}
-		if p.Keys, err = keys(filepath.Join(filepath.Dir(f), "..", "keys")); err != nil {
+		if p.Keys, err = readKeys(filepath.Join(filepath.Dir(f), "..", "keys")); err != nil {
 			return nil, err
 		}
 		plans = append(plans, p)
@@ -73,13 +73,13 @@ func Find(path string) ([]Plan, error) {
 	return plans, nil
 }
 
-// escape keeps a folder's name from being read as a pattern.
-func escape(path string) string {
+// escapeGlob keeps a folder's name from being read as a pattern.
+func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-func read(file string) (Plan, error) {
-	data, err := regular(file, plan.MaxSize)
+func readPlan(file string) (Plan, error) {
+	data, err := readRegular(file, plan.MaxSize)
 	if err != nil {
 		return Plan{}, fmt.Errorf("reading the plan: %w", err)
 	}
@@ -90,8 +90,8 @@ func read(file string) (Plan, error) {
 	return Plan{File: file, Doc: doc, data: data}, nil
 }
 
-// regular reads a file that is not a link, of at most limit bytes.
-func regular(file string, limit int64) ([]byte, error) {
+// readRegular reads a file that is not a link, of at most limit bytes.
+func readRegular(file string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(file)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func regular(file string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-func keys(dir string) ([]signature.Key, error) {
+func readKeys(dir string) ([]signature.Key, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -136,7 +136,7 @@ func keys(dir string) ([]signature.Key, error) {
 
 // ReadKey reads the file of a public key.
 func ReadKey(file string) (signature.Key, error) {
-	b, err := regular(file, signature.MaxSize)
+	b, err := readRegular(file, signature.MaxSize)
 	if err != nil {
 		return signature.Key{}, fmt.Errorf("reading a key: %w", err)
 	}
@@ -161,10 +161,10 @@ func (p Plan) Accepts(k signature.Key) error {
 	if len(p.Keys) == 0 || slices.ContainsFunc(p.Keys, same) {
 		return nil
 	}
-	return fmt.Errorf("%w %s: runtime.keys has %s", errStranger, k.ID(), ids(p.Keys))
+	return fmt.Errorf("%w %s: runtime.keys has %s", errStranger, k.ID(), keyIDs(p.Keys))
 }
 
-func ids(keys []signature.Key) string {
+func keyIDs(keys []signature.Key) string {
 	var names []string
 	for _, k := range keys {
 		names = append(names, k.ID())
@@ -189,7 +189,7 @@ func (p Plan) Verify(by []signature.Key) (signature.Signer, error) {
 	if len(by) == 0 {
 		return signature.Signer{}, fmt.Errorf("%s: %w: the layer has none (runtime.keys), and none was given", p.File, ErrNoKey)
 	}
-	sig, err := regular(p.Signature(), signature.MaxSize)
+	sig, err := readRegular(p.Signature(), signature.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return signature.Signer{}, fmt.Errorf("%s: %w", p.File, errUnsigned)
 	} else if err != nil {

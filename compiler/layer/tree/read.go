@@ -18,33 +18,33 @@ import (
 func Read(dir string) ([]emitters.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, folder(dir, err)
+		return nil, folderError(dir, err)
 	}
 	defer root.Close()
-	raw, _, err := existing(root, manifest.Name)
+	raw, _, err := readExisting(root, manifest.Name)
 	if err != nil {
-		return nil, folder(dir, err)
+		return nil, folderError(dir, err)
 	}
 	m, err := readManifest(root)
 	if err != nil {
-		return nil, folder(dir, err)
+		return nil, folderError(dir, err)
 	}
 	if m == nil {
 		return nil, fmt.Errorf("%w: %s holds no %s; name a folder that yoctune build wrote", errFolder, dir, manifest.Name)
 	}
 	files := []emitters.File{{Path: manifest.Name, Data: raw, Mode: 0o644}}
 	for name, e := range m.Files {
-		data, state, err := existing(root, name)
+		data, state, err := readExisting(root, name)
 		switch {
 		case err != nil:
-			return nil, folder(dir, err)
+			return nil, folderError(dir, err)
 		case state != regular || manifest.Digest(data) != e.SHA256:
 			return nil, fmt.Errorf("%s: %w", dir, Conflict{name, ErrEdited})
 		}
 		files = append(files, emitters.File{Path: name, Data: data, Mode: e.FileMode()})
-		switch sig, state, err := existing(root, name+signature.Extension); {
+		switch sig, state, err := readExisting(root, name+signature.Extension); {
 		case err != nil:
-			return nil, folder(dir, err)
+			return nil, folderError(dir, err)
 		case state == other: // leaving it out would publish the layer unsigned
 			return nil, fmt.Errorf("%s: %w", dir, Conflict{name + signature.Extension, errForeign})
 		case state == regular:

@@ -86,12 +86,12 @@ const maxExisting = 64 << 20
 // the files is made. The error wraps [errFolder].
 func Compare(out string, files []emitters.File) (*Comparison, error) {
 	c := &Comparison{Out: out, files: files}
-	if err := c.list(); err != nil {
+	if err := c.makeListing(); err != nil {
 		return nil, err
 	}
 	// Opening a pipe would block until it has a writer.
 	if info, err := os.Stat(out); err == nil && !info.IsDir() {
-		return nil, folder(out, syscall.ENOTDIR)
+		return nil, folderError(out, syscall.ENOTDIR)
 	}
 	root, err := os.OpenRoot(out)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,11 +102,11 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		return c, nil
 	}
 	if err != nil {
-		return nil, folder(out, err)
+		return nil, folderError(out, err)
 	}
 	defer root.Close()
 	if c.was, err = readManifest(root); err != nil {
-		return nil, folder(out, err)
+		return nil, folderError(out, err)
 	}
 	var owned map[string]manifest.File
 	if c.was != nil {
@@ -116,7 +116,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	for _, f := range c.files {
 		wanted[f.Path] = true
 		if err := c.compare(root, f, owned); err != nil {
-			return nil, folder(out, err)
+			return nil, folderError(out, err)
 		}
 	}
 	for name, e := range owned {
@@ -124,13 +124,13 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 			continue
 		}
 		if err := c.removeOwned(root, name, e); err != nil {
-			return nil, folder(out, err)
+			return nil, folderError(out, err)
 		}
 	}
 	if err := c.dropSignatures(root); err != nil {
-		return nil, folder(out, err)
+		return nil, folderError(out, err)
 	}
-	if was, _, err := existing(root, manifest.Name); err != nil || !bytes.Equal(was, c.listing) {
+	if was, _, err := readExisting(root, manifest.Name); err != nil || !bytes.Equal(was, c.listing) {
 		c.Actions = append(c.Actions, Action{Kind: Change, Path: manifest.Name, Was: was, Now: c.listing, Mode: 0o644})
 	}
 	c.sort()
@@ -139,7 +139,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 
 // removeOwned removes a file that yoctune wrote and no longer generates.
 func (c *Comparison) removeOwned(root *os.Root, name string, e manifest.File) error {
-	was, state, err := existing(root, name)
+	was, state, err := readExisting(root, name)
 	switch {
 	case err != nil || state == absent:
 		return err
@@ -162,7 +162,7 @@ func (c *Comparison) dropSignatures(root *os.Root) error {
 			continue // of another mode
 		}
 		name := a.Path + signature.Extension
-		was, state, err := existing(root, name)
+		was, state, err := readExisting(root, name)
 		if err != nil {
 			return err
 		}
@@ -178,8 +178,8 @@ func (c *Comparison) sort() {
 	slices.SortFunc(c.Conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// list makes the manifest and refuses paths that would leave the folder.
-func (c *Comparison) list() error {
+// makeListing makes the manifest and refuses paths that would leave the folder.
+func (c *Comparison) makeListing() error {
 	for _, f := range c.files {
 		if !fs.ValidPath(f.Path) || f.Path == "." || strings.ContainsRune(f.Path, '\\') {
 			return fmt.Errorf("%w: %q is not a path inside it", errFolder, f.Path)
@@ -236,7 +236,7 @@ func (c *Comparison) Before() []emitters.File {
 	return manifest.Describe(out, c.was)
 }
 
-func folder(out string, err error) error {
+func folderError(out string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) && pe.Path != "" && pe.Path != out {
 		return fmt.Errorf("%w: %s: %s: %w", errFolder, out, pe.Path, pe.Err)
@@ -248,7 +248,7 @@ func folder(out string, err error) error {
 }
 
 func readManifest(root *os.Root) (*manifest.Manifest, error) {
-	raw, state, err := existing(root, manifest.Name)
+	raw, state, err := readExisting(root, manifest.Name)
 	if err != nil || state == absent {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func readManifest(root *os.Root) (*manifest.Manifest, error) {
 }
 
 func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]manifest.File) error {
-	was, state, err := existing(root, f.Path)
+	was, state, err := readExisting(root, f.Path)
 	if err != nil {
 		return err
 	}
@@ -302,9 +302,9 @@ const (
 	other // a folder, a link, a device: never ours
 )
 
-// existing reads what is at a path. A link on the way counts as something that
+// readExisting reads what is at a path. A link on the way counts as something that
 // is not ours: following it could write elsewhere.
-func existing(root *os.Root, name string) ([]byte, state, error) {
+func readExisting(root *os.Root, name string) ([]byte, state, error) {
 	for i, r := range name {
 		if r != '/' {
 			continue
@@ -352,15 +352,15 @@ func (c *Comparison) Write(ctx context.Context, force bool) error {
 	}
 	parent := filepath.Dir(filepath.Clean(c.Out))
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return folder(c.Out, err)
+		return folderError(c.Out, err)
 	}
 	stage, err := os.MkdirTemp(parent, ".yoctune-*")
 	if err != nil {
-		return folder(c.Out, err)
+		return folderError(c.Out, err)
 	}
 	defer os.RemoveAll(stage)
 	if err := os.Chmod(stage, 0o755); err != nil {
-		return folder(c.Out, err)
+		return folderError(c.Out, err)
 	}
 	if _, err = os.Lstat(c.Out); errors.Is(err, fs.ErrNotExist) {
 		err = c.writeNew(ctx, stage)
@@ -368,7 +368,7 @@ func (c *Comparison) Write(ctx context.Context, force bool) error {
 		err = c.update(ctx, stage)
 	}
 	if err != nil {
-		return folder(c.Out, err)
+		return folderError(c.Out, err)
 	}
 	return nil
 }

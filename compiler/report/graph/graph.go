@@ -211,49 +211,7 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 			at += 10
 		}
 	}
-	isolated := map[int]bool{}
-	type lane struct {
-		name, class string
-		cpus        []int
-	}
-	var lanes []lane
-	addLane := func(name, class string, cpus []int) { lanes = append(lanes, lane{name, class, cpus}) }
-	irqs := ""
-	for _, s := range p.Settings {
-		if s.ID == "kernel.args.isolcpus" {
-			for _, c := range list(s.Want, b.Cores) {
-				isolated[c] = true
-			}
-		}
-		if s.ID == "irq.default" {
-			irqs = s.Want
-		}
-	}
-	var rest, kept []int
-	for i := range b.Cores {
-		if isolated[i] {
-			kept = append(kept, i)
-		} else {
-			rest = append(rest, i)
-		}
-	}
-	addLane("everything else", "past", rest)
-	if irqs != "" {
-		addLane("interrupts", "bar3", mask(irqs, b.Cores))
-	}
-	if len(kept) > 0 {
-		addLane("isolated", "area2", kept)
-	}
-	for _, u := range units {
-		if u.CPUs != "" {
-			addLane(u.Name, "bar", list(u.CPUs, b.Cores))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
-		if c := p.Pipelines[name].CPUs; c != "" {
-			addLane("pipeline "+name, "bar2", list(c, b.Cores))
-		}
-	}
+	isolated, lanes := coreLanes(p, units, b.Cores)
 	y := margin
 	for i := range b.Cores {
 		class := "box"
@@ -277,6 +235,54 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 	}
 	d.grow(at+margin, y+margin)
 	return d
+}
+
+// lane is a row of the cores that something may run on.
+type lane struct {
+	name, class string
+	cpus        []int
+}
+
+// coreLanes returns which of the cores are isolated, and a lane for each of their users.
+func coreLanes(p *plan.Plan, units []Unit, cores int) (isolated map[int]bool, lanes []lane) {
+	isolated = map[int]bool{}
+	irqs := ""
+	for _, s := range p.Settings {
+		switch s.ID {
+		case "kernel.args.isolcpus":
+			for _, c := range list(s.Want, cores) {
+				isolated[c] = true
+			}
+		case "irq.default":
+			irqs = s.Want
+		}
+	}
+	var rest, kept []int
+	for i := range cores {
+		if isolated[i] {
+			kept = append(kept, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	lanes = append(lanes, lane{"everything else", "past", rest})
+	if irqs != "" {
+		lanes = append(lanes, lane{"interrupts", "bar3", mask(irqs, cores)})
+	}
+	if len(kept) > 0 {
+		lanes = append(lanes, lane{"isolated", "area2", kept})
+	}
+	for _, u := range units {
+		if u.CPUs != "" {
+			lanes = append(lanes, lane{u.Name, "bar", list(u.CPUs, cores)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
+		if c := p.Pipelines[name].CPUs; c != "" {
+			lanes = append(lanes, lane{"pipeline " + name, "bar2", list(c, cores)})
+		}
+	}
+	return isolated, lanes
 }
 
 // list reads a cpu list, leaving out what the board does not have.

@@ -54,7 +54,7 @@ func (c *comparison) add(ch Change) {
 	}
 	for _, t := range from {
 		if ch.Origin == nil {
-			ch.Origin = cmp.Or(origin(t.origins, ch.ID), origin(t.in.origins, ch.ID))
+			ch.Origin = cmp.Or(findOrigin(t.origins, ch.ID), findOrigin(t.in.origins, ch.ID))
 		}
 	}
 	ch.Risk, ch.Why = risk(ch)
@@ -163,7 +163,7 @@ func (c *comparison) compareSettings() {
 		if old && new {
 			for _, d := range []Detail{
 				{"compare", a.Compare, b.Compare}, {"policy", a.Policy, b.Policy}, {"needs", a.Needs, b.Needs},
-				{"optional", fmt.Sprint(a.Optional), fmt.Sprint(b.Optional)}, {"node", node(a.Select), node(b.Select)},
+				{"optional", fmt.Sprint(a.Optional), fmt.Sprint(b.Optional)}, {"node", formatNode(a.Select), formatNode(b.Select)},
 			} {
 				if d.Was != d.Now {
 					ch.Details = append(ch.Details, d)
@@ -185,7 +185,7 @@ func formatSetting(s plan.Setting) string {
 	case s.ID == "kernel.preempt":
 		return "real time"
 	case s.Type == plan.TypeCPUMask:
-		return cores(s.Want)
+		return formatCores(s.Want)
 	}
 	n, err := strconv.ParseInt(s.Want, 10, 64)
 	if err != nil {
@@ -213,8 +213,8 @@ func formatSetting(s plan.Setting) string {
 	return s.Want
 }
 
-// cores writes the kernel's mask of processors as their numbers.
-func cores(mask string) string {
+// formatCores writes the kernel's mask of processors as their numbers.
+func formatCores(mask string) string {
 	list, err := knob.ParseCPUMask(mask)
 	if err != nil || len(list) == 0 {
 		return mask
@@ -226,7 +226,7 @@ func showSize(bytes int64) string { return units.Spaced(units.Size(bytes)) }
 
 func showHz(hz int64) string { return units.Spaced(units.Frequency(hz)) }
 
-func node(s plan.Select) string {
+func formatNode(s plan.Select) string {
 	if s.Path != "" {
 		return s.Path
 	}
@@ -273,12 +273,12 @@ func (c *comparison) comparePower() {
 		}
 		c.add(ch)
 	})
-	if was, now := adaptive(a.Adaptive), adaptive(b.Adaptive); was != now {
+	if was, now := formatAdaptive(a.Adaptive), formatAdaptive(b.Adaptive); was != now {
 		c.add(Change{Area: "power mode", ID: "power.adaptive", Name: "adaptive", Was: was, Now: now, Rebuild: []string{c.config()}})
 	}
 }
 
-func adaptive(a *plan.Adaptive) string {
+func formatAdaptive(a *plan.Adaptive) string {
 	if a == nil {
 		return ""
 	}
@@ -298,14 +298,14 @@ func modeSummary(m plan.PowerMode) string {
 		name, _, _ := strings.Cut(p.Param, "_")
 		if p.Arg == "MAX_FREQ" && !seen[name] {
 			seen[name] = true
-			out = append(out, name+" ≤ "+clock(p))
+			out = append(out, name+" ≤ "+formatClock(p))
 		}
 	}
 	return strings.Join(slices.Insert(out, 1, count(online, "core")), ", ")
 }
 
-// clock writes a frequency of nvpmodel.conf; other parameters as they are.
-func clock(p plan.PowerParam) string {
+// formatClock writes a frequency of nvpmodel.conf; other parameters as they are.
+func formatClock(p plan.PowerParam) string {
 	n, err := strconv.ParseInt(p.Value, 10, 64)
 	if err != nil || !strings.HasSuffix(p.Arg, "_FREQ") {
 		return p.Value
@@ -328,7 +328,7 @@ func modeDetails(a, b plan.PowerMode) []Detail {
 	values := func(m plan.PowerMode) map[string]string {
 		out := map[string]string{}
 		for _, p := range m.Params {
-			out[p.Param+" "+p.Arg] = clock(p)
+			out[p.Param+" "+p.Arg] = formatClock(p)
 		}
 		return out
 	}
@@ -668,7 +668,7 @@ func (c *comparison) compareRest() {
 			c.add(Change{Area: string(m.Kind), ID: m.Part(), Name: m.Name, Was: was, Now: now, Rebuild: []string{c.config()}})
 		}
 	})
-	was, now := joined(c.was.vars), joined(c.now.vars)
+	was, now := joinByName(c.was.vars), joinByName(c.now.vars)
 	eachKey(was, now, func(name string) {
 		if was[name] == now[name] {
 			return
@@ -708,8 +708,8 @@ func fanSummary(f *plan.Fan) string {
 	return strings.Join(parts, ", ")
 }
 
-// joined collects assignments by name: a variable may be appended to many times.
-func joined(vars []variable) map[string]string {
+// joinByName collects assignments by name: a variable may be appended to many times.
+func joinByName(vars []variable) map[string]string {
 	out := map[string]string{}
 	for _, v := range vars {
 		out[v.name] = strings.TrimSpace(out[v.name] + " " + strings.TrimSpace(v.value))
@@ -718,7 +718,7 @@ func joined(vars []variable) map[string]string {
 }
 
 func buildChanges(was, now *layer) []Change {
-	a, b := joined(was.vars), joined(now.vars)
+	a, b := joinByName(was.vars), joinByName(now.vars)
 	var out []Change
 	eachKey(a, b, func(name string) {
 		if a[name] == b[name] {
@@ -733,7 +733,7 @@ func buildChanges(was, now *layer) []Change {
 		if name == "INHERIT" && strings.Contains(a[name], "rm_work") == strings.Contains(b[name], "rm_work") {
 			ch.ID = "build.downloads.own"
 		}
-		ch.Origin = origin(from.origins, ch.ID)
+		ch.Origin = findOrigin(from.origins, ch.ID)
 		switch {
 		case strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES"), strings.HasPrefix(name, "BAD_RECOMMENDATIONS"), strings.HasPrefix(name, "DISTRO_FEATURES"):
 			ch.Need, ch.Rebuild = reflash, []string{"the image"}

@@ -27,7 +27,7 @@ func (r *Review) WriteHTML(w io.Writer) error {
 		Parts: parts,
 		Funcs: template.FuncMap{
 			"count": count, "place": Place, "pictures": r.pictures(), "visible": printable.Line, "gravest": r.gravest,
-			"sides": sides, "side": func(c cell, class string) sided { return sided{c, class} }, "folders": folders, "sign": Kind.sign, "open": open,
+			"sides": compareSides, "side": func(c cell, class string) sided { return sided{c, class} }, "folders": folders, "sign": Kind.sign, "open": open,
 		},
 		Data: r,
 	}.Write(w)
@@ -217,8 +217,8 @@ type sided struct {
 // maxRows bounds how much of one file a page shows.
 const maxRows = 4000
 
-// sides sets the lines of two texts beside each other.
-func sides(f File) []row {
+// compareSides sets the lines of two texts beside each other.
+func compareSides(f File) []row {
 	if !utf8.Valid(f.Was) || !utf8.Valid(f.Now) {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (h hunk) rows() []row {
 				b++
 			}
 			if n < len(gone) && n < len(come) {
-				r.Was.Before, r.Was.Mark, r.Was.After, r.Now.Mark = apart(gone[n], come[n])
+				r.Was.Before, r.Was.Mark, r.Was.After, r.Now.Mark = splitDifference(gone[n], come[n])
 				r.Now.Before, r.Now.After = r.Was.Before, r.Was.After
 			} else {
 				// A line without a partner is new as a whole: the row's colour says so.
@@ -277,9 +277,9 @@ func (h hunk) rows() []row {
 	return out
 }
 
-// apart splits two lines into what they begin with, what differs, and how they
+// splitDifference splits two lines into what they begin with, what differs, and how they
 // end.
-func apart(a, b string) (before, was, after, now string) {
+func splitDifference(a, b string) (before, was, after, now string) {
 	x, y := []rune(a), []rune(b)
 	i := 0
 	for i < len(x) && i < len(y) && x[i] == y[i] {

@@ -118,12 +118,12 @@ func read(side Side) (*layer, error) {
 // add takes in one meaning of a file.
 func (l *layer) add(f emitters.File, m emitters.Meaning) {
 	t := l.targets[m.Machine]
-	l.place(t, m)
+	l.keepOrigin(t, m)
 	switch {
 	case m.Kind == emitters.Unit:
-		l.unit(t, f, m)
+		l.addUnit(t, f, m)
 	case m.Kind == emitters.Package:
-		l.pkg(t, m)
+		l.addPackage(t, m)
 	case m.Kind == emitters.Program, m.Kind == emitters.Licences:
 		p := l.program[m.Name]
 		if m.Kind == emitters.Program {
@@ -133,7 +133,7 @@ func (l *layer) add(f emitters.File, m emitters.Meaning) {
 		l.program[m.Name] = p
 	case m.Kind == emitters.Variable:
 		if strings.HasPrefix(f.Path, "conf/yoctune/") {
-			l.variable(t, m)
+			l.addVariable(t, m)
 		}
 	case slices.Contains(elsewhere, m.Kind):
 	case t == nil:
@@ -160,8 +160,8 @@ func (l *layer) add(f emitters.File, m emitters.Meaning) {
 var elsewhere = []emitters.Kind{emitters.Setting, emitters.Argument, emitters.Mode, emitters.Profile, emitters.Pipeline, emitters.Plan,
 	emitters.Recipe, emitters.Append, emitters.Layer}
 
-// place keeps the line of a meaning whose part has no origin.
-func (l *layer) place(t *target, m emitters.Meaning) {
+// keepOrigin keeps the line of a meaning whose part has no origin.
+func (l *layer) keepOrigin(t *target, m emitters.Meaning) {
 	i := strings.LastIndexByte(m.From, ':')
 	n, err := strconv.Atoi(m.From[i+1:])
 	if i < 0 || err != nil {
@@ -179,9 +179,9 @@ func (l *layer) place(t *target, m emitters.Meaning) {
 	}
 }
 
-// unit takes in a unit of the configuration, or of one of yoctune's programs. The
+// addUnit takes in a unit of the configuration, or of one of yoctune's programs. The
 // units that a pipeline or a setting makes are not compared: that is.
-func (l *layer) unit(t *target, f emitters.File, m emitters.Meaning) {
+func (l *layer) addUnit(t *target, f emitters.File, m emitters.Meaning) {
 	base := path.Base(f.Path)
 	u := parseUnit(string(f.Data))
 	u.name, u.id = m.Name, m.ID
@@ -200,7 +200,7 @@ func (l *layer) unit(t *target, f emitters.File, m emitters.Meaning) {
 // present for it.
 const where = " with the layer "
 
-func (l *layer) pkg(t *target, m emitters.Meaning) {
+func (l *layer) addPackage(t *target, m emitters.Meaning) {
 	how := m.Value
 	switch {
 	case how == "exclude": // the variable of the settings file shows it
@@ -218,8 +218,8 @@ func (l *layer) pkg(t *target, m emitters.Meaning) {
 	t.packages[m.Name], t.ids[m.Name] = how, m.Part()
 }
 
-// variable takes in an assignment of conf/yoctune/<layer>.conf.
-func (l *layer) variable(t *target, m emitters.Meaning) {
+// addVariable takes in an assignment of conf/yoctune/<layer>.conf.
+func (l *layer) addVariable(t *target, m emitters.Meaning) {
 	switch {
 	case t == nil:
 		l.vars = append(l.vars, variable{m.Name, m.Value, m.ID})
@@ -282,9 +282,9 @@ func parseUnit(text string) unit {
 
 func (u unit) get(key string) string { return strings.Join(u.values[key], " ") }
 
-// origin returns the position of a part: its own, or that of the nearest part
+// findOrigin returns the position of a part: its own, or that of the nearest part
 // around it.
-func origin(o plan.Origins, id string) *plan.Position {
+func findOrigin(o plan.Origins, id string) *plan.Position {
 	for id != "" {
 		if p, ok := o[id]; ok {
 			return &p

@@ -160,10 +160,10 @@ func Compare(was, now Side, across bool) (*Review, error) {
 		return nil, fmt.Errorf("%s: %w", now.Label, err)
 	}
 	r := &Review{Layer: after.name, Old: was.Label, New: now.Label}
-	r.files(was.Files, now.Files, renamer(before, after, across))
+	r.compareFiles(was.Files, now.Files, renamer(before, after, across))
 	r.Build = buildChanges(before, after)
-	for _, p := range pairs(before, after, across) {
-		r.target(p[0], p[1])
+	for _, p := range pairTargets(before, after, across) {
+		r.addTarget(p[0], p[1])
 	}
 	slices.SortFunc(r.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
 	r.collectShared()
@@ -204,7 +204,7 @@ func renamer(before, after *layer, across bool) func(string) string {
 	return strings.NewReplacer(only(before), only(after)).Replace
 }
 
-func (r *Review) files(was, now []emitters.File, rename func(string) string) {
+func (r *Review) compareFiles(was, now []emitters.File, rename func(string) string) {
 	before, after := map[string][]byte{}, map[string][]byte{}
 	for _, f := range was {
 		before[rename(f.Path)] = f.Data
@@ -226,8 +226,8 @@ func (r *Review) files(was, now []emitters.File, rename func(string) string) {
 	})
 }
 
-// pairs matches targets by name, then by machine.
-func pairs(before, after *layer, across bool) [][2]*target {
+// pairTargets matches targets by name, then by machine.
+func pairTargets(before, after *layer, across bool) [][2]*target {
 	var out [][2]*target
 	used := map[*target]bool{}
 	find := func(same func(*target) bool) *target {
@@ -263,7 +263,7 @@ func pairs(before, after *layer, across bool) [][2]*target {
 	return out
 }
 
-func (r *Review) target(was, now *target) {
+func (r *Review) addTarget(was, now *target) {
 	shown := now
 	t := Target{Kind: Changed, was: was, now: now}
 	switch {

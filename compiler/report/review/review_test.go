@@ -323,7 +323,7 @@ func withoutCode(line string) string {
 }
 
 func TestSideBySideDiffMarksChanges(t *testing.T) {
-	rows := sides(File{Kind: Changed, Was: []byte("a\nvm.x = 10\nb\n"), Now: []byte("a\nvm.x = 60\nnew\nb\n")})
+	rows := compareSides(File{Kind: Changed, Was: []byte("a\nvm.x = 10\nb\n"), Now: []byte("a\nvm.x = 60\nnew\nb\n")})
 	if len(rows) != 4 {
 		t.Fatalf("%+v", rows)
 	}

@@ -84,8 +84,8 @@ func (g *Graph) Analyse(stats *Stats, threads int) *Analysis {
 		p := g.path(w)
 		a.Time, path = &p, p
 	}
-	a.Limits = g.limits(w, path)
-	g.simulations(a, w)
+	a.Limits = g.findLimits(w, path)
+	g.addSimulations(a, w)
 	return a
 }
 
@@ -98,8 +98,8 @@ func (g *Graph) path(w []int64) Path {
 	return p
 }
 
-// limits computes the gain of each recipe on the path, greatest first.
-func (g *Graph) limits(w []int64, p Path) []Gain {
+// findLimits computes the gain of each recipe on the path, greatest first.
+func (g *Graph) findLimits(w []int64, p Path) []Gain {
 	on := map[string]*Gain{}
 	var names []string
 	for _, s := range p.Steps {
@@ -134,8 +134,8 @@ func (g *Graph) limits(w []int64, p Path) []Gain {
 	return out
 }
 
-// simulations fills Threads and Caches.
-func (g *Graph) simulations(a *Analysis, w []int64) {
+// addSimulations fills Threads and Caches.
+func (g *Graph) addSimulations(a *Analysis, w []int64) {
 	rank := g.priorities()
 	whole := build{runs: make([]bool, len(g.Tasks)), restored: make([]bool, len(g.Tasks))}
 	var work int64
@@ -160,10 +160,10 @@ func (g *Graph) simulations(a *Analysis, w []int64) {
 		hit  func(recipe string) bool
 	}{
 		{"nothing", func(string) bool { return false }},
-		{"native and cross tools", tool},
+		{"native and cross tools", isTool},
 		{"everything", func(string) bool { return true }},
 	} {
-		b := g.needed(c.hit)
+		b := g.neededTasks(c.hit)
 		cache := Cache{Name: c.name}
 		times := slices.Clone(w)
 		for t := range g.Tasks {
@@ -177,7 +177,7 @@ func (g *Graph) simulations(a *Analysis, w []int64) {
 				}
 			}
 		}
-		cache.Path, cache.Length = g.within(times, b), g.simulate(a.Chosen, times, rank, b)
+		cache.Path, cache.Length = g.longestWithin(times, b), g.simulate(a.Chosen, times, rank, b)
 		a.Caches = append(a.Caches, cache)
 	}
 }

@@ -41,7 +41,7 @@ type Stats struct {
 // PN-[PE_]PV-PR, in it a file for each task. CPU time is the sum of the rusage
 // lines, in seconds; the lines "utime" and "stime" beside them are clock ticks.
 func (g *Graph) Measure(fsys fs.FS) (*Stats, error) {
-	dir, err := newest(fsys)
+	dir, err := newestBuild(fsys)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 	return fs.ReadFile(fsys, name)
 }
 
-// newest finds the folder of one build: this one, or the last by name below it.
-func newest(fsys fs.FS) (string, error) {
+// newestBuild finds the folder of one build: this one, or the last by name below it.
+func newestBuild(fsys fs.FS) (string, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
 		return "", fmt.Errorf("reading buildstats: %w", err)

@@ -59,8 +59,8 @@ type build struct {
 	restored []bool // it comes from the cache, and waits for nothing
 }
 
-// waits lists what a task waits for, as far as it runs.
-func (b build) waits(g *Graph, t int32, yield func(int32)) {
+// eachDependency lists what a task waits for, as far as it runs.
+func (b build) eachDependency(g *Graph, t int32, yield func(int32)) {
 	if b.restored[t] {
 		return
 	}
@@ -82,7 +82,7 @@ func (g *Graph) simulate(threads int, w []int64, rank []int32, b build) int64 {
 		if !b.runs[t] {
 			continue
 		}
-		b.waits(g, int32(t), func(int32) { left[t]++ })
+		b.eachDependency(g, int32(t), func(int32) { left[t]++ })
 		if left[t] == 0 {
 			ready.all = append(ready.all, entry{task: int32(t)})
 		}
@@ -128,9 +128,9 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// shared reports whether openembedded-core keeps what a task makes in the
+// isShared reports whether openembedded-core keeps what a task makes in the
 // shared-state cache (SSTATETASKS of its classes).
-func shared(kind string) bool {
+func isShared(kind string) bool {
 	switch kind {
 	case "do_populate_sysroot", "do_package", "do_packagedata", "do_package_qa", "do_package_write_ipk",
 		"do_package_write_rpm", "do_package_write_deb", "do_populate_lic", "do_deploy", "do_recipe_qa",
@@ -140,16 +140,16 @@ func shared(kind string) bool {
 	return false
 }
 
-// tool reports whether a recipe makes something that runs on the build machine:
+// isTool reports whether a recipe makes something that runs on the build machine:
 // what machines and images of one team have in common.
-func tool(recipe string) bool {
+func isTool(recipe string) bool {
 	return strings.HasSuffix(recipe, "-native") || strings.Contains(recipe, "-cross") ||
 		strings.Contains(recipe, "nativesdk-")
 }
 
-// needed returns the tasks that run when the cache has those for which hit is true:
+// neededTasks returns the tasks that run when the cache has those for which hit is true:
 // the dependencies of a restored task need not run.
-func (g *Graph) needed(hit func(recipe string) bool) build {
+func (g *Graph) neededTasks(hit func(recipe string) bool) build {
 	b := build{runs: make([]bool, len(g.Tasks)), restored: make([]bool, len(g.Tasks))}
 	var stack []int32
 	for t := range g.Tasks {
@@ -161,7 +161,7 @@ func (g *Graph) needed(hit func(recipe string) bool) build {
 	for len(stack) > 0 {
 		t := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if shared(g.Tasks[t].Kind) && hit(g.Recipes[g.Tasks[t].Recipe].Name) {
+		if isShared(g.Tasks[t].Kind) && hit(g.Recipes[g.Tasks[t].Recipe].Name) {
 			b.restored[t] = true
 			continue
 		}
@@ -175,8 +175,8 @@ func (g *Graph) needed(hit func(recipe string) bool) build {
 	return b
 }
 
-// within is the longest path through what a build runs.
-func (g *Graph) within(w []int64, b build) int64 {
+// longestWithin is the longest path through what a build runs.
+func (g *Graph) longestWithin(w []int64, b build) int64 {
 	ends := make([]int64, len(g.Tasks))
 	var last int64
 	for _, t := range g.order {
@@ -184,7 +184,7 @@ func (g *Graph) within(w []int64, b build) int64 {
 			continue
 		}
 		var start int64
-		b.waits(g, t, func(d int32) { start = max(start, ends[d]) })
+		b.eachDependency(g, t, func(d int32) { start = max(start, ends[d]) })
 		ends[t] = add(start, w[t])
 		last = max(last, ends[t])
 	}

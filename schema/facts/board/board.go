@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -224,7 +223,7 @@ func IDs() []string {
 	for _, e := range entries {
 		ids = append(ids, strings.TrimSuffix(e.Name(), ".json"))
 	}
-	sort.Strings(ids)
+	slices.Sort(ids)
 	return ids
 }
 
@@ -306,17 +305,7 @@ func (t Table) Mode(name string) (Mode, bool) {
 
 // Has reports whether the table declares PARAM with ARG.
 func (t Table) Has(param, arg string) bool {
-	for _, p := range t.Params {
-		if p.Name != param {
-			continue
-		}
-		for _, a := range p.Args {
-			if a == arg {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Params, func(p Param) bool { return p.Name == param && slices.Contains(p.Args, arg) })
 }
 
 // CoresOf lists the cores whose clock a parameter of the table sets: a Super file
@@ -345,10 +334,7 @@ func (b *Board) CoresOf(t Table, param string) []int {
 // cpu is the core whose cpufreq folder the parameter names.
 func (t Table) cpu(param string) (int, bool) {
 	for _, p := range t.Params {
-		if p.Name != param {
-			continue
-		}
-		if m := cpuPath.FindStringSubmatch(p.Paths["MAX_FREQ"]); m != nil {
+		if m := cpuPath.FindStringSubmatch(p.Paths["MAX_FREQ"]); m != nil && p.Name == param {
 			core, err := strconv.Atoi(m[1])
 			return core, err == nil
 		}

@@ -194,10 +194,5 @@ func (b *Board) checkMode(key string, t Table, m Mode, report func(string, ...an
 }
 
 func ascending(table []int64) bool {
-	for i := 1; i < len(table); i++ {
-		if table[i] <= table[i-1] {
-			return false
-		}
-	}
-	return true
+	return slices.IsSorted(table) && len(slices.Compact(slices.Clone(table))) == len(table)
 }

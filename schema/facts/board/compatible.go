@@ -25,12 +25,7 @@ func Kits(id string) []string { return kits(id) }
 // developer kit of board id: as much as can be known where it does not name the
 // module.
 func IsKit(id string, compatible []string) bool {
-	for _, kit := range Kits(id) {
-		if slices.Contains(compatible, kit) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(Kits(id), func(kit string) bool { return slices.Contains(compatible, kit) })
 }
 
 // Identifiable reports whether the device tree of board id names its module, so
@@ -43,11 +38,8 @@ func IsCompatible(id string, compatible []string) bool {
 	for _, entry := range compatible {
 		_, entry, _ = strings.Cut(entry, ",")
 		for part := range strings.SplitSeq(entry, "+") {
-			part = strings.TrimSuffix(part, "-super")
-			for _, m := range modules(id) {
-				if part == m {
-					return true
-				}
+			if slices.Contains(modules(id), strings.TrimSuffix(part, "-super")) {
+				return true
 			}
 		}
 	}

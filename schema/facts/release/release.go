@@ -5,7 +5,11 @@
 // [Release.Read] names.
 package release
 
-import "sort"
+import (
+	"slices"
+	"sort"
+	"strings"
+)
 
 // Release is one meta-tegra branch. Versions are written as the recipe that
 // builds them writes them; an empty one is not known.
@@ -213,31 +217,25 @@ func Names() []string {
 	for _, r := range table() {
 		names = append(names, r.Name)
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 
 // Line is the L4T line of the release, the key that facts of boards use: "R36"
 // for 36.5.0.
 func (r Release) Line() string {
-	for i := range r.L4T {
-		if r.L4T[i] == '.' {
-			return "R" + r.L4T[:i]
-		}
+	major, _, ok := strings.Cut(r.L4T, ".")
+	if !ok {
+		return ""
 	}
-	return ""
+	return "R" + major
 }
 
 // HasImageFeature reports whether IMAGE_FEATURES accepts name as one of
 // image.bbclass's own. Features that stand for package groups (ssh-server-openssh,
 // tools-debug, ...) are not in this list.
 func (r Release) HasImageFeature(name string) bool {
-	for _, f := range r.ImageFeatures {
-		if f == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.ImageFeatures, name)
 }
 
 // Checkout is a repository that a build of the release takes.
