@@ -47,8 +47,8 @@ Jsonnet, into a Yocto layer: power modes, kernel options and arguments, sysctls,
 rules, services, and the plan that yoctuned enforces on the device. Every message names
 the line of the configuration that caused it.
 
-Exit status: 0 done, 1 the request is wrong or failed, 2 wrong usage, 3 the command ran
-and the answer is no (there are differences, or a check failed).`,
+Exit status: 0 success, 1 invalid input or a failure, 2 wrong usage, 3 the check ran and
+did not pass (there are differences, or a check failed).`,
 		Example: `  yoctune init meta-camera --board orin-nano-8gb --release scarthgap
   yoctune vet meta-camera
   yoctune build meta-camera -o meta-camera/layer

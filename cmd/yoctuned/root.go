@@ -38,9 +38,8 @@ func newRootCommand() *cobra.Command {
 back, reports the result of each, and can restore the original values. It also runs the
 plan's inference pipelines.
 
-Exit status: 0 done, or the answer is yes, 1 the request is wrong or failed, 2 wrong
-usage, 3 the command ran and the answer is no (there are differences, or settings were
-refused).`,
+Exit status: 0 success, 1 invalid input or a failure, 2 wrong usage, 3 the command ran and
+the result is negative (there are differences, or settings were refused).`,
 		Example: `  yoctuned verify                      # compare the device with the installed plan
   yoctuned apply plan.json             # write the settings of a plan
   yoctuned enforce                     # write them, and repair later changes

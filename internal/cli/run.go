@@ -21,7 +21,7 @@ const (
 	ExitDone   = 0 // done, or the answer is yes
 	ExitFailed = 1 // the request is wrong or could not be carried out
 	ExitUsage  = 2 // the command line is wrong
-	ExitNo     = 3 // the command ran, and the answer is no
+	ExitNo     = 3 // the command ran, and the result is negative
 )
 
 // ExitError ends the program with an exit code. Err is nil when the command has
