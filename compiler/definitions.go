@@ -41,7 +41,7 @@ func checkDefinitions(cfg *load.Config, lang *conform.Schema, report *diag.Repor
 			if !ok || b.Op != token.AND {
 				return true
 			}
-			if def := schemaDefinition(b.X); def != "" {
+			if def := load.SchemaDefinition(b.X); def != "" {
 				if fields, open, known := lang.FieldsOf(def); known && !open {
 					checkRefinement(b.Y, def, fields, report)
 				}
@@ -83,20 +83,6 @@ func collectFields(f *ast.File, own map[string]map[string]bool) {
 			own[name] = fields
 		}
 	}
-}
-
-// schemaDefinition returns #CPU of schema.#CPU, "" for any other expression.
-func schemaDefinition(e ast.Expr) string {
-	sel, ok := e.(*ast.SelectorExpr)
-	if !ok {
-		return ""
-	}
-	pkg, ok1 := sel.X.(*ast.Ident)
-	name, ok2 := sel.Sel.(*ast.Ident)
-	if !ok1 || !ok2 || pkg.Name != "schema" {
-		return ""
-	}
-	return name.Name
 }
 
 // checkRefinement reports the optional and required fields of a struct that a

@@ -166,17 +166,23 @@ func (l *literals) expr(e ast.Expr) (*Node, bool) {
 
 // definition reports whether an expression is a definition of the schema.
 func (l *literals) definition(e ast.Expr) bool {
+	found := l.names[SchemaDefinition(e)]
+	l.used = l.used || found
+	return found
+}
+
+// SchemaDefinition returns #CPU of schema.#CPU, "" for any other expression.
+func SchemaDefinition(e ast.Expr) string {
 	sel, ok := e.(*ast.SelectorExpr)
 	if !ok {
-		return false
+		return ""
 	}
 	pkg, ok1 := sel.X.(*ast.Ident)
 	name, ok2 := sel.Sel.(*ast.Ident)
-	if !ok1 || !ok2 || pkg.Name != "schema" || !l.names[name.Name] {
-		return false
+	if !ok1 || !ok2 || pkg.Name != "schema" {
+		return ""
 	}
-	l.used = true
-	return true
+	return name.Name
 }
 
 // scalar reads a literal whose text is its value in every spelling that CUE

@@ -28,17 +28,10 @@ func (r *Reference) JSONSchema() ([]byte, error) {
 func (r *Reference) JSONSchemaOf(root *Definition) ([]byte, error) {
 	defs := object{}
 	for _, d := range r.Definitions {
-		var s object
-		var err error
-		if d.Struct != nil {
-			s, err = r.structure(d.Struct)
-		} else {
-			s, err = r.schema(d.Value)
-		}
+		s, err := r.documented(d.Struct, d.Value, d.Doc)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s:%d: %w", errSchema, d.File, d.Line, err)
 		}
-		describe(s, d.Doc)
 		defs[strings.TrimPrefix(d.Name, "#")] = s
 	}
 	title := "yoctune configuration"
@@ -54,12 +47,6 @@ func (r *Reference) JSONSchemaOf(root *Definition) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", errSchema, err)
 	}
 	return b.Bytes(), nil
-}
-
-func describe(s object, doc string) {
-	if doc != "" {
-		s["description"] = doc
-	}
 }
 
 // structure writes a closed struct. Embedded definitions are written out: a
@@ -98,14 +85,14 @@ func (r *Reference) fill(s object, st *Struct, closed string) error {
 			if err != nil {
 				return err
 			}
-			value, err := r.fieldSchema(f)
+			value, err := r.documented(f.Inner, f.Value, f.Doc)
 			if err != nil {
 				return err
 			}
 			s["propertyNames"], s["additionalProperties"] = names, value
 			open = true
 		default:
-			value, err := r.fieldSchema(f)
+			value, err := r.documented(f.Inner, f.Value, f.Doc)
 			if err != nil {
 				return err
 			}
@@ -152,19 +139,19 @@ func (r *Reference) allFields(st *Struct) []*Field {
 	return out
 }
 
-func (r *Reference) fieldSchema(f *Field) (object, error) {
+// documented writes a struct, or the value of anything else, with its comment.
+func (r *Reference) documented(st *Struct, value ast.Expr, doc string) (object, error) {
 	var s object
 	var err error
-	if f.Inner != nil {
-		s, err = r.structure(f.Inner)
+	if st != nil {
+		s, err = r.structure(st)
 	} else {
-		s, err = r.schema(f.Value)
+		s, err = r.schema(value)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil && doc != "" {
+		s["description"] = doc
 	}
-	describe(s, f.Doc)
-	return s, nil
+	return s, err
 }
 
 func (r *Reference) schema(e ast.Expr) (object, error) {
