@@ -92,39 +92,43 @@ func Services() []string {
 	return []string{"nvpmodel.service", "nvpower.service", "jetson_clocks.service", "jetsonclocks.service", "nvfancontrol.service"}
 }
 
+// unitFault returns what is wrong with a unit and what to do, or OK. The zero state is unknown.
+func unitFault(name string, u rootfs.UnitState) (v Verdict, what, advice string) {
+	switch {
+	case u.Load == "not-found":
+	case u.Active == "failed" && name == "nvpmodel.service":
+		return Fail, name + " failed", "nvpmodel leaves the mode half applied at the first missing node: journalctl -b -u " + name
+	case u.Active == "failed":
+		return Fail, name + " failed", "journalctl -b -u " + name
+	case strings.HasPrefix(name, "jetson") && (u.Active == "active" || u.Active == "activating"):
+		return Warn, name + " is running", "it locks clocks that the plan sets: systemctl disable --now " + name
+	}
+	return OK, "", ""
+}
+
 func checkServices(in *Input) answer {
 	if in.Modes == nil && in.Units == nil {
 		return answer{Skipped, "no power modes on this device", ""}
 	}
-	worst := answer{verdict: OK}
+	verdict := OK
 	var found, advice []string
 	addFault := func(v Verdict, what, do string) {
 		found, advice = append(found, what), append(advice, do)
-		if worst.verdict == OK || v == Fail {
-			worst.verdict = v
+		if verdict == OK || v == Fail {
+			verdict = v
 		}
 	}
 	for _, name := range Services() {
-		u, known := in.Units[name]
-		clocks := strings.HasPrefix(name, "jetson")
-		switch {
-		case !known || u.Load == "not-found":
-		case u.Active == "failed":
-			do := "journalctl -b -u " + name
-			if name == "nvpmodel.service" {
-				do = "nvpmodel leaves the mode half applied at the first missing node: " + do
-			}
-			addFault(Fail, name+" failed", do)
-		case clocks && (u.Active == "active" || u.Active == "activating"):
-			addFault(Warn, name+" is running", "it locks clocks that the plan sets: systemctl disable --now "+name)
+		if v, what, do := unitFault(name, in.Units[name]); v != OK {
+			addFault(v, what, do)
 		}
 	}
 	if clocksLocked(in) {
 		addFault(Warn, "every CPU clock is locked at its maximum", "jetson_clocks was run: 'jetson_clocks --restore' or a reboot restores the clocks")
 	}
 	switch {
-	case worst.verdict != OK:
-		return answer{worst.verdict, joinSome(found), strings.Join(advice, "; ")}
+	case verdict != OK:
+		return answer{verdict, joinSome(found), strings.Join(advice, "; ")}
 	case in.Units == nil:
 		return answer{Unknown, "", "the state of nvpmodel.service cannot be read from systemd"}
 	}

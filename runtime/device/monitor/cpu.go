@@ -18,15 +18,11 @@ type cpuNode struct {
 }
 
 func findCPUs(dev rootfs.FS) []cpuNode {
-	present, err := readText(dev, cpuDir+"/present")
+	list, err := cpulist.Parse(rootfs.ReadText(dev, cpuDir+"/present"))
 	if err != nil {
 		return nil
 	}
 	var out []cpuNode
-	list, err := cpulist.Parse(present)
-	if err != nil {
-		return nil
-	}
 	for _, n := range list {
 		node := cpuNode{number: n}
 		if real, err := dev.Resolve(cpuDir + "/cpu" + strconv.Itoa(n) + "/cpufreq"); err == nil {
@@ -94,8 +90,7 @@ func (s *Sampler) sampleCPUs(out *Sample) {
 		}
 	}
 	online := map[int]bool{}
-	list, err := readText(s.dev, cpuDir+"/online")
-	if on, perr := cpulist.Parse(list); err == nil && perr == nil {
+	if on, err := cpulist.Parse(rootfs.ReadText(s.dev, cpuDir+"/online")); err == nil {
 		for _, n := range on {
 			online[n] = true
 		}

@@ -2,34 +2,28 @@ package monitor
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// gpuNode reports whether name is the GPU in a device tree of L4T: the chip's name up to R35,
+// isGPUName reports whether name is the GPU in a device tree of L4T: the chip's name up to R35,
 // "gpu" since R36.
-func gpuNode(name string) bool {
-	switch name {
-	case "gpu", "gv11b", "gp10b", "ga10b", "gm20b", "gk20a":
-		return true
-	}
-	return false
+func isGPUName(name string) bool {
+	return slices.Contains([]string{"gpu", "gv11b", "gp10b", "ga10b", "gm20b", "gk20a"}, name)
 }
 
 func isGPU(dev rootfs.FS, n rootfs.Node) bool {
 	_, chip, _ := strings.Cut(n.Name, ".")
-	if gpuNode(chip) || strings.HasPrefix(n.Name, "gpu-gpc") || strings.HasPrefix(n.Name, "gpu-nvd") {
+	if isGPUName(chip) || strings.HasPrefix(n.Name, "gpu-gpc") || strings.HasPrefix(n.Name, "gpu-nvd") {
 		return true
 	}
-	return gpuNode(rootfs.Describe(dev, n).OFNode)
+	return isGPUName(rootfs.Describe(dev, n).OFNode)
 }
 
 func findGPUs(dev rootfs.FS, add adder) {
-	nodes, err := rootfs.Nodes(dev, rootfs.ClassDevFreq)
-	if err != nil {
-		return
-	}
+	nodes, _ := rootfs.Nodes(dev, rootfs.ClassDevFreq) // on an error there are none
 	for _, n := range nodes {
 		if !isGPU(dev, n) {
 			continue
@@ -86,13 +80,7 @@ func firstReadable(dev rootfs.FS, names []string) string {
 
 func findEMC(dev rootfs.FS, add adder) {
 	clocks := emcClocks()
-	there := false
-	for _, c := range clocks {
-		if _, err := dev.Mode(c); err == nil {
-			there = true
-		}
-	}
-	if !there {
+	if !slices.ContainsFunc(clocks, func(c string) bool { _, err := dev.Mode(c); return err == nil }) {
 		return
 	}
 	// Probe the files in the goroutine as well, since reads call firmware.

@@ -111,13 +111,7 @@ func (s *Sampler) majorFaults() (int64, bool) {
 }
 
 func (s *Sampler) samplePressure(out *Sample) {
-	read := func(name string) *float64 {
-		t, err := readText(s.dev, "/proc/pressure/"+name)
-		if err != nil {
-			return nil
-		}
-		return SomePressure(t)
-	}
+	read := func(name string) *float64 { return SomePressure(rootfs.ReadText(s.dev, "/proc/pressure/"+name)) }
 	out.Pressure = Pressure{CPU: read("cpu"), Memory: read("memory"), IO: read("io")}
 }
 

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,20 +116,19 @@ func (s *Sampler) collect(out *Sample, start time.Duration) {
 	over := false
 	for _, sn := range s.sensors {
 		// Do not wait for a sensor that missed an earlier deadline.
-		if over || sn.started != start {
+		if !over && sn.started == start {
 			select {
 			case a := <-sn.answer:
 				s.apply(out, sn, a)
-			default:
-				s.markStale(out, sn)
+				continue
+			case <-late.C:
+				over = true
 			}
-			continue
 		}
 		select {
 		case a := <-sn.answer:
 			s.apply(out, sn, a)
-		case <-late.C:
-			over = true
+		default:
 			s.markStale(out, sn)
 		}
 	}
@@ -187,12 +187,8 @@ func (s *Sampler) samplePowerMode(out *Sample) {
 	if s.modes == nil {
 		return
 	}
-	id, err := power.Current(s.dev, s.modes)
-	if err != nil {
-		return
-	}
-	if name := s.modes.ModeName(id); name != "" {
-		out.PowerMode = &name
+	if id, err := power.Current(s.dev, s.modes); err == nil && s.modes.ModeName(id) != "" {
+		out.PowerMode = new(s.modes.ModeName(id))
 	}
 }
 
@@ -258,12 +254,7 @@ func listNumbered(dev rootfs.FS, dir, prefix string) []string {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	for i := range out {
 		out[i] = path.Join(dir, out[i])
 	}

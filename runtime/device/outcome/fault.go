@@ -198,11 +198,8 @@ func Short(path, want, found string) string {
 // IsPages reports whether the node is a number of huge pages, of which the kernel allocates as
 // many as it can.
 func IsPages(name string) bool {
-	switch path.Base(name) {
-	case "nr_hugepages", "nr_hugepages_mempolicy":
-		return true
-	}
-	return false
+	base := path.Base(name)
+	return base == "nr_hugepages" || base == "nr_hugepages_mempolicy"
 }
 
 // isMissing distinguishes an absent file from an unknown value. Both are ENOENT, but the latter

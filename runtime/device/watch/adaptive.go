@@ -153,7 +153,7 @@ func (k *Keeper) switchMode(name, why string) error {
 	if err != nil {
 		return err
 	}
-	e := Event{Type: Switched, Time: k.wall().UTC(), ID: "power.default", Path: power.StatusFile, Wanted: name, Found: was, Outcome: outcome.OK, Message: why}
+	e := Event{Type: Switched, Time: k.Wall().UTC(), ID: "power.default", Path: power.StatusFile, Wanted: name, Found: was, Outcome: outcome.OK, Message: why}
 	// The first result summarises the mode. The last one, of the next boot's mode, is
 	// ignored: the device boots in the plan's own mode.
 	if r := results[0]; r.Outcome != outcome.OK {

@@ -40,13 +40,10 @@ type Marker interface {
 // Keeper enforces an applied plan. Its methods are called by one goroutine, with times
 // that count from an arbitrary start and never go back.
 type Keeper struct {
+	Config
 	dev     rootfs.Device
 	session *enforce.Session
 	guard   *Guard
-	marker  Marker
-	wall    func() time.Time
-	name    func(pid int) rootfs.Process
-	emit    func(Event)
 
 	nodes  map[string]enforce.Node // by resolved name
 	moved  map[string][]string     // from a written node to the nodes that its write may change
@@ -84,7 +81,7 @@ type Config struct {
 // NewKeeper returns a keeper for an open session. It marks nodes and writes nothing.
 func NewKeeper(dev rootfs.Device, session *enforce.Session, c Config) *Keeper {
 	k := &Keeper{
-		dev: dev, session: session, guard: NewGuard(), marker: c.Marker, wall: c.Wall, name: c.Name, emit: c.Emit,
+		Config: c, dev: dev, session: session, guard: NewGuard(),
 		marked: map[string]bool{}, last: map[string]Event{}, blind: map[string]bool{}, fresh: map[string]bool{},
 		scanned: -settleGap, overdueAt: Patience, overdueTime: c.Wall().Add(Patience).UTC(),
 	}
@@ -121,11 +118,7 @@ func (k *Keeper) Reindex() {
 	for _, w := range k.session.Waiting() {
 		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: knob.ProvidingModule(w.Path), Until: k.overdueTime})
 	}
-	for real := range k.last {
-		if _, ok := k.nodes[real]; !ok {
-			delete(k.last, real)
-		}
-	}
+	maps.DeleteFunc(k.last, func(real string, _ Event) bool { _, ok := k.nodes[real]; return !ok })
 	for real := range k.marked {
 		if !wanted[real] {
 			k.unmark(real)
@@ -140,10 +133,10 @@ func (k *Keeper) Reindex() {
 
 // mark is repeated at every selection: a node created anew has lost its mark.
 func (k *Keeper) mark(real string) {
-	if k.marker == nil {
+	if k.Marker == nil {
 		return
 	}
-	switch err := k.marker.Mark(real); {
+	switch err := k.Marker.Mark(real); {
 	case err == nil:
 		k.marked[real] = true
 	case !errors.Is(err, fs.ErrNotExist): // gone since it was selected
@@ -156,7 +149,7 @@ func (k *Keeper) MarkError() error { return k.markError }
 
 func (k *Keeper) unmark(real string) {
 	if k.marked[real] {
-		k.marker.Unmark(real)
+		k.Marker.Unmark(real)
 		delete(k.marked, real)
 	}
 }
@@ -177,7 +170,7 @@ func (k *Keeper) SetSources(now time.Duration, sources []Source) {
 // devices of a fleet do not sweep at the same moment.
 func (k *Keeper) sweepInterval() time.Duration {
 	every := SweepEvery
-	if k.marker != nil && k.markError != nil {
+	if k.Marker != nil && k.markError != nil {
 		every = SweepBlind
 	}
 	for real := range k.nodes {
@@ -228,14 +221,14 @@ func fileSystem(real string) string {
 
 // HandleWrites looks at the nodes that some writes may have changed.
 func (k *Keeper) HandleWrites(now time.Duration, writes []Write) {
-	k.began = k.wall()
+	k.began = k.Wall()
 	by := map[string]*rootfs.Process{}
 	processes := map[int]*rootfs.Process{}
 	var look []string
 	for _, w := range writes {
 		p := processes[w.PID]
 		if p == nil {
-			named := k.name(w.PID)
+			named := k.Name(w.PID)
 			p = &named
 			processes[w.PID] = p
 		}
@@ -265,14 +258,10 @@ func (k *Keeper) HandleUevent(now time.Duration, u Uevent) {
 // handleDriverChange looks at the nodes of a network interface after its driver's settings
 // changed. The kernel does not report which process changed them.
 func (k *Keeper) handleDriverChange(now time.Duration, iface string) {
-	k.began = k.wall()
-	var look []string
-	for real := range k.nodes {
-		if strings.Contains(real, "/net/"+iface+"/") && rootfs.IsVirtual(real) {
-			look = append(look, real)
-		}
-	}
-	slices.Sort(look)
+	k.began = k.Wall()
+	look := slices.DeleteFunc(slices.Sorted(maps.Keys(k.nodes)), func(real string) bool {
+		return !strings.Contains(real, "/net/"+iface+"/") || !rootfs.IsVirtual(real)
+	})
 	k.examine(now, look, nil, Drift, "")
 }
 
@@ -339,7 +328,7 @@ func (k *Keeper) Tick(now time.Duration) error {
 		k.rescanAndSweep(now, Drift, "")
 	}
 	if due := k.guard.Due(now); len(due) > 0 {
-		k.began = k.wall()
+		k.began = k.Wall()
 		for _, real := range due {
 			k.mark(real)
 			k.endContest(real, "no foreign write for "+Truce.String()+": trying again")
@@ -366,7 +355,7 @@ func (k *Keeper) reportReturn(settings int) {
 		noun = "knob"
 	}
 	k.record(Event{
-		Type: Returned, Time: k.wall().UTC(), Outcome: outcome.OK, Count: settings,
+		Type: Returned, Time: k.Wall().UTC(), Outcome: outcome.OK, Count: settings,
 		Message: fmt.Sprintf("%s: re-applied %d %s", cause, settings, noun),
 	})
 }
@@ -375,7 +364,7 @@ func (k *Keeper) reportReturn(settings int) {
 // it is loaded later.
 func (k *Keeper) reportOverdue() {
 	for _, w := range k.state.Waiting {
-		k.record(Event{Type: Overdue, Time: k.wall().UTC(), ID: w.ID, Path: w.Path, Outcome: outcome.Pending, Message: w.Text(k.wall())})
+		k.record(Event{Type: Overdue, Time: k.Wall().UTC(), ID: w.ID, Path: w.Path, Outcome: outcome.Pending, Message: w.Text(k.Wall())})
 	}
 }
 
@@ -404,14 +393,9 @@ func (k *Keeper) Close(now time.Duration) error {
 }
 
 func (k *Keeper) sweep(now time.Duration, kind, why string) {
-	k.began = k.wall()
+	k.began = k.Wall()
 	k.sweepAt = now + k.sweepInterval()
-	all := make([]string, 0, len(k.nodes))
-	for real := range k.nodes {
-		all = append(all, real)
-	}
-	slices.Sort(all)
-	k.examine(now, all, nil, kind, why)
+	k.examine(now, slices.Sorted(maps.Keys(k.nodes)), nil, kind, why)
 }
 
 // examine looks at nodes and repairs those that are not as wanted.
@@ -492,7 +476,7 @@ func (k *Keeper) repairNodes(reals []string, by map[string]*rootfs.Process, kind
 		return
 	}
 	results, err := k.session.Repair(reals)
-	took := k.wall().Sub(k.began)
+	took := k.Wall().Sub(k.began)
 	for _, real := range reals {
 		r, ok := results[real]
 		if err != nil {
@@ -546,7 +530,7 @@ func (k *Keeper) State() *State { return &k.state }
 
 func (k *Keeper) newEvent(kind string, n enforce.Node, r enforce.Result, by *rootfs.Process, why string) Event {
 	e := Event{
-		Type: kind, Time: k.wall().UTC(), ID: n.ID, Path: n.Path, Wanted: n.Want,
+		Type: kind, Time: k.Wall().UTC(), ID: n.ID, Path: n.Path, Wanted: n.Want,
 		Found: r.Found, By: by, Outcome: r.Outcome, Message: r.Message,
 	}
 	if e.Message == "" {
@@ -577,7 +561,7 @@ func (k *Keeper) endContest(real, why string) {
 	}
 	c := k.state.Contested[i]
 	k.state.Contested = slices.Delete(k.state.Contested, i, i+1)
-	k.record(Event{Type: Regained, Time: k.wall().UTC(), ID: c.ID, Path: c.Path, Wanted: c.Wanted, Found: c.Found, By: c.By, Outcome: outcome.Contested, Message: why})
+	k.record(Event{Type: Regained, Time: k.Wall().UTC(), ID: c.ID, Path: c.Path, Wanted: c.Wanted, Found: c.Found, By: c.By, Outcome: outcome.Contested, Message: why})
 }
 
 func (k *Keeper) record(e Event) {
@@ -589,5 +573,5 @@ func (k *Keeper) record(e Event) {
 	if e.Type == Contest {
 		k.flushAt = 0 // write alarms at once
 	}
-	k.emit(e)
+	k.Emit(e)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -37,12 +38,9 @@ type netLink struct {
 
 // needsNetwork reports whether a plan has nodes of network interfaces.
 func needsNetwork(p *plan.Plan) bool {
-	for _, s := range p.Settings {
-		if s.Select.Class == rootfs.ClassNet || strings.Contains(s.Select.Path, "/net/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Settings, func(s plan.Setting) bool {
+		return s.Select.Class == rootfs.ClassNet || strings.Contains(s.Select.Path, "/net/")
+	})
 }
 
 func openNetlink(protocol int, groups uint32) (*netlink, error) {
