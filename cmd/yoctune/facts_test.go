@@ -34,7 +34,7 @@ func TestFactsShowMarksWhatIsNotVerified(t *testing.T) {
 			t.Errorf("show %s: exit %d: %s", c.id, code, stderr)
 		}
 		if !strings.Contains(out, c.want) {
-			t.Errorf("show %s does not say %q:\n%s", c.id, c.want, out)
+			t.Errorf("show %s does not contain %q:\n%s", c.id, c.want, out)
 		}
 	}
 }

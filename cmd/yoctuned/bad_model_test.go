@@ -44,9 +44,9 @@ func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		name   string
-		change func(p *plan.Pipeline)
-		says   []string
+		name     string
+		change   func(p *plan.Pipeline)
+		wantText []string
 	}{
 		{"half a model", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "half.onnx" }, []string{"stage way", "half.onnx", "cannot be loaded"}},
 		{"an empty file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "empty.onnx" }, []string{"empty.onnx", "the file is empty"}},
@@ -85,7 +85,7 @@ func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		if code != cli.ExitFailed || strings.Contains(o.String(), "frame 0") {
 			t.Errorf("%s: exit %d, %s", c.name, code, o.String())
 		}
-		for _, s := range c.says {
+		for _, s := range c.wantText {
 			if !strings.Contains(e.String(), s) {
 				t.Errorf("%s: %q is not in %s", c.name, s, e.String())
 			}

@@ -135,10 +135,10 @@ func TestPipelineRunRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		name string
-		args []string
-		code int
-		says string
+		name     string
+		args     []string
+		code     int
+		wantText string
 	}{
 		{"no plan", nil, cli.ExitUsage, "missing argument: PLAN"},
 		{"absent plan", []string{"absent.json"}, cli.ExitFailed, "absent.json"},
@@ -153,7 +153,7 @@ func TestPipelineRunRefusals(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(context.Background(), append([]string{"pipeline", "run"}, c.args...), &stdout, &stderr)
-		if code != c.code || !strings.Contains(stderr.String(), c.says) {
+		if code != c.code || !strings.Contains(stderr.String(), c.wantText) {
 			t.Errorf("%s: exit %d, %s", c.name, code, stderr.String())
 		}
 	}

@@ -22,7 +22,7 @@ func argRules() []Rule {
 			Fix:   "list existing cores, or use cpu.isolate, which writes all of these arguments",
 			Wrong: `kernel: args: irqaffinity: "0-7"`, Right: `kernel: args: irqaffinity: "0-3"`,
 			See: "Documentation/admin-guide/kernel-parameters.txt",
-			run: argCores,
+			run: checkArgCores,
 		},
 		{
 			ID: "kernel-arg-value", Severity: diag.Error,
@@ -31,7 +31,7 @@ func argRules() []Rule {
 			Fix:   "write a value that the argument takes",
 			Wrong: `kernel: args: mitigations: "none"`, Right: `kernel: args: mitigations: "off"`,
 			See: "Documentation/admin-guide/kernel-parameters.txt",
-			run: argValue,
+			run: checkArgValue,
 		},
 		{
 			ID: "isolcpus-config", Severity: diag.Error,
@@ -41,7 +41,7 @@ func argRules() []Rule {
 			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: args: isolcpus: "domain,6-7"}`,
 			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: args: isolcpus: "6-7"}`,
 			See:   "kernel/sched/isolation.c",
-			run:   isolcpusFlags,
+			run:   checkIsolcpusFlags,
 		},
 		{
 			ID: "kernel-arg-config", Severity: diag.Error,
@@ -50,7 +50,7 @@ func argRules() []Rule {
 			Fix:   "switch the option on in kernel.config, or remove the argument",
 			Wrong: `kernel: args: rcu_nocbs: "4-5"`, Right: "cpu: isolate: [4, 5]",
 			See: "Documentation/admin-guide/kernel-parameters.txt",
-			run: argConfig,
+			run: checkArgConfig,
 		},
 		{
 			ID: "kernel-arg-dead", Severity: diag.Error,
@@ -59,7 +59,7 @@ func argRules() []Rule {
 			Fix:   "set the scheduler under storage",
 			Wrong: `kernel: args: elevator: "mq-deadline"`, Right: `storage: "nvme*": scheduler: "mq-deadline"`,
 			See: "block/elevator.c",
-			run: argDead,
+			run: checkIneffectiveArg,
 		},
 		{
 			ID: "kernel-arg-order", Severity: diag.Error,
@@ -68,7 +68,7 @@ func argRules() []Rule {
 			Fix:   "reserve them with memory.hugepages",
 			Wrong: `kernel: args: {hugepagesz: "1G", hugepages: 2}`, Right: `memory: hugepages: "1GiB": 2`,
 			See: "Documentation/admin-guide/mm/hugetlbpage.rst",
-			run: argOrder,
+			run: checkArgOrder,
 		},
 		{
 			ID: "kernel-arg-stock", Severity: diag.Warning,
@@ -77,7 +77,7 @@ func argRules() []Rule {
 			Fix:   "change KERNEL_ARGS in your machine configuration, or remove the argument",
 			Wrong: `kernel: args: fbcon: "map:1"`, Right: `kernel: args: quiet: true`,
 			See: "meta-tegra conf/machine",
-			run: argStock,
+			run: checkArgStock,
 		},
 		{
 			ID: "kernel-arg-twice", Severity: diag.Error,
@@ -86,7 +86,7 @@ func argRules() []Rule {
 			Fix:   "keep one of the two",
 			Wrong: `kernel: args: {log_buf_len: "1M", "log-buf-len": "2M"}`, Right: `kernel: args: log_buf_len: "1M"`,
 			See: "kernel/params.c: parameqn",
-			run: argTwice,
+			run: checkRepeatedArg,
 		},
 		{
 			ID: "kernel-arg-root", Severity: diag.Warning,
@@ -95,7 +95,7 @@ func argRules() []Rule {
 			Fix:   "leave it out; for a squashfs root set the image's type",
 			Wrong: `kernel: args: root: "/dev/mmcblk0p1"`, Right: `kernel: args: quiet: true`,
 			See: "meta-tegra recipes-core/initrdscripts/tegra-minimal-init, conf/machine/include/tegra-common.inc",
-			run: argRoot,
+			run: checkArgRoot,
 		},
 		{
 			ID: "cmdline-tegra", Severity: diag.Warning,
@@ -104,7 +104,7 @@ func argRules() []Rule {
 			Fix:   "use kernel.args",
 			Wrong: `kernel: config: CMDLINE: "quiet"`, Right: `kernel: args: quiet: true`,
 			See: "arch/arm64/Kconfig: CMDLINE",
-			run: cmdlineOwner,
+			run: checkCmdlineOwner,
 		},
 	}
 }
@@ -130,7 +130,7 @@ func isCoreArg(name string) bool {
 	return slices.Contains([]string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"}, name)
 }
 
-func argCores(s *subject) {
+func checkArgCores(s *subject) {
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		name, flag := arg.Key(), arg.Kind() == load.Bool
 		if !isCoreArg(name) || name == "rcu_nocbs" && (arg.Text == "all" || flag) {
@@ -177,7 +177,7 @@ func (s *subject) compareWithIsolated(arg *config.Scalar, cores []int) {
 	d.relate(isolate, "the cores that are isolated")
 }
 
-func isolcpusFlags(s *subject) {
+func checkIsolcpusFlags(s *subject) {
 	arg := s.Config.Kernel.Args.Get("isolcpus")
 	flags, _, ok := parseCoreArg(arg.Text)
 	if !ok {
@@ -220,7 +220,7 @@ func argForm(name string) (pattern, words string) {
 	return "", ""
 }
 
-func argValue(s *subject) {
+func checkArgValue(s *subject) {
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		pattern, words := argForm(arg.Key())
 		if pattern == "" || arg.Kind() == load.Bool {
@@ -263,7 +263,7 @@ func argOption(name string) string {
 	return ""
 }
 
-func argConfig(s *subject) {
+func checkArgConfig(s *subject) {
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		symbol := argOption(arg.Key())
 		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacks(symbol) {
@@ -273,20 +273,20 @@ func argConfig(s *subject) {
 	}
 }
 
-func argDead(s *subject) {
+func checkIneffectiveArg(s *subject) {
 	if arg := s.Config.Kernel.Args.Get("elevator"); arg.IsSet() && s.Release.Kernel != "4.9" {
 		s.reportAt(arg, arg.Show(), "", "kernel %s does not read elevator", s.Release.Kernel)
 	}
 }
 
-func argOrder(s *subject) {
+func checkArgOrder(s *subject) {
 	count, size := s.Config.Kernel.Args.Get("hugepages"), s.Config.Kernel.Args.Get("hugepagesz")
 	if count.IsSet() && size.IsSet() {
 		s.raise(count, "hugepages counts pages of the size before it, and arguments have no order here").relate(size, "the size")
 	}
 }
 
-func argStock(s *subject) {
+func checkArgStock(s *subject) {
 	own := &s.Config.Kernel.Args
 	if len(own.Entries) == 0 {
 		return // reading the facts of machines takes time
@@ -318,7 +318,7 @@ func argStock(s *subject) {
 
 func formatArg(name, value string) string { return strings.TrimSuffix(name+"="+value, "=") }
 
-func cmdlineOwner(s *subject) {
+func checkCmdlineOwner(s *subject) {
 	for _, symbol := range []string{"CMDLINE", "CMDLINE_FORCE", "CMDLINE_EXTEND"} {
 		if o := s.Config.Kernel.Config.Get(symbol); o.Text != "n" && o.Text != "" {
 			s.reportAt(o, o.Show(), "", "%s puts a second command line into the kernel", symbol)
@@ -330,7 +330,7 @@ func cmdlineOwner(s *subject) {
 // normalizeArg writes a name as the kernel compares it (kernel/params.c: dash2underscore).
 func normalizeArg(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-func argTwice(s *subject) {
+func checkRepeatedArg(s *subject) {
 	first := map[string]*config.Scalar{}
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		other := first[normalizeArg(arg.Key())]
@@ -342,7 +342,7 @@ func argTwice(s *subject) {
 	}
 }
 
-func argRoot(s *subject) {
+func checkArgRoot(s *subject) {
 	way := s.Release.ArgPath(s.Board.SoC)
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		switch arg.Key() {

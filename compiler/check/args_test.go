@@ -14,7 +14,7 @@ func TestKernelArgumentsAreCheckedAgainstTheBSP(t *testing.T) {
 		r35 = `board: "agx-orin-64gb", release: "kirkstone", `
 		r36 = `board: "orin-nano-8gb", release: "scarthgap", `
 	)
-	for _, c := range []struct{ body, says string }{
+	for _, c := range []struct{ body, wantText string }{
 		{r36 + `kernel: args: fbcon: "map:1"`, "kernel-arg-stock: fbcon=map:1 follows fbcon=map:0, which machine"},
 		{r36 + `kernel: args: fbcon: "map:0"`, "kernel-arg-stock: machine jetson-orin-nano-devkit sets fbcon=map:0 itself"},
 		{r36 + `kernel: args: "firmware-class.path": "/x"`, "kernel-arg-stock: firmware-class.path=/x follows firmware-class.path=/etc/firmware"},
@@ -34,8 +34,8 @@ func TestKernelArgumentsAreCheckedAgainstTheBSP(t *testing.T) {
 			said = append(said, d.ID+": "+d.Message)
 		}
 		text := strings.Join(said, "\n")
-		if c.says == "" && strings.Contains(text, "kernel-arg") || !strings.Contains(text, c.says) {
-			t.Errorf("%s: got %q, want %q", c.body, text, c.says)
+		if c.wantText == "" && strings.Contains(text, "kernel-arg") || !strings.Contains(text, c.wantText) {
+			t.Errorf("%s: got %q, want %q", c.body, text, c.wantText)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func boardRules() []Rule {
 			Fix:   "choose a release that has the board",
 			Wrong: `{board: "tx2", release: "scarthgap"}`, Right: `{board: "orin-nano-8gb", release: "scarthgap"}`,
 			See: "meta-tegra conf/machine",
-			run: boardOnRelease,
+			run: checkBoardOnRelease,
 		},
 		{
 			ID: "board-machine", Severity: diag.Error, Firm: true,
@@ -31,7 +31,7 @@ func boardRules() []Rule {
 			Wrong: `{board: "orin-nano-8gb", machine: "jetson-agx-orin-devkit"}`,
 			Right: `{board: "orin-nano-8gb", machine: "jetson-orin-nano-devkit"}`,
 			See:   "meta-tegra conf/machine",
-			run:   machineOfBoard,
+			run:   checkMachineOfBoard,
 		},
 		{
 			ID: "board-observed", Severity: diag.Warning,
@@ -41,7 +41,7 @@ func boardRules() []Rule {
 			Wrong: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 4}\ntargets: cam: board: \"carrier\"",
 			Right: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 6}\ntargets: cam: board: \"carrier\"",
 			See:   "yoctune facts refresh --help",
-			run:   boardObserved,
+			run:   checkBoardObserved,
 		},
 		{
 			ID: "runtime-form", Severity: diag.Error, Firm: true,
@@ -50,12 +50,12 @@ func boardRules() []Rule {
 			Fix:   `use form: "prebuilt"`,
 			Wrong: `runtime: form: "source"`, Right: `runtime: form: "prebuilt"`,
 			See: "oe-core meta/recipes-devtools/go",
-			run: runtimeForm,
+			run: checkRuntimeForm,
 		},
 	}
 }
 
-func boardOnRelease(s *subject) {
+func checkBoardOnRelease(s *subject) {
 	c := s.Config
 	if s.Custom != nil && len(s.Machines()) == 0 {
 		d := s.raise(c.Board, "board %s has no machine for release %s", c.Board.Text, s.Release.Name)
@@ -74,7 +74,7 @@ func boardOnRelease(s *subject) {
 		"board %s is not on release %s", s.Board.ID, s.Release.Name)
 }
 
-func machineOfBoard(s *subject) {
+func checkMachineOfBoard(s *subject) {
 	m := s.Config.Machine
 	all := s.Machines()
 	if !m.IsSet() || len(all) == 0 || slices.Contains(all, m.Text) {
@@ -88,7 +88,7 @@ func machineOfBoard(s *subject) {
 		"machine %s is not of board %s on release %s", m.Text, s.Board.ID, s.Release.Name)
 }
 
-func boardObserved(s *subject) {
+func checkBoardObserved(s *subject) {
 	if s.Custom == nil || !s.Custom.Observed.IsSet() {
 		return
 	}
@@ -128,7 +128,7 @@ func boardObserved(s *subject) {
 	}
 }
 
-func runtimeForm(s *subject) {
+func checkRuntimeForm(s *subject) {
 	if f := s.Config.Runtime.Form; f.Text == "source" && !s.Release.GoSource {
 		s.reportAt(f, f.Text, "", "release %s carries Go %s, too old to build yoctuned", s.Release.Name, s.Release.Go)
 	}

@@ -23,7 +23,7 @@ func budgetRules() []Rule {
 			Wrong: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "isolated"}}`,
 			Right: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "root"}}`,
 			See:   "Documentation/admin-guide/cgroup-v2.rst: cpuset.cpus.partition",
-			run:   cpusetPartition,
+			run:   checkCpusetPartition,
 		},
 		{
 			ID: "io-weight-scheduler", Severity: diag.Warning,
@@ -33,7 +33,7 @@ func budgetRules() []Rule {
 			Wrong: `services: "a.service": {exec: ["/usr/bin/a"], ioWeight: 200}`,
 			Right: `{storage: "mmcblk*": scheduler: "bfq", services: "a.service": {exec: ["/usr/bin/a"], ioWeight: 200}}`,
 			See:   "Documentation/block/bfq-iosched.rst; cgroup-v2.rst: io.weight",
-			run:   ioWeight,
+			run:   checkIOWeight,
 		},
 		{
 			ID: "cpuidle-latency", Severity: diag.Warning,
@@ -42,7 +42,7 @@ func budgetRules() []Rule {
 			Fix:   "keep cpu.maxIdleLatency and remove the argument",
 			Wrong: `{cpu: maxIdleLatency: "20us", kernel: args: "cpuidle.off": 1}`, Right: `cpu: maxIdleLatency: "20us"`,
 			See: "Documentation/admin-guide/pm/cpuidle.rst",
-			run: idleLatency,
+			run: checkIdleLatency,
 		},
 		{
 			ID: "mglru", Severity: diag.Error,
@@ -51,7 +51,7 @@ func budgetRules() []Rule {
 			Fix:   "remove memory.mglru",
 			Wrong: `memory: mglru: true`, Right: `{board: "agx-orin-64gb", release: "wrynose", memory: mglru: true}`,
 			See: "Documentation/admin-guide/mm/multigen_lru.rst",
-			run: multiGeneration,
+			run: checkMultiGeneration,
 		},
 		{
 			ID: "systemd-bpf", Severity: diag.Error,
@@ -61,7 +61,7 @@ func budgetRules() []Rule {
 			Wrong: `{kernel: config: CGROUP_BPF: "n", packages: "nvidia-container-toolkit": "install"}`,
 			Right: `packages: "nvidia-container-toolkit": "install"`,
 			See:   "systemd README: required kernel options",
-			run:   systemdBPF,
+			run:   checkSystemdBPF,
 		},
 		{
 			ID: "workqueue-power", Severity: diag.Error,
@@ -71,7 +71,7 @@ func budgetRules() []Rule {
 			Wrong: `services: "wq.service": exec: ["/bin/sh", "-c", "echo Y > /sys/module/workqueue/parameters/power_efficient"]`,
 			Right: `kernel: args: "workqueue.power_efficient": 1`,
 			See:   "kernel/workqueue.c: module_param_named(power_efficient, ..., 0444)",
-			run:   workqueuePower,
+			run:   checkWorkqueuePower,
 		},
 		{
 			ID: "default-qdisc-late", Severity: diag.Warning,
@@ -81,7 +81,7 @@ func budgetRules() []Rule {
 			Wrong: `{sysctl: "net.core.default_qdisc": "fq_codel", kernel: {config: NET_SCH_FQ_CODEL: "y", args: ip: "dhcp"}}`,
 			Right: `{sysctl: "net.core.default_qdisc": "fq_codel", kernel: config: NET_SCH_FQ_CODEL: "y"}`,
 			See:   "Documentation/admin-guide/sysctl/net.rst: default_qdisc",
-			run:   qdiscLate,
+			run:   checkLateQdisc,
 		},
 		{
 			ID: "smt-none", Severity: diag.Info,
@@ -90,7 +90,7 @@ func budgetRules() []Rule {
 			Fix:   "remove cpu.smt",
 			Wrong: `cpu: smt: "off"`, Right: `cpu: governor: "schedutil"`,
 			See: "/sys/devices/system/cpu/smt/active",
-			run: smtNone,
+			run: checkSMT,
 		},
 		{
 			ID: "numa-none", Severity: diag.Info,
@@ -99,7 +99,7 @@ func budgetRules() []Rule {
 			Fix:   "remove it",
 			Wrong: `services: "a.service": exec: ["/usr/bin/numactl", "--interleave=all", "/usr/bin/a"]`, Right: `services: "a.service": exec: ["/usr/bin/a"]`,
 			See: "numactl(8)",
-			run: numaNone,
+			run: checkNUMA,
 		},
 		{
 			ID: "allocator-package", Severity: diag.Warning,
@@ -109,12 +109,12 @@ func budgetRules() []Rule {
 			Wrong: `services: "a.service": {exec: ["/usr/bin/a"], environment: LD_PRELOAD: "/usr/lib/libjemalloc.so.2"}`,
 			Right: `{packages: jemalloc: "install", services: "a.service": {exec: ["/usr/bin/a"], environment: LD_PRELOAD: "/usr/lib/libjemalloc.so.2"}}`,
 			See:   "ld.so(8)",
-			run:   allocatorPackage,
+			run:   checkAllocatorPackage,
 		},
 	}
 }
 
-func cpusetPartition(s *subject) {
+func checkCpusetPartition(s *subject) {
 	first := map[string]config.String{}
 	for _, svc := range s.Config.Services.Entries {
 		partition, slice := svc.CPUPartition, svc.Slice.Text
@@ -137,7 +137,7 @@ func cpusetPartition(s *subject) {
 	}
 }
 
-func ioWeight(s *subject) {
+func checkIOWeight(s *subject) {
 	if slices.ContainsFunc(s.Storage, func(d plan.Storage) bool { return d.Scheduler == "bfq" }) {
 		return
 	}
@@ -148,7 +148,7 @@ func ioWeight(s *subject) {
 	}
 }
 
-func idleLatency(s *subject) {
+func checkIdleLatency(s *subject) {
 	latency := s.Config.CPU.MaxIdleLatency
 	if !latency.IsSet() {
 		return
@@ -160,7 +160,7 @@ func idleLatency(s *subject) {
 	}
 }
 
-func multiGeneration(s *subject) {
+func checkMultiGeneration(s *subject) {
 	part := config.FirstSet(s.Config.Memory.MGLRU, s.Config.Memory.MGLRUMinTTL)
 	switch {
 	case !part.IsSet():
@@ -171,7 +171,7 @@ func multiGeneration(s *subject) {
 	}
 }
 
-func systemdBPF(s *subject) {
+func checkSystemdBPF(s *subject) {
 	var engine *config.String
 	for _, p := range s.Config.Packages.Entries {
 		if engine == nil && p.Text == "install" && isContainerEngine(p.Key()) {
@@ -192,7 +192,7 @@ func systemdBPF(s *subject) {
 	}
 }
 
-func workqueuePower(s *subject) {
+func checkWorkqueuePower(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		for _, w := range svc.Exec.Items {
 			if strings.Contains(w.Text, "/sys/module/workqueue/parameters/") {
@@ -202,7 +202,7 @@ func workqueuePower(s *subject) {
 	}
 }
 
-func qdiscLate(s *subject) {
+func checkLateQdisc(s *subject) {
 	qdisc := s.Config.Sysctl.Get("net.core.default_qdisc")
 	if !qdisc.IsSet() {
 		return
@@ -215,13 +215,13 @@ func qdiscLate(s *subject) {
 	}
 }
 
-func smtNone(s *subject) {
+func checkSMT(s *subject) {
 	if smt := s.Config.CPU.SMT; smt.IsSet() {
 		s.reportAt(smt, smt.Show(), "", "each core of %s has one thread", s.Board.ID)
 	}
 }
 
-func numaNone(s *subject) {
+func checkNUMA(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		if words := svc.Exec.Items; len(words) > 0 && path.Base(words[0].Text) == "numactl" {
 			s.reportAt(words[0], words[0].Show(), "", "%s has one memory for all cores", s.Board.ID)
@@ -229,7 +229,7 @@ func numaNone(s *subject) {
 	}
 }
 
-func allocatorPackage(s *subject) {
+func checkAllocatorPackage(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		preload := svc.Environment.Get("LD_PRELOAD")
 		for lib, pkg := range map[string]string{"libjemalloc": "jemalloc", "libtcmalloc": "gperftools", "libmimalloc": "mimalloc"} {

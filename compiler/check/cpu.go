@@ -19,7 +19,7 @@ func cpuRules() []Rule {
 			Fix:   "list existing cores",
 			Wrong: "cpu: isolate: [6]", Right: "cpu: isolate: [4, 5]",
 			See: "cpuset(7)",
-			run: coreExists,
+			run: checkCoreExists,
 		},
 		{
 			ID: "isolate-boot-core", Severity: diag.Error, Firm: true,
@@ -28,7 +28,7 @@ func cpuRules() []Rule {
 			Fix:   "isolate other cores",
 			Wrong: "cpu: isolate: [0, 1, 2, 3]", Right: "cpu: isolate: [4, 5]",
 			See: "Documentation/timers/no_hz.rst",
-			run: isolateBootCore,
+			run: checkIsolateBootCore,
 		},
 		{
 			ID: "isolcpus-affinity", Severity: diag.Warning,
@@ -38,7 +38,7 @@ func cpuRules() []Rule {
 			Wrong: `cpu: isolate: [4, 5]` + "\n" + `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5]}`,
 			Right: `cpu: isolate: [4, 5]` + "\n" + `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4]}`,
 			See:   "Documentation/admin-guide/kernel-parameters.txt, isolcpus=",
-			run:   isolcpusAffinity,
+			run:   checkIsolcpusAffinity,
 		},
 		{
 			ID: "governor-vs-nvpmodel", Severity: diag.Error,
@@ -47,7 +47,7 @@ func cpuRules() []Rule {
 			Fix:   "put the limits into a power mode",
 			Wrong: `power: modes: EDGE: {from: "25W", cpu: max: "1.344GHz"}` + "\n" + `cpu: max: "1.1904GHz"`,
 			Right: `power: modes: EDGE: {from: "25W", cpu: max: "1.1904GHz"}`,
-			run:   twoWriters,
+			run:   checkTwoWriters,
 		},
 	}
 }
@@ -70,7 +70,7 @@ func coreLists(s *subject) []config.List[config.Int] {
 	return slices.DeleteFunc(all, func(l config.List[config.Int]) bool { return !l.IsSet() })
 }
 
-func coreExists(s *subject) {
+func checkCoreExists(s *subject) {
 	for _, list := range coreLists(s) {
 		for _, c := range list.Items {
 			if c.Value >= s.Board.Cores {
@@ -83,7 +83,7 @@ func coreExists(s *subject) {
 	}
 }
 
-func isolateBootCore(s *subject) {
+func checkIsolateBootCore(s *subject) {
 	list := s.Config.CPU.Isolate
 	for _, c := range list.Items {
 		if c.Value == 0 {
@@ -92,7 +92,7 @@ func isolateBootCore(s *subject) {
 	}
 }
 
-func isolcpusAffinity(s *subject) {
+func checkIsolcpusAffinity(s *subject) {
 	isolated := s.Isolated()
 	if len(isolated) < 2 {
 		return
@@ -114,7 +114,7 @@ func isolcpusAffinity(s *subject) {
 	}
 }
 
-func twoWriters(s *subject) {
+func checkTwoWriters(s *subject) {
 	c := s.Config
 	if !c.Power.Modes.IsSet() && !c.Power.Default.IsSet() {
 		return

@@ -19,7 +19,7 @@ func deviceRules() []Rule {
 			Fix:   "reserve fewer pages",
 			Wrong: `memory: hugepages: "1GiB": 6`, Right: `memory: hugepages: "1GiB": 2`,
 			See: "Documentation/admin-guide/mm/hugetlbpage.rst",
-			run: hugepagesMemory,
+			run: checkHugepagesMemory,
 		},
 		{
 			ID: "zram-size", Severity: diag.Warning,
@@ -28,7 +28,7 @@ func deviceRules() []Rule {
 			Fix:   "use about half of the memory",
 			Wrong: `memory: zram: "16GiB"`, Right: `memory: zram: "4GiB"`,
 			See: "Documentation/admin-guide/blockdev/zram.rst",
-			run: zramSize,
+			run: checkZRAMSize,
 		},
 		{
 			ID: "swap-config", Severity: diag.Info,
@@ -37,7 +37,7 @@ func deviceRules() []Rule {
 			Fix:   "add memory.zram, or remove vm.swappiness",
 			Wrong: `sysctl: "vm.swappiness": 10`, Right: `{sysctl: "vm.swappiness": 10, memory: zram: "2GiB"}`,
 			See: "Documentation/admin-guide/sysctl/vm.rst",
-			run: swapConfig,
+			run: checkSwapConfig,
 		},
 		{
 			ID: "memory-budget", Severity: diag.Warning,
@@ -47,7 +47,7 @@ func deviceRules() []Rule {
 			Wrong: `{memory: hugepages: "1GiB": 2, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "6GiB"}}`,
 			Right: `{memory: hugepages: "1GiB": 1, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "4GiB"}}`,
 			See:   "/proc/meminfo, /proc/buddyinfo",
-			run:   memoryBudget,
+			run:   checkMemoryBudget,
 		},
 		{
 			ID: "ksm-madvise", Severity: diag.Info,
@@ -56,7 +56,7 @@ func deviceRules() []Rule {
 			Fix:   "use it with programs that mark their memory, such as qemu",
 			Wrong: `memory: ksm: true`, Right: `memory: ksm: false`,
 			See: "Documentation/admin-guide/mm/ksm.rst",
-			run: ksmMadvise,
+			run: checkKSMMadvise,
 		},
 		{
 			ID: "udev-glob", Severity: diag.Error, Firm: true,
@@ -65,7 +65,7 @@ func deviceRules() []Rule {
 			Fix:   `name the kind of device, such as "nvme*" or "mmcblk*"`,
 			Wrong: `storage: "*": scheduler: "none"`, Right: `storage: "nvme*": scheduler: "none"`,
 			See: "udev(7)",
-			run: udevGlob,
+			run: checkUdevGlob,
 		},
 	}
 }
@@ -108,20 +108,20 @@ func (s *subject) hugepages() int64 {
 	return total
 }
 
-func hugepagesMemory(s *subject) {
+func checkHugepagesMemory(s *subject) {
 	part := config.FirstSet(s.Config.Memory.Hugepages, s.Config.Sysctl.Get("vm.nr_hugepages"), s.Config.Kernel.Args.Get("hugepages"))
 	if total := s.hugepages(); part.IsSet() && total > s.Board.RAMBytes/2 {
 		s.reportAt(part, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
 	}
 }
 
-func zramSize(s *subject) {
+func checkZRAMSize(s *subject) {
 	if s.ZRAM != nil && s.ZRAM.Bytes > s.Board.RAMBytes {
 		s.reportAt(s.Config.Memory.ZRAM, "", "", "zram of %d MiB on %d MiB of memory", s.ZRAM.Bytes>>20, s.Board.RAMBytes>>20)
 	}
 }
 
-func swapConfig(s *subject) {
+func checkSwapConfig(s *subject) {
 	if v := s.Config.Sysctl.Get("vm.swappiness"); v.IsSet() && s.ZRAM == nil {
 		s.reportAt(v, "", "", "vm.swappiness has no effect: the target has no memory.zram")
 	}
@@ -131,7 +131,7 @@ func swapConfig(s *subject) {
 // desktop. It comes from experience, not from NVIDIA's facts.
 const systemReserve = 512 << 20
 
-func memoryBudget(s *subject) {
+func checkMemoryBudget(s *subject) {
 	var total int64
 	var parts []string
 	add := func(what string, bytes int64) {
@@ -160,13 +160,13 @@ func memoryBudget(s *subject) {
 	s.reportAt(last, strings.Join(parts, ", "), "", "the limits add up to %d MiB, of %d MiB that the module has", total>>20, s.Board.RAMBytes>>20)
 }
 
-func ksmMadvise(s *subject) {
+func checkKSMMadvise(s *subject) {
 	if ksm := s.Config.Memory.KSM; ksm.On && !s.lacks("KSM") {
 		s.reportAt(ksm, "", "", "pages are merged only for programs that ask for it")
 	}
 }
 
-func udevGlob(s *subject) {
+func checkUdevGlob(s *subject) {
 	check := func(part config.Part) {
 		glob := part.Where().Key()
 		if !strings.ContainsFunc(glob, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) {

@@ -21,7 +21,7 @@ func fanRules() []Rule {
 			Fix:   "choose a profile of the BSP, or add it under fan.curves",
 			Wrong: `fan: profile: "silent"`, Right: `fan: {profile: "silent", curves: silent: {"50C": pwm: 0, "95C": pwm: 255}}`,
 			See: "nvfancontrol.conf of the BSP",
-			run: fanProfile,
+			run: checkFanProfile,
 		},
 		{
 			ID: "fan-curve", Severity: diag.Error,
@@ -30,7 +30,7 @@ func fanRules() []Rule {
 			Fix:   "let the pulse width rise with the temperature, from at least two points up to the limit",
 			Wrong: `fan: {profile: "lab", curves: lab: {"10C": pwm: 255, "70C": pwm: 0}}`, Right: `fan: {profile: "lab", curves: lab: {"35C": pwm: 0, "95C": pwm: 255}}`,
 			See: "nvfancontrol.conf: TMARGIN, GROUP_MAX_TEMP",
-			run: fanCurve,
+			run: checkFanCurve,
 		},
 		{
 			ID: "fan-full", Severity: diag.Warning,
@@ -39,7 +39,7 @@ func fanRules() []Rule {
 			Fix:   "end the curve with pwm: 255",
 			Wrong: `fan: {profile: "lab", curves: lab: {"35C": pwm: 0, "95C": pwm: 180}}`, Right: `fan: {profile: "lab", curves: lab: {"35C": pwm: 0, "95C": pwm: 255}}`,
 			See: "nvfancontrol.conf of the BSP: each stock table begins at 255",
-			run: fanFull,
+			run: checkFanFull,
 		},
 		{
 			ID: "fan-owner", Severity: diag.Error,
@@ -48,7 +48,7 @@ func fanRules() []Rule {
 			Fix:   "keep nvfancontrol, with a curve under fan.curves, and remove the other",
 			Wrong: `{fan: profile: "cool", services: "fan.service": exec: ["/usr/bin/jetson_clocks", "--fan"]}`, Right: `fan: profile: "cool"`,
 			See: "/sys/class/hwmon/*/pwm1",
-			run: fanOwner,
+			run: checkFanOwner,
 		},
 		{
 			ID: "fan-policy", Severity: diag.Warning,
@@ -57,7 +57,7 @@ func fanRules() []Rule {
 			Fix:   `set the fan profile: fan: profile: "cool"`,
 			Wrong: `power: default: "MAXN_SUPER"`, Right: `{power: default: "MAXN_SUPER", fan: profile: "cool"}`,
 			See: "nvfancontrol.conf: FAN_DEFAULT_PROFILE",
-			run: fanPolicy,
+			run: checkFanPolicy,
 		},
 	}
 }
@@ -71,7 +71,7 @@ func (s *subject) stockFans() []string {
 	return []string{"cool", "quiet"}
 }
 
-func fanProfile(s *subject) {
+func checkFanProfile(s *subject) {
 	fan := &s.Config.Fan
 	own := fan.Curves.Keys()
 	if s.Release.Line() == "R32" {
@@ -104,7 +104,7 @@ func (s *subject) fanLimit() int64 {
 	return 105
 }
 
-func fanCurve(s *subject) {
+func checkFanCurve(s *subject) {
 	for _, curve := range s.Config.Fan.Curves.Entries {
 		points := resolve.ReadFanCurve(curve)
 		if len(points) < 2 {
@@ -125,7 +125,7 @@ func fanCurve(s *subject) {
 	}
 }
 
-func fanFull(s *subject) {
+func checkFanFull(s *subject) {
 	for _, curve := range s.Config.Fan.Curves.Entries {
 		points := resolve.ReadFanCurve(curve)
 		if len(points) < 2 {
@@ -156,7 +156,7 @@ func findFanTool(exec config.List[config.String]) (config.String, bool) {
 	return config.String{}, false
 }
 
-func fanOwner(s *subject) {
+func checkFanOwner(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		if w, ok := findFanTool(svc.Exec); ok {
 			s.reportFanOwner(w, "service %s is a second owner of the fan", svc.Key())
@@ -199,7 +199,7 @@ func (s *subject) stockDefault() string {
 	return ""
 }
 
-func fanPolicy(s *subject) {
+func checkFanPolicy(s *subject) {
 	mode := s.Config.Power.Default
 	if !mode.IsSet() || s.Config.Fan.IsSet() || s.Board.Fan == nil || s.stockDefault() == mode.Text {
 		return

@@ -23,7 +23,7 @@ func inferenceRules() []Rule {
 			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_MAX_WORKSPACE_SIZE: "2147483648"}}`,
 			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_MAX_WORKSPACE_SIZE: "536870912"}}`,
 			See:   "ONNX Runtime, TensorRT execution provider: trt_max_workspace_size; microsoft/onnxruntime#4308",
-			run:   trtWorkspace,
+			run:   checkTensorRTWorkspace,
 		},
 		{
 			ID: "dla-cores", Severity: diag.Error,
@@ -33,7 +33,7 @@ func inferenceRules() []Rule {
 			Wrong: `services: "a.service": exec: ["/usr/bin/trtexec", "--onnx=/m.onnx", "--useDLACore=0"]`,
 			Right: `{board: "agx-orin-64gb", services: "a.service": exec: ["/usr/bin/trtexec", "--onnx=/m.onnx", "--useDLACore=0"]}`,
 			See:   "yoctune facts show BOARD",
-			run:   dlaCores,
+			run:   checkDLACores,
 		},
 		{
 			ID: "trt-precision", Severity: diag.Error,
@@ -43,7 +43,7 @@ func inferenceRules() []Rule {
 			Wrong: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_INT8_ENABLE: "1"}}`,
 			Right: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_FP16_ENABLE: "1"}}`,
 			See:   "TensorRT support matrix: hardware and precision",
-			run:   trtPrecision,
+			run:   checkTensorRTPrecision,
 		},
 		{
 			ID: "malloc-arenas", Severity: diag.Warning,
@@ -53,7 +53,7 @@ func inferenceRules() []Rule {
 			Wrong: `{packages: jemalloc: "install", services: "a.service": {exec: ["/usr/bin/a"], environment: {LD_PRELOAD: "/usr/lib/libjemalloc.so.2", MALLOC_ARENA_MAX: "2"}}}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], environment: MALLOC_ARENA_MAX: "2"}`,
 			See:   "mallopt(3): M_ARENA_MAX",
-			run:   mallocArenas,
+			run:   checkMallocArenas,
 		},
 	}
 }
@@ -149,7 +149,7 @@ func trtexecSize(name, value string) string {
 	return strconv.FormatInt(int64(f*float64(unit)), 10)
 }
 
-func trtWorkspace(s *subject) {
+func checkTensorRTWorkspace(s *subject) {
 	var total int64
 	var last config.Part
 	for _, r := range s.requests() {
@@ -163,7 +163,7 @@ func trtWorkspace(s *subject) {
 	}
 }
 
-func dlaCores(s *subject) {
+func checkDLACores(s *subject) {
 	if !s.Board.Known("dla") {
 		return
 	}
@@ -176,7 +176,7 @@ func dlaCores(s *subject) {
 	}
 }
 
-func trtPrecision(s *subject) {
+func checkTensorRTPrecision(s *subject) {
 	sm := s.Board.SM
 	lacks := map[string]bool{"int8": sm < 61 || sm == 62, "bf16": sm < 80, "fp8": sm < 89}
 	for _, r := range s.requests() {
@@ -195,7 +195,7 @@ func (s *subject) reportUnsupported(r request, fact, format string, args ...any)
 	}
 }
 
-func mallocArenas(s *subject) {
+func checkMallocArenas(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		arenas, preload := svc.Environment.Get("MALLOC_ARENA_MAX"), svc.Environment.Get("LD_PRELOAD")
 		if !arenas.IsSet() {

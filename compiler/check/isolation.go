@@ -24,7 +24,7 @@ func isolationRules() []Rule {
 			Fix:   "isolate whole clusters",
 			Wrong: "cpu: isolate: [3]", Right: "cpu: isolate: [4, 5]",
 			See: "cpufreq related_cpus",
-			run: isolateCluster,
+			run: checkIsolateCluster,
 		},
 		{
 			ID: "isolcpus-empty-housekeeping", Severity: diag.Error,
@@ -34,7 +34,7 @@ func isolationRules() []Rule {
 			Wrong: `{cpu: isolate: [1, 2, 3, 4, 5], power: modes: LOW: {from: "15W", cpu: online: [0, 4, 5]}, kernel: args: isolcpus: "0-5"}`,
 			Right: `{cpu: isolate: [4, 5], power: modes: LOW: {from: "15W", cpu: online: [0, 1, 4, 5]}}`,
 			See:   "kernel/sched/isolation.c",
-			run:   housekeepingLeft,
+			run:   checkHousekeepingLeft,
 		},
 		{
 			ID: "affinity-offline-cpu", Severity: diag.Error,
@@ -44,7 +44,7 @@ func isolationRules() []Rule {
 			Wrong: `{power: {default: "SMALL", modes: SMALL: {from: "15W", cpu: online: [0, 1, 2, 3]}}, services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5]}}`,
 			Right: `{power: {default: "SMALL", modes: SMALL: {from: "15W", cpu: online: [0, 1, 2, 3]}}, services: "a.service": {exec: ["/usr/bin/a"], cpus: [2, 3]}}`,
 			See:   "sched_setaffinity(2)",
-			run:   affinityOffline,
+			run:   checkAffinityOffline,
 		},
 		{
 			ID: "irq-affinity-irqbalance", Severity: diag.Error,
@@ -54,7 +54,7 @@ func isolationRules() []Rule {
 			Wrong: `{irq: affinity: "eth*": [0, 1], packages: irqbalance: "install"}`,
 			Right: `{irq: affinity: "eth*": [0, 1], packages: irqbalance: "exclude"}`,
 			See:   "irqbalance(1)",
-			run:   irqbalance,
+			run:   checkIRQBalance,
 		},
 		{
 			ID: "irq-affinity-managed", Severity: diag.Warning,
@@ -63,7 +63,7 @@ func isolationRules() []Rule {
 			Fix:   "leave them out; cpu.isolate keeps managed interrupts off its cores",
 			Wrong: `irq: affinity: "nvme*": [0, 1]`, Right: `irq: affinity: "eth*": [0, 1]`,
 			See: "kernel/irq/manage.c: irqd_affinity_is_managed",
-			run: irqManaged,
+			run: checkManagedIRQ,
 		},
 		{
 			ID: "thread-count", Severity: diag.Warning,
@@ -73,12 +73,12 @@ func isolationRules() []Rule {
 			Wrong: `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5], environment: OMP_NUM_THREADS: "6"}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5], environment: OMP_NUM_THREADS: "2"}`,
 			See:   "OMP_NUM_THREADS of the OpenMP specification",
-			run:   threadCount,
+			run:   checkThreadCount,
 		},
 	}
 }
 
-func isolateCluster(s *subject) {
+func checkIsolateCluster(s *subject) {
 	isolated := s.Isolated()
 	if len(isolated) == 0 {
 		return
@@ -121,7 +121,7 @@ func (s *subject) onlineCores(mode string) []int {
 	return resolve.OnlineCores(m)
 }
 
-func housekeepingLeft(s *subject) {
+func checkHousekeepingLeft(s *subject) {
 	taken := s.Isolated()
 	if _, cores, ok := parseCoreArg(s.Config.Kernel.Args.Get("isolcpus").Text); ok {
 		taken = append(taken, cores...)
@@ -138,7 +138,7 @@ func housekeepingLeft(s *subject) {
 	}
 }
 
-func affinityOffline(s *subject) {
+func checkAffinityOffline(s *subject) {
 	if s.Plan.Power == nil || s.Plan.Power.Default == "" {
 		return
 	}
@@ -156,7 +156,7 @@ func affinityOffline(s *subject) {
 	}
 }
 
-func irqbalance(s *subject) {
+func checkIRQBalance(s *subject) {
 	c := s.Config
 	owner := config.FirstSet(c.IRQ.Affinity, c.CPU.Isolate)
 	if !owner.IsSet() {
@@ -174,7 +174,7 @@ func irqbalance(s *subject) {
 	}
 }
 
-func irqManaged(s *subject) {
+func checkManagedIRQ(s *subject) {
 	for _, cores := range s.Config.IRQ.Affinity.Entries {
 		if name := cores.Key(); strings.HasPrefix(name, "nvme") || strings.HasPrefix(name, "virtio") {
 			s.reportAt(cores, name, "", "interrupts of %s are placed by the kernel", name)
@@ -197,7 +197,7 @@ func (s *subject) countCores(list config.List[config.Int]) int {
 	return cmp.Or(len(config.Cores(list)), s.Board.Cores)
 }
 
-func threadCount(s *subject) {
+func checkThreadCount(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		cores := s.countCores(svc.CPUs)
 		for _, v := range svc.Environment.Entries {

@@ -26,7 +26,7 @@ func kconfigRules() []Rule {
 			Fix:   "add what the option needs, or remove the line",
 			Wrong: `kernel: config: TCP_CONG_VEGAS: "y"`, Right: `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_VEGAS: "y"}`,
 			See: "yoctune kernel predict --help; scripts/kconfig/merge_config.sh",
-			run: kconfigLost,
+			run: checkKconfigLost,
 		},
 		{
 			ID: "kconfig-changed", Severity: diag.Error, last: true,
@@ -35,7 +35,7 @@ func kconfigRules() []Rule {
 			Fix:   "request the value that the kernel will have, or change what decides it",
 			Wrong: `kernel: config: LOG_BUF_SHIFT: 99`, Right: `kernel: config: LOG_BUF_SHIFT: 18`,
 			See: "yoctune kernel predict --help; Documentation/kbuild/kconfig-language.rst",
-			run: kconfigChanged,
+			run: checkKconfigChanged,
 		},
 		{
 			ID: "kconfig-unknown", Severity: diag.Warning, last: true,
@@ -45,7 +45,7 @@ func kconfigRules() []Rule {
 			Wrong: `{board: "agx-orin-64gb", release: "wrynose", kernel: config: TEGRA_NO_SUCH_DRIVER: "y"}`,
 			Right: `{board: "agx-orin-64gb", release: "wrynose", kernel: config: PSI: "y"}`,
 			See:   "yoctune kernel index --help",
-			run:   kconfigUnknown,
+			run:   checkKconfigUnknown,
 		},
 		{
 			ID: "kconfig-selected", Severity: diag.Warning, last: true,
@@ -54,7 +54,7 @@ func kconfigRules() []Rule {
 			Fix:   "remove the line, and set what selects the option",
 			Wrong: `kernel: config: NO_HZ_COMMON: "y"`, Right: `cpu: isolate: [4, 5]`,
 			See: "Documentation/kbuild/kconfig-language.rst",
-			run: kconfigSelected,
+			run: checkKconfigSelected,
 		},
 		{
 			ID: "kconfig-effect", Severity: diag.Warning, last: true,
@@ -63,7 +63,7 @@ func kconfigRules() []Rule {
 			Fix:   "set the options that matter explicitly",
 			Wrong: `kernel: config: PREEMPT_VOLUNTARY: "y"`, Right: `kernel: preempt: "voluntary"`,
 			See: "yoctune kernel predict --help",
-			run: kconfigEffect,
+			run: checkKconfigEffect,
 		},
 	}
 }
@@ -224,7 +224,7 @@ func makeEdits(asked *config.Scalar, p kconfig.Prediction) []diag.Edit {
 	return edits
 }
 
-func kconfigLost(s *subject) {
+func checkKconfigLost(s *subject) {
 	for p, asked := range s.predictions(kconfig.Lost) {
 		if asked.IsSet() {
 			s.reportMissed(p, asked, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, p.Cause, s.describeFallback(p))
@@ -248,19 +248,19 @@ func (s *subject) describeFallback(p kconfig.Prediction) string {
 	return ""
 }
 
-func kconfigChanged(s *subject) {
+func checkKconfigChanged(s *subject) {
 	for p, asked := range s.predictions(kconfig.Changed) {
 		s.reportMissed(p, asked, "%s will not be %s: %s", p.Symbol, p.Wanted, p.Cause)
 	}
 }
 
-func kconfigUnknown(s *subject) {
+func checkKconfigUnknown(s *subject) {
 	for p, asked := range s.predictions(kconfig.Unknown) {
 		s.reportMissed(p, asked, "%s is not among the facts of kernel %s", p.Symbol, s.Release.Kernel)
 	}
 }
 
-func kconfigSelected(s *subject) {
+func checkKconfigSelected(s *subject) {
 	for p, asked := range s.predictions(kconfig.Kept) {
 		if p.Note == "" || !asked.IsSet() {
 			continue
@@ -275,7 +275,7 @@ func kconfigSelected(s *subject) {
 // maxNamed bounds how many side effects a message names.
 const maxNamed = 8
 
-func kconfigEffect(s *subject) {
+func checkKconfigEffect(s *subject) {
 	if s.kernel == nil || len(s.Kernel.Config) == 0 {
 		return
 	}

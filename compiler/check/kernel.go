@@ -19,7 +19,7 @@ func kernelRules() []Rule {
 			Fix:   `add kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "m"}`,
 			Wrong: `kernel: config: TCP_CONG_BBR: "y"`, Right: `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`,
 			See: "net/ipv4/Kconfig",
-			run: bbr,
+			run: checkBBR,
 		},
 		{
 			ID: "nohz-full-config", Severity: diag.Error,
@@ -28,7 +28,7 @@ func kernelRules() []Rule {
 			Fix:   "remove the option: cpu.isolate sets it",
 			Wrong: `cpu: isolate: [4, 5]` + "\n" + `kernel: config: NO_HZ_FULL: "n"`, Right: "cpu: isolate: [4, 5]",
 			See: "kernel/time/Kconfig, kernel/rcu/Kconfig",
-			run: nohzFull,
+			run: checkNohzFull,
 		},
 		{
 			ID: "preempt-choice", Severity: diag.Error,
@@ -37,7 +37,7 @@ func kernelRules() []Rule {
 			Fix:   "choose one with kernel.preempt",
 			Wrong: `kernel: {preempt: "rt", config: PREEMPT_VOLUNTARY: "y"}`, Right: `kernel: preempt: "rt"`,
 			See: "kernel/Kconfig.preempt",
-			run: preemptChoice,
+			run: checkPreemptChoice,
 		},
 		{
 			ID: "preempt-rt-kvm", Severity: diag.Error,
@@ -46,7 +46,7 @@ func kernelRules() []Rule {
 			Fix:   "remove KVM, or use another preemption model",
 			Wrong: `kernel: {preempt: "rt", config: KVM: "y"}`, Right: `kernel: preempt: "rt"`,
 			See: "arch/arm64/Kconfig: ARCH_SUPPORTS_RT",
-			run: preemptKVM,
+			run: checkPreemptKVM,
 		},
 		{
 			ID: "preempt-rt-route", Severity: diag.Error, Firm: true,
@@ -56,7 +56,7 @@ func kernelRules() []Rule {
 			Wrong: `{board: "agx-orin-64gb", release: "kirkstone", kernel: preempt: "rt"}`,
 			Right: `{board: "agx-orin-64gb", release: "wrynose", kernel: preempt: "rt"}`,
 			See:   "meta-tegra recipes-kernel/linux",
-			run:   preemptRoute,
+			run:   checkPreemptRoute,
 		},
 		{
 			ID: "kernel-config-value", Severity: diag.Error, Firm: true,
@@ -65,7 +65,7 @@ func kernelRules() []Rule {
 			Fix:   `write "y", "m", "n", a number, or text`,
 			Wrong: `kernel: config: {PSI: "Y"}`, Right: `kernel: config: {PSI: "y"}`,
 			See: "Documentation/kbuild/kconfig-language.rst",
-			run: configValue,
+			run: checkConfigValue,
 		},
 		{
 			ID: "kernel-localversion", Severity: diag.Error,
@@ -74,7 +74,7 @@ func kernelRules() []Rule {
 			Fix:   "set LINUX_VERSION_EXTENSION in an append of your own, and SRCBRANCH where the recipe derives it from that",
 			Wrong: `kernel: config: LOCALVERSION: "-edge"`, Right: `kernel: config: LOCALVERSION_AUTO: "n"`,
 			See: "openembedded-core kernel-yocto.bbclass",
-			run: localVersion,
+			run: checkLocalVersion,
 		},
 		{
 			ID: "kernel-arg-unsafe", Severity: diag.Error, Firm: true,
@@ -83,7 +83,7 @@ func kernelRules() []Rule {
 			Fix:   "set it in your own machine configuration, where it is reviewed as such",
 			Wrong: `kernel: args: init: "/bin/sh"`, Right: `kernel: args: quiet: true`,
 			See: "Documentation/admin-guide/kernel-parameters.txt",
-			run: argUnsafe,
+			run: checkArgUnsafe,
 		},
 		{
 			ID: "kernel-arg-text", Severity: diag.Error, Firm: true,
@@ -92,12 +92,12 @@ func kernelRules() []Rule {
 			Fix:   "use letters, digits and . _ , : / = @ % + -",
 			Wrong: `kernel: args: foo: "a; b"`, Right: `kernel: args: foo: "a,b"`,
 			See: "meta-tegra KERNEL_ARGS",
-			run: argText,
+			run: checkArgText,
 		},
 	}
 }
 
-func bbr(s *subject) {
+func checkBBR(s *subject) {
 	option := s.Config.Kernel.Config.Get("TCP_CONG_BBR")
 	asked := option.IsSet() && option.Text != "n"
 	if asked && !s.isEnabled("TCP_CONG_ADVANCED") {
@@ -114,7 +114,7 @@ func bbr(s *subject) {
 	}
 }
 
-func nohzFull(s *subject) {
+func checkNohzFull(s *subject) {
 	if len(s.Isolated()) == 0 {
 		return
 	}
@@ -133,7 +133,7 @@ func preemptionOptions() map[string]string {
 	return map[string]string{"none": "PREEMPT_NONE", "voluntary": "PREEMPT_VOLUNTARY", "full": "PREEMPT", "rt": "PREEMPT_RT"}
 }
 
-func preemptChoice(s *subject) {
+func checkPreemptChoice(s *subject) {
 	p := s.Config.Kernel.Preempt
 	if !p.IsSet() {
 		s.reportTwoModels()
@@ -171,21 +171,21 @@ func (s *subject) reportTwoModels() {
 	}
 }
 
-func localVersion(s *subject) {
+func checkLocalVersion(s *subject) {
 	if o := s.Config.Kernel.Config.Get("LOCALVERSION"); o.IsSet() {
 		s.markExplained("LOCALVERSION")
 		s.reportAt(o, o.Show(), "", "the kernel's recipe overwrites LOCALVERSION")
 	}
 }
 
-func preemptKVM(s *subject) {
+func checkPreemptKVM(s *subject) {
 	if s.isEnabled("KVM") && s.Release.RTByConfig && (s.isRealtime() || s.isEnabled("PREEMPT_RT")) {
 		s.markExplained("PREEMPT_RT")
 		s.reportAt(s.Config.Kernel.Config.Get("KVM"), "y", "", "KVM=y makes the kernel drop PREEMPT_RT")
 	}
 }
 
-func preemptRoute(s *subject) {
+func checkPreemptRoute(s *subject) {
 	option, model := s.Config.Kernel.Config.Get("PREEMPT_RT"), s.Config.Kernel.Preempt
 	switch {
 	case s.Release.RTProvider != "":
@@ -203,7 +203,7 @@ func preemptRoute(s *subject) {
 	}
 }
 
-func configValue(s *subject) {
+func checkConfigValue(s *subject) {
 	for _, o := range s.Config.Kernel.Config.Entries {
 		short, prefixed := strings.CutPrefix(o.Key(), "CONFIG_")
 		switch {
@@ -222,7 +222,7 @@ func configValue(s *subject) {
 	}
 }
 
-func argUnsafe(s *subject) {
+func checkArgUnsafe(s *subject) {
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		switch arg.Key() {
 		case "init", "rdinit", "module.sig_enforce", "lockdown", "lsm", "apparmor", "selinux", "enforcing", "single", "emergency", "rd.break", "systemd.debug-shell", "systemd.debug_shell":
@@ -231,7 +231,7 @@ func argUnsafe(s *subject) {
 	}
 }
 
-func argText(s *subject) {
+func checkArgText(s *subject) {
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		if arg.Kind() != load.String {
 			continue

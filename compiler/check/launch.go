@@ -22,7 +22,7 @@ func launchRules() []Rule {
 			Wrong: clip + `100}`,
 			Right: clip + `128}`,
 			See:   "CUDA C++ Programming Guide, technical specifications per compute capability",
-			run:   kernelLaunch,
+			run:   checkKernelLaunch,
 		},
 		{
 			ID: "kernel-occupancy", Severity: diag.Warning,
@@ -32,7 +32,7 @@ func launchRules() []Rule {
 			Wrong: clip + `32}`,
 			Right: clip + `256}`,
 			See:   "CUDA C++ Best Practices Guide, occupancy; cuda_occupancy.h",
-			run:   kernelOccupancy,
+			run:   checkKernelOccupancy,
 		},
 	}
 }
@@ -66,7 +66,7 @@ func (s *subject) occupy(k plan.KernelLaunch) (occupancy.Device, occupancy.Kerne
 	return d, need, o, err == nil
 }
 
-func kernelLaunch(s *subject) {
+func checkKernelLaunch(s *subject) {
 	for k, block := range s.launches() {
 		l, known := occupancy.LimitsOf(k.Kernel)
 		if !known {
@@ -83,7 +83,7 @@ func kernelLaunch(s *subject) {
 	}
 }
 
-func kernelOccupancy(s *subject) {
+func checkKernelOccupancy(s *subject) {
 	for k, block := range s.launches() {
 		l, known := occupancy.LimitsOf(k.Kernel)
 		d, need, o, ok := s.occupy(k)

@@ -37,7 +37,7 @@ func modelRules() []Rule {
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "broken.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			See:   "onnx.proto: ModelProto",
-			run:   modelFile,
+			run:   checkModelFile,
 		},
 		{
 			ID: "model-shape", Severity: diag.Error,
@@ -47,7 +47,7 @@ func modelRules() []Rule {
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 416, height: 416}, ` + exampleModel,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			See:   "the model's graph inputs",
-			run:   modelShape,
+			run:   checkModelShape,
 		},
 		{
 			ID: "model-batch", Severity: diag.Error,
@@ -57,7 +57,7 @@ func modelRules() []Rule {
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx", batch: buckets: [1, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			See:   "the model's graph inputs",
-			run:   modelBatch,
+			run:   checkModelBatch,
 		},
 		{
 			ID: "model-output", Severity: diag.Error,
@@ -67,7 +67,7 @@ func modelRules() []Rule {
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "argmax"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			See:   "the model's graph outputs",
-			run:   modelOutput,
+			run:   checkModelOutput,
 		},
 		{
 			ID: "ladder-model", Severity: diag.Warning,
@@ -76,7 +76,7 @@ func modelRules() []Rule {
 			Fix:   "add uri and sha256 to the model of the ladder, or install it in another way",
 			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: path: "small.onnx"}]}`,
 			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: {uri: "https://example.com/small.onnx", sha256: "` + exampleSum + `"}}]}`,
-			run:   ladderModel,
+			run:   checkLadderModel,
 		},
 		{
 			ID: "pipeline-memory", Severity: diag.Error,
@@ -85,7 +85,7 @@ func modelRules() []Rule {
 			Fix:   "lower the capacity of the queues, the instances, the batches or the size of the frames, or use a smaller model",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 7680, height: 4320}, queue: capacity: 200, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 7680, height: 4320}, queue: capacity: 2, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
-			run:   pipelineMemory,
+			run:   checkPipelineMemory,
 		},
 		{
 			ID: "pipeline-latency", Severity: diag.Warning,
@@ -94,7 +94,7 @@ func modelRules() []Rule {
 			Fix:   "set maxAge below slo.latencyP95, and delays well below it",
 			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, slo: latencyP95: "100ms", queue: maxAge: "300ms", stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, slo: latencyP95: "100ms", queue: maxAge: "90ms", stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
-			run:   pipelineLatency,
+			run:   checkPipelineLatency,
 		},
 	}
 }
@@ -217,7 +217,7 @@ func (u modelUse) name() string {
 	return name
 }
 
-func modelFile(s *subject) {
+func checkModelFile(s *subject) {
 	reported := map[string]bool{}
 	for _, u := range s.modelUses() {
 		if u.err != nil && !reported[u.Path+u.SHA256] {
@@ -227,7 +227,7 @@ func modelFile(s *subject) {
 	}
 }
 
-func modelShape(s *subject) {
+func checkModelShape(s *subject) {
 	for _, u := range s.modelUses() {
 		if u.model == nil {
 			continue
@@ -289,7 +289,7 @@ func formatValues(all []onnx.Value) string {
 	return strings.Join(text, ", ")
 }
 
-func modelBatch(s *subject) {
+func checkModelBatch(s *subject) {
 	for _, u := range s.modelUses() {
 		b := u.stage.Model.Batch
 		if u.model == nil || b == nil || len(b.Buckets) == 0 || b.Buckets[len(b.Buckets)-1] == 1 {
@@ -301,7 +301,7 @@ func modelBatch(s *subject) {
 	}
 }
 
-func modelOutput(s *subject) {
+func checkModelOutput(s *subject) {
 	for _, u := range s.modelUses() {
 		if u.model == nil || !u.whole {
 			continue
@@ -347,7 +347,7 @@ func describeExpected(p *plan.Post, shape []onnx.Dim, outputs int) string {
 	return ""
 }
 
-func ladderModel(s *subject) {
+func checkLadderModel(s *subject) {
 	for c := range s.pipelines() {
 		for _, step := range c.Degrade.Ladder.Items {
 			for _, m := range step.Models.Entries {
@@ -361,7 +361,7 @@ func ladderModel(s *subject) {
 	}
 }
 
-func pipelineMemory(s *subject) {
+func checkPipelineMemory(s *subject) {
 	var total, workspace, free int64
 	var parts []string
 	var last, freed *config.Pipeline
@@ -402,7 +402,7 @@ func formatPool(b budget.Budget) string {
 	return text
 }
 
-func pipelineLatency(s *subject) {
+func checkPipelineLatency(s *subject) {
 	for c, p := range s.pipelines() {
 		if p.SLO == nil || p.SLO.LatencyP95 == 0 {
 			continue

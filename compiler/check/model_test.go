@@ -48,7 +48,7 @@ func TestModelsAreCheckedAgainstStages(t *testing.T) {
 	for _, c := range []struct {
 		name, text, id string
 		line           string // what the line that is named says
-		says           string
+		wantText       string
 	}{
 		{"it fits", head, "", "", ""},
 		{"free axes fit", with("yolo.onnx", "free.onnx"), "", "", ""},
@@ -89,7 +89,7 @@ func TestModelsAreCheckedAgainstStages(t *testing.T) {
 			}
 			line := strings.Split(text, "\n")[d.Pos.Line-1]
 			hit = d.ID
-			if d.ID != c.id || !strings.Contains(line, c.line) || !strings.Contains(d.Message, c.says) {
+			if d.ID != c.id || !strings.Contains(line, c.line) || !strings.Contains(d.Message, c.wantText) {
 				t.Errorf("%s: %s at %q: %s", c.name, d.ID, line, d.Message)
 			}
 		}

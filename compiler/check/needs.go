@@ -23,7 +23,7 @@ func needRules() []Rule {
 			Wrong: `{cpu: governor: "powersave", kernel: config: CPU_FREQ_GOV_POWERSAVE: "n"}`,
 			Right: `{cpu: governor: "powersave", kernel: config: CPU_FREQ_GOV_POWERSAVE: "y"}`,
 			See:   "drivers/cpufreq/Kconfig",
-			run:   governorConfig,
+			run:   checkGovernorConfig,
 		},
 		{
 			ID: "iosched-config", Severity: diag.Error,
@@ -33,7 +33,7 @@ func needRules() []Rule {
 			Wrong: `{storage: "mmcblk*": scheduler: "kyber", kernel: config: MQ_IOSCHED_KYBER: "n"}`,
 			Right: `storage: "mmcblk*": scheduler: "kyber"`,
 			See:   "block/Kconfig.iosched",
-			run:   ioschedConfig,
+			run:   checkIOSchedulerConfig,
 		},
 		{
 			ID: "tcp-cc-config", Severity: diag.Error,
@@ -43,7 +43,7 @@ func needRules() []Rule {
 			Wrong: `sysctl: "net.ipv4.tcp_congestion_control": "vegas"`,
 			Right: `{kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_VEGAS: "y"}, sysctl: "net.ipv4.tcp_congestion_control": "vegas"}`,
 			See:   "net/ipv4/Kconfig",
-			run:   congestionConfig,
+			run:   checkCongestionConfig,
 		},
 		{
 			ID: "tcp-bbr-fq", Severity: diag.Error,
@@ -53,7 +53,7 @@ func needRules() []Rule {
 			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}, sysctl: "net.ipv4.tcp_congestion_control": "bbr"}`,
 			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y", NET_SCH_FQ: "y"}, sysctl: {"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": "fq"}}`,
 			See:   "net/ipv4/tcp_bbr.c of Linux 4.9",
-			run:   bbrNeedsFQ,
+			run:   checkBBRNeedsFQ,
 		},
 		{
 			ID: "default-qdisc", Severity: diag.Error,
@@ -63,7 +63,7 @@ func needRules() []Rule {
 			Wrong: `sysctl: "net.core.default_qdisc": "fq"`,
 			Right: `{kernel: config: NET_SCH_FQ: "y", sysctl: "net.core.default_qdisc": "fq"}`,
 			See:   "net/sched/Kconfig",
-			run:   qdiscConfig,
+			run:   checkQdiscConfig,
 		},
 		{
 			ID: "module-autoload", Severity: diag.Warning,
@@ -73,7 +73,7 @@ func needRules() []Rule {
 			Wrong: `{kernel: config: IOSCHED_BFQ: "m", storage: "mmcblk*": scheduler: "bfq"}`,
 			Right: `{kernel: config: IOSCHED_BFQ: "m", storage: "mmcblk*": scheduler: "bfq", modules: bfq: "load"}`,
 			See:   "oe-core kernel-module-split.bbclass",
-			run:   moduleAutoload,
+			run:   checkModuleAutoload,
 		},
 		{
 			ID: "thp-config", Severity: diag.Error,
@@ -82,7 +82,7 @@ func needRules() []Rule {
 			Fix:   "remove the setting, or switch the option on",
 			Wrong: `{kernel: preempt: "rt", memory: thp: "madvise"}`, Right: `{kernel: preempt: "rt"}`,
 			See: "mm/Kconfig",
-			run: thpConfig,
+			run: checkTHPConfig,
 		},
 		{
 			ID: "thp-always", Severity: diag.Warning,
@@ -91,7 +91,7 @@ func needRules() []Rule {
 			Fix:   `use "madvise", with which programs that benefit request huge pages`,
 			Wrong: `memory: thp: "always"`, Right: `memory: thp: "madvise"`,
 			See: "Documentation/admin-guide/mm/transhuge.rst",
-			run: thpAlways,
+			run: checkTHPAlways,
 		},
 		{
 			ID: "ksm-config", Severity: diag.Error,
@@ -100,7 +100,7 @@ func needRules() []Rule {
 			Fix:   `set KSM: "y"`,
 			Wrong: `{memory: ksm: true, kernel: config: KSM: "n"}`, Right: `memory: ksm: true`,
 			See: "mm/Kconfig",
-			run: ksmConfig,
+			run: checkKSMConfig,
 		},
 		{
 			ID: "hugepages-config", Severity: diag.Error,
@@ -109,7 +109,7 @@ func needRules() []Rule {
 			Fix:   `set HUGETLBFS: "y"`,
 			Wrong: `{memory: hugepages: "2MiB": 64, kernel: config: HUGETLBFS: "n"}`, Right: `memory: hugepages: "2MiB": 64`,
 			See: "fs/Kconfig",
-			run: hugepagesConfig,
+			run: checkHugepagesConfig,
 		},
 		{
 			ID: "zram-config", Severity: diag.Error,
@@ -118,7 +118,7 @@ func needRules() []Rule {
 			Fix:   `set ZRAM: "m"`,
 			Wrong: `{memory: zram: "1GiB", kernel: config: ZRAM: "n"}`, Right: `memory: zram: "1GiB"`,
 			See: "drivers/block/zram/Kconfig",
-			run: zramConfig,
+			run: checkZRAMConfig,
 		},
 		{
 			ID: "zram-algo", Severity: diag.Error,
@@ -128,7 +128,7 @@ func needRules() []Rule {
 			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", memory: zram: {size: "1GiB", algorithm: "zstd"}}`,
 			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", memory: zram: {size: "1GiB", algorithm: "lz4"}}`,
 			See:   "drivers/block/zram/zcomp.c",
-			run:   zramAlgo,
+			run:   checkZRAMAlgorithm,
 		},
 		{
 			ID: "zram-zswap", Severity: diag.Warning,
@@ -137,7 +137,7 @@ func needRules() []Rule {
 			Fix:   "use one of them",
 			Wrong: `{memory: zram: "1GiB", kernel: {args: "zswap.enabled": 1, config: {FRONTSWAP: "y", ZSWAP: "y"}}}`, Right: `memory: zram: "1GiB"`,
 			See: "Documentation/admin-guide/mm/zswap.rst",
-			run: zramZswap,
+			run: checkZRAMWithZswap,
 		},
 		{
 			ID: "zram-nvzramconfig", Severity: diag.Error,
@@ -147,7 +147,7 @@ func needRules() []Rule {
 			Wrong: `{memory: zram: "1GiB", services: "nvzramconfig.service": enable: true}`,
 			Right: `{memory: zram: "1GiB", services: "nvzramconfig.service": enable: false}`,
 			See:   "nvzramconfig of the BSP",
-			run:   zramNVZRAM,
+			run:   checkZRAMWithNVZRAM,
 		},
 		{
 			ID: "rt-group-sched", Severity: diag.Error,
@@ -157,7 +157,7 @@ func needRules() []Rule {
 			Wrong: `{board: "agx-orin-64gb", release: "kirkstone", services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50}}`,
 			Right: `{board: "agx-orin-64gb", release: "kirkstone", kernel: config: RT_GROUP_SCHED: "n", services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50}}`,
 			See:   "Documentation/scheduler/sched-rt-group.rst",
-			run:   rtGroupSched,
+			run:   checkRTGroupSched,
 		},
 		{
 			ID: "cgroup-memory-config", Severity: diag.Error,
@@ -167,7 +167,7 @@ func needRules() []Rule {
 			Wrong: `{kernel: config: MEMCG: "n", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "64MiB"}}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "64MiB"}`,
 			See:   "init/Kconfig; systemd.resource-control(5)",
-			run:   memoryControl,
+			run:   checkMemoryControl,
 		},
 		{
 			ID: "cgroup-cpu-max", Severity: diag.Error,
@@ -177,7 +177,7 @@ func needRules() []Rule {
 			Wrong: `{kernel: config: CFS_BANDWIDTH: "n", services: "a.service": {exec: ["/usr/bin/a"], cpuQuota: 50}}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], cpuQuota: 50}`,
 			See:   "init/Kconfig; systemd.resource-control(5)",
-			run:   processorControl,
+			run:   checkProcessorControl,
 		},
 		{
 			ID: "psi", Severity: diag.Error,
@@ -187,7 +187,7 @@ func needRules() []Rule {
 			Wrong: `packages: "systemd-oomd": "install"`,
 			Right: `{packages: "systemd-oomd": "install", kernel: config: PSI: "y"}`,
 			See:   "systemd-oomd.service(8); init/Kconfig: PSI",
-			run:   pressure,
+			run:   checkPressure,
 		},
 		{
 			ID: "cgroup-v2", Severity: diag.Error,
@@ -197,7 +197,7 @@ func needRules() []Rule {
 			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
 			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", kernel: args: "systemd.unified_cgroup_hierarchy": 0, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
 			See:   "Documentation/cgroup-v2.txt of Linux 4.9",
-			run:   cgroupV2,
+			run:   checkCgroupV2,
 		},
 		{
 			ID: "cpuset-controller", Severity: diag.Error,
@@ -207,7 +207,7 @@ func needRules() []Rule {
 			Wrong: `{cpu: isolate: [4, 5], kernel: config: CPUSETS: "n", services: "a.service": {exec: ["/usr/bin/a"], slice: "work"}}`,
 			Right: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work"}}`,
 			See:   "systemd.resource-control(5)",
-			run:   cpusetControl,
+			run:   checkCpusetControl,
 		},
 	}
 }
@@ -320,13 +320,13 @@ func (s *subject) require(c choice, format string, args ...any) {
 	s.enable(d, c.symbol, "kernel: config: ", c.up)
 }
 
-func governorConfig(s *subject) {
+func checkGovernorConfig(s *subject) {
 	for _, c := range s.governor() {
 		s.require(c, "governor %q is not in the kernel: %s is off", c.value, c.symbol)
 	}
 }
 
-func ioschedConfig(s *subject) {
+func checkIOSchedulerConfig(s *subject) {
 	for _, c := range s.schedulers() {
 		if s.Release.Kernel == "4.9" {
 			s.markExplained(c.symbol)
@@ -337,7 +337,7 @@ func ioschedConfig(s *subject) {
 	}
 }
 
-func congestionConfig(s *subject) {
+func checkCongestionConfig(s *subject) {
 	for _, c := range s.congestion() {
 		if c.value != "bbr" { // tcp-cc-bbr explains it
 			s.require(c, "congestion control %q is not in the kernel: %s is off", c.value, c.symbol)
@@ -345,20 +345,20 @@ func congestionConfig(s *subject) {
 	}
 }
 
-func qdiscConfig(s *subject) {
+func checkQdiscConfig(s *subject) {
 	for _, c := range s.qdisc() {
 		s.require(c, "queueing discipline %q is not in the kernel: %s is off", c.value, c.symbol)
 	}
 }
 
-func bbrNeedsFQ(s *subject) {
+func checkBBRNeedsFQ(s *subject) {
 	cc, q := s.Config.Sysctl.Get("net.ipv4.tcp_congestion_control"), s.Config.Sysctl.Get("net.core.default_qdisc")
 	if s.Release.Kernel == "4.9" && cc.Text == "bbr" && q.Text != "fq" {
 		s.reportAt(cc, cc.Show(), "", "bbr on Linux 4.9 needs the fq queue to pace it")
 	}
 }
 
-func moduleAutoload(s *subject) {
+func checkModuleAutoload(s *subject) {
 	if s.kernel == nil {
 		return
 	}
@@ -392,7 +392,7 @@ func (s *subject) loadsModule(module string) bool {
 		})
 }
 
-func thpConfig(s *subject) {
+func checkTHPConfig(s *subject) {
 	for _, v := range []config.String{s.Config.Memory.THP, s.Config.Memory.THPDefrag} {
 		// Every PREEMPT_RT kernel is without, whatever the facts describe.
 		if !v.IsSet() || v.Text == "never" || !s.isRealtime() && !s.lacks("TRANSPARENT_HUGEPAGE") {
@@ -411,26 +411,26 @@ func thpConfig(s *subject) {
 // process do more harm than good.
 const smallMemory = 16 << 30
 
-func thpAlways(s *subject) {
+func checkTHPAlways(s *subject) {
 	if v := s.Config.Memory.THP; v.Text == "always" && s.Board.RAMBytes <= smallMemory {
 		s.reportAt(v, v.Show(), "", "transparent huge pages always, on %d MiB that CPU and GPU share", s.Board.RAMBytes>>20)
 	}
 }
 
-func ksmConfig(s *subject) {
+func checkKSMConfig(s *subject) {
 	if v := s.Config.Memory.KSM; v.On && s.lacks("KSM") {
 		s.reportAt(v, v.Show(), "", "the kernel cannot merge pages: KSM is off")
 	}
 }
 
-func hugepagesConfig(s *subject) {
+func checkHugepagesConfig(s *subject) {
 	part := config.FirstSet(s.Config.Memory.Hugepages, s.Config.Kernel.Args.Get("hugepages"))
 	if part.IsSet() && s.lacks("HUGETLBFS") {
 		s.reportAt(part, "", "", "the kernel cannot reserve huge pages: HUGETLBFS is off")
 	}
 }
 
-func zramConfig(s *subject) {
+func checkZRAMConfig(s *subject) {
 	if s.ZRAM == nil {
 		return
 	}
@@ -442,7 +442,7 @@ func zramConfig(s *subject) {
 	}
 }
 
-func zramAlgo(s *subject) {
+func checkZRAMAlgorithm(s *subject) {
 	v := s.Config.Memory.ZRAM.Struct.Algorithm
 	if s.ZRAM == nil || v.Text == "" || s.kernel == nil {
 		return
@@ -462,20 +462,20 @@ func zramAlgo(s *subject) {
 	}
 }
 
-func zramZswap(s *subject) {
+func checkZRAMWithZswap(s *subject) {
 	arg := s.Config.Kernel.Args.Get("zswap.enabled")
 	if s.ZRAM != nil && !s.lacks("ZSWAP") && (slices.Contains([]string{"1", "Y", "y"}, arg.Text) || arg.IsTrue()) {
 		s.reportAt(arg, arg.Show(), "", "zswap and zram both compress what is swapped")
 	}
 }
 
-func zramNVZRAM(s *subject) {
+func checkZRAMWithNVZRAM(s *subject) {
 	if svc := s.Config.Services.Get("nvzramconfig.service"); s.ZRAM != nil && svc.Enable.On {
 		s.reportAt(svc, "", "", "nvzramconfig and memory.zram make the same device")
 	}
 }
 
-func rtGroupSched(s *subject) {
+func checkRTGroupSched(s *subject) {
 	if s.kernel == nil || s.isDisabled("RT_GROUP_SCHED") {
 		return
 	}
@@ -502,15 +502,15 @@ func (s *subject) requireForServices(symbol, message string, field func(*config.
 	}
 }
 
-func memoryControl(s *subject) {
+func checkMemoryControl(s *subject) {
 	s.requireForServices("MEMCG", "memory limits need MEMCG, which is off", func(svc *config.Service) config.Place { return svc.MemoryMax.Place })
 }
 
-func processorControl(s *subject) {
+func checkProcessorControl(s *subject) {
 	s.requireForServices("CFS_BANDWIDTH", "limits of processor time need CFS_BANDWIDTH, which is off", func(svc *config.Service) config.Place { return svc.CPUQuota.Place })
 }
 
-func pressure(s *subject) {
+func checkPressure(s *subject) {
 	pkg, enable := s.Config.Packages.Get("systemd-oomd"), s.Config.Services.Get("systemd-oomd.service").Enable
 	by, up := pkg.Place, 1
 	if pkg.Text != "install" {
@@ -525,7 +525,7 @@ func pressure(s *subject) {
 	s.enable(s.raise(by, "systemd-oomd needs PSI, which is off").got(by.Show()), "PSI", "kernel: config: ", up)
 }
 
-func cgroupV2(s *subject) {
+func checkCgroupV2(s *subject) {
 	if s.Release.Kernel != "4.9" {
 		return
 	}
@@ -556,7 +556,7 @@ func isContainerEngine(name string) bool {
 	return false
 }
 
-func cpusetControl(s *subject) {
+func checkCpusetControl(s *subject) {
 	if len(s.Isolated()) > 0 && s.Release.Kernel != "4.9" {
 		s.requireForServices("CPUSETS", "the slice cannot be kept to its cores: CPUSETS is off", func(svc *config.Service) config.Place { return svc.Slice.Place })
 	}

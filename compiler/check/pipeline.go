@@ -21,7 +21,7 @@ func pipelineRules() []Rule {
 			Fix:   "add path or sha256",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f"}}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "model.onnx"}}}`,
-			run:   pipelineModel,
+			run:   checkPipelineModel,
 		},
 		{
 			ID: "model-format", Severity: diag.Error,
@@ -31,7 +31,7 @@ func pipelineRules() []Rule {
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "det_fp16.plan"}}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "det.onnx"}}}`,
 			See:   "TensorRT Developer Guide, version compatibility",
-			run:   modelFormat,
+			run:   checkModelFormat,
 		},
 		{
 			ID: "pipeline-shape", Severity: diag.Error, Firm: true,
@@ -40,7 +40,7 @@ func pipelineRules() []Rule {
 			Fix:   "connect source, preprocess, model and postprocess in that order",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "source", path: "model.onnx"}}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "model.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
-			run:   pipelineShape,
+			run:   checkPipelineShape,
 		},
 		{
 			ID: "pipeline-frame", Severity: diag.Error, Firm: true,
@@ -49,7 +49,7 @@ func pipelineRules() []Rule {
 			Fix:   "add width and height, both even",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 1920, height: 1080}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
-			run:   pipelineFrame,
+			run:   checkPipelineFrame,
 		},
 		{
 			ID: "pipeline-path", Severity: diag.Error, Firm: true,
@@ -58,7 +58,7 @@ func pipelineRules() []Rule {
 			Fix:   "use an absolute path, or one without \"..\"",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "../clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
-			run:   pipelinePath,
+			run:   checkPipelinePath,
 		},
 		{
 			ID: "pipeline-source", Severity: diag.Error, Firm: true,
@@ -67,7 +67,7 @@ func pipelineRules() []Rule {
 			Fix:   "choose a format that the kind of source has",
 			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", format: "yuyv", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
-			run:   pipelineSource,
+			run:   checkPipelineSource,
 		},
 		{
 			ID: "camera-node", Severity: diag.Warning,
@@ -77,7 +77,7 @@ func pipelineRules() []Rule {
 			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "yuyv", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", format: "yuyv", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			See:   "systemd, 60-persistent-v4l.rules",
-			run:   cameraNode,
+			run:   checkCameraNode,
 		},
 		{
 			ID: "source-package", Severity: diag.Warning,
@@ -86,7 +86,7 @@ func pipelineRules() []Rule {
 			Fix:   "install the program with packages",
 			Wrong: `pipelines: p: {source: {kind: "rtsp", url: "rtsp://192.0.2.7/1", via: "ffmpeg", format: "nv12", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			Right: `{packages: ffmpeg: "install", pipelines: p: {source: {kind: "rtsp", url: "rtsp://192.0.2.7/1", via: "ffmpeg", format: "nv12", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}}`,
-			run:   sourcePackage,
+			run:   checkSourcePackage,
 		},
 		{
 			ID: "custom-stage", Severity: diag.Error, Firm: true,
@@ -95,7 +95,7 @@ func pipelineRules() []Rule {
 			Fix:   "set either plugin or exec",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"], inside: true}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"]}}`,
-			run:   customStage,
+			run:   checkCustomStage,
 		},
 		{
 			ID: "pipeline-device", Severity: diag.Error, Firm: true,
@@ -104,12 +104,12 @@ func pipelineRules() []Rule {
 			Fix:   "remove device from postprocess stages, and fallback where the device is not gpu",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64, fallback: "drop"}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64, device: "gpu", fallback: "drop"}}`,
-			run:   pipelineDevice,
+			run:   checkPipelineDevice,
 		},
 	}
 }
 
-func pipelineModel(s *subject) {
+func checkPipelineModel(s *subject) {
 	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
 			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" {
@@ -119,7 +119,7 @@ func pipelineModel(s *subject) {
 	}
 }
 
-func pipelineSource(s *subject) {
+func checkPipelineSource(s *subject) {
 	for c, p := range s.pipelines() {
 		kind, ok := pipeline.SourceOf(c.Source.Kind.Text)
 		if ok && !kind.Gives(p.Source.Format) {
@@ -131,7 +131,7 @@ func pipelineSource(s *subject) {
 	}
 }
 
-func cameraNode(s *subject) {
+func checkCameraNode(s *subject) {
 	for c, p := range s.pipelines() {
 		if number, ok := strings.CutPrefix(p.Source.Path, "/dev/video"); ok && p.Source.Kind == pipeline.CameraSource.Kind && strings.Trim(number, "0123456789") == "" {
 			s.reportAt(c.Source, p.Source.Path, "", "pipeline %s: the kernel numbers cameras in any order, so %s may be another camera after a boot", c.Key(), p.Source.Path)
@@ -147,7 +147,7 @@ func packagesOf(program string) []string {
 	}[program]
 }
 
-func sourcePackage(s *subject) {
+func checkSourcePackage(s *subject) {
 	for c, p := range s.pipelines() {
 		if kind, _ := pipeline.SourceOf(p.Source.Kind); !kind.Program || len(p.Source.Exec) == 0 {
 			continue
@@ -162,12 +162,12 @@ func sourcePackage(s *subject) {
 	}
 }
 
-// customStage, pipelineDevice and pipelineShape report what prevents a pipeline from
-// being built: the engine refuses the same with the same words.
-func customStage(s *subject)    { s.reportFaults(pipeline.Settings) }
-func pipelineDevice(s *subject) { s.reportFaults(pipeline.Device) }
+// checkCustomStage, checkPipelineDevice and checkPipelineShape report what prevents a pipeline from
+// being built. The engine refuses the same pipelines with the same messages.
+func checkCustomStage(s *subject)    { s.reportFaults(pipeline.Settings) }
+func checkPipelineDevice(s *subject) { s.reportFaults(pipeline.Device) }
 
-func pipelineShape(s *subject) {
+func checkPipelineShape(s *subject) {
 	s.reportFaults(pipeline.Line)
 	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
@@ -211,7 +211,7 @@ func isForked(p plan.Pipeline) bool {
 	return false
 }
 
-func pipelineFrame(s *subject) {
+func checkPipelineFrame(s *subject) {
 	for c, p := range s.pipelines() {
 		src := p.Source
 		if !pipeline.Sized(&src) && (src.Width == 0 || src.Height == 0) {
@@ -226,7 +226,7 @@ func pipelineFrame(s *subject) {
 	}
 }
 
-func pipelinePath(s *subject) {
+func checkPipelinePath(s *subject) {
 	for c, p := range s.pipelines() {
 		for _, file := range pipelineFiles(p) {
 			if slices.Contains(strings.Split(file, "/"), "..") {
@@ -260,7 +260,7 @@ func pipelineFiles(p plan.Pipeline) []string {
 	return all
 }
 
-func modelFormat(s *subject) {
+func checkModelFormat(s *subject) {
 	for _, p := range s.Config.Pipelines.Entries {
 		for _, st := range p.Stages.Entries {
 			if st.Kind.Text != pipeline.Model.Kind {

@@ -40,11 +40,11 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 	end := func(more string) []string { return []string{"\n\t}\n}", "\n\t}\n" + more + "\n}"} }
 	ladder := func(steps string) []string { return end("\tslo: latencyP95: \"1s\"\n\tdegrade: ladder: " + steps) }
 	for _, c := range []struct {
-		name    string
-		replace []string
-		id      string // "": nothing is wrong
-		line    string // what the line that is named says
-		says    string
+		name     string
+		replace  []string
+		id       string // "": nothing is wrong
+		line     string // what the line that is named says
+		wantText string
 	}{
 		{"sound", nil, "", "", ""},
 		{"format of a camera", []string{`"nv12"`, `"y4m"`}, "pipeline-source", "format", "v4l2 does not give y4m"},
@@ -120,7 +120,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		if lines := strings.Split(text, "\n"); d.Pos.Line > 0 && d.Pos.Line <= len(lines) {
 			line = lines[d.Pos.Line-1]
 		}
-		if d.ID != c.id || !strings.Contains(line, c.line) || !strings.Contains(d.Message, c.says) || d.Help == "" && !strings.HasPrefix(d.ID, "YT") {
+		if d.ID != c.id || !strings.Contains(line, c.line) || !strings.Contains(d.Message, c.wantText) || d.Help == "" && !strings.HasPrefix(d.ID, "YT") {
 			t.Errorf("%s: %s at %q: %s (%s)", c.name, d.ID, line, d.Message, d.Help)
 		}
 	}

@@ -23,7 +23,7 @@ func powerRules() []Rule {
 			Fix:   "use a stock mode of the board",
 			Wrong: `power: modes: EDGE: from: "MAXN"`, Right: `power: modes: EDGE: from: "MAXN_SUPER"`,
 			See: "nvpmodel.conf of the BSP",
-			run: powerFrom,
+			run: checkPowerModeBase,
 		},
 		{
 			ID: "power-name-taken", Severity: diag.Error, Firm: true,
@@ -32,7 +32,7 @@ func powerRules() []Rule {
 			Fix:   "choose another name",
 			Wrong: `power: modes: "15W": from: "25W"`, Right: `power: modes: EDGE_15W: from: "25W"`,
 			See: "nvpmodel.conf of the BSP",
-			run: powerNameTaken,
+			run: checkPowerNameTaken,
 		},
 		{
 			ID: "power-default", Severity: diag.Error, Firm: true,
@@ -41,7 +41,7 @@ func powerRules() []Rule {
 			Fix:   "name an existing mode",
 			Wrong: `power: default: "20W"`, Right: `power: default: "15W"`,
 			See: "nvpmodel.conf of the BSP",
-			run: powerDefault,
+			run: checkPowerDefault,
 		},
 		{
 			ID: "power-ladder", Severity: diag.Error, Firm: true,
@@ -50,7 +50,7 @@ func powerRules() []Rule {
 			Fix:   "name at least two existing modes, and keep down.load below up.load",
 			Wrong: `power: adaptive: {up: {load: 50, for: "2s"}, down: {load: 60, for: "30s"}, ladder: ["15W"]}`,
 			Right: `power: adaptive: {up: {load: 80, for: "2s"}, down: {load: 40, for: "30s"}, ladder: ["15W", "25W"]}`,
-			run:   powerLadder,
+			run:   checkPowerLadder,
 		},
 		{
 			ID: "power-ladder-reboot", Severity: diag.Error, Firm: true,
@@ -60,7 +60,7 @@ func powerRules() []Rule {
 			Wrong: `power: {modes: HALF: {from: "15W", gpu: mask: 252}, adaptive: {up: {load: 80, for: "2s"}, down: {load: 40, for: "30s"}, ladder: ["HALF", "25W"]}}`,
 			Right: `power: {modes: HALF: from: "15W", adaptive: {up: {load: 80, for: "2s"}, down: {load: 40, for: "30s"}, ladder: ["HALF", "25W"]}}`,
 			See:   "nvgpu: golden context image",
-			run:   powerLadderReboot,
+			run:   checkPowerLadderReboot,
 		},
 		{
 			ID: "power-frequency", Severity: diag.Error, Firm: true,
@@ -69,7 +69,7 @@ func powerRules() []Rule {
 			Fix:   "use a step of the module's table",
 			Wrong: `power: modes: EDGE: {from: "25W", cpu: max: "1.51GHz"}`, Right: `power: modes: EDGE: {from: "25W", cpu: max: "1.5744GHz"}`,
 			See: "cpufreq scaling_available_frequencies, devfreq available_frequencies",
-			run: powerFrequency,
+			run: checkPowerFrequency,
 		},
 		{
 			ID: "power-range", Severity: diag.Error, Firm: true,
@@ -78,7 +78,7 @@ func powerRules() []Rule {
 			Fix:   "lower min, or raise max",
 			Wrong: `power: modes: EDGE: {from: "25W", gpu: {min: "918MHz", max: "306MHz"}}`,
 			Right: `power: modes: EDGE: {from: "25W", gpu: {min: "306MHz", max: "918MHz"}}`,
-			run:   powerRange,
+			run:   checkPowerRange,
 		},
 		{
 			ID: "power-cores", Severity: diag.Error, Firm: true,
@@ -86,7 +86,7 @@ func powerRules() []Rule {
 			Cause: "A core does not exist on the module, or core 0 is missing: it boots the system and stays on. Isolated cores must be on as well.",
 			Fix:   "list existing cores, including core 0",
 			Wrong: `power: modes: EDGE: {from: "25W", cpu: online: [1, 2, 3]}`, Right: `power: modes: EDGE: {from: "25W", cpu: online: [0, 1, 2, 3]}`,
-			run: powerCores,
+			run: checkPowerCores,
 		},
 		{
 			ID: "power-mask", Severity: diag.Error, Firm: true,
@@ -95,7 +95,7 @@ func powerRules() []Rule {
 			Fix:   "use a mask of a stock mode",
 			Wrong: `power: modes: EDGE: {from: "25W", gpu: mask: 255}`, Right: `power: modes: EDGE: {from: "25W", gpu: mask: 240}`,
 			See: "nvgpu: tpc_pg_mask",
-			run: powerMask,
+			run: checkPowerMask,
 		},
 		{
 			ID: "power-complete", Severity: diag.Error, Firm: true,
@@ -103,7 +103,7 @@ func powerRules() []Rule {
 			Cause: `table: "complete" replaces the BSP's file. yoctune writes a whole file only where it has verified one for that L4T.`,
 			Fix:   `use table: "extend", which adds to the BSP's own file`,
 			Wrong: `power: table: "complete"`, Right: `power: table: "extend"`,
-			run: powerComplete,
+			run: checkPowerComplete,
 		},
 		{
 			ID: "power-super", Severity: diag.Error,
@@ -113,7 +113,7 @@ func powerRules() []Rule {
 			Wrong: `{board: "orin-nx-16gb", release: "kirkstone", machine: "p3509-a02-p3767-0000", power: modes: FAST: {from: "25W", gpu: max: "1.173GHz"}}`,
 			Right: `{board: "orin-nx-16gb", release: "scarthgap", power: modes: FAST: {from: "40W", gpu: max: "1.173GHz"}}`,
 			See:   "NVIDIA Jetson Linux Developer Guide, Super mode",
-			run:   powerSuper,
+			run:   checkPowerSuper,
 		},
 		{
 			ID: "power-owner", Severity: diag.Error,
@@ -122,7 +122,7 @@ func powerRules() []Rule {
 			Fix:   "name the mode in power.default, or set the limits under cpu and gpu",
 			Wrong: `services: "clocks.service": exec: ["/usr/bin/jetson_clocks"]`, Right: `power: default: "MAXN_SUPER"`,
 			See: "meta-tegra tegra-nvpmodel, tegra-nvpower",
-			run: powerOwner,
+			run: checkPowerOwner,
 		},
 		{
 			ID: "power-fan", Severity: diag.Warning,
@@ -131,7 +131,7 @@ func powerRules() []Rule {
 			Fix:   "leave nvfancontrol in the image",
 			Wrong: `{power: default: "MAXN_SUPER", packages: "tegra-nvfancontrol": "exclude"}`, Right: `power: default: "MAXN_SUPER"`,
 			See: "meta-tegra recipes-bsp/tegra-binaries/tegra-nvfancontrol",
-			run: powerFan,
+			run: checkPowerFan,
 		},
 		{
 			ID: "power-supply", Severity: diag.Warning,
@@ -141,7 +141,7 @@ func powerRules() []Rule {
 			Wrong: "boards: carrier: {base: \"orin-nano-8gb\", supply: 20000, machines: scarthgap: [\"carrier-box\"]}\ntargets: cam: {board: \"carrier\", power: default: \"25W\"}",
 			Right: "boards: carrier: {base: \"orin-nano-8gb\", supply: 20000, machines: scarthgap: [\"carrier-box\"]}\ntargets: cam: {board: \"carrier\", power: default: \"15W\"}",
 			See:   "the data sheet of the carrier",
-			run:   powerSupply,
+			run:   checkPowerSupply,
 		},
 		{
 			ID: "gpu-governor-udev", Severity: diag.Warning,
@@ -151,7 +151,7 @@ func powerRules() []Rule {
 			Wrong: `{board: "agx-orin-64gb", release: "wrynose", gpu: governor: "performance"}`,
 			Right: `{board: "orin-nano-8gb", release: "scarthgap", gpu: governor: "performance"}`,
 			See:   "meta-tegra tegra-nvpower",
-			run:   gpuGovernorUdev,
+			run:   checkGpuGovernorUdev,
 		},
 		{
 			ID: "power-table-unverified", Severity: diag.Warning,
@@ -160,7 +160,7 @@ func powerRules() []Rule {
 			Fix:   "compare /etc/nvpmodel.conf of the BSP with the names used here",
 			Wrong: `{board: "agx-orin-64gb", release: "wrynose", power: default: "MAXN"}`,
 			Right: `{board: "orin-nano-8gb", release: "scarthgap", power: default: "15W"}`,
-			run:   powerUnverified,
+			run:   checkPowerUnverified,
 		},
 	}
 }
@@ -184,7 +184,7 @@ func modeNames(s *subject) []string {
 	return names
 }
 
-func powerFrom(s *subject) {
+func checkPowerModeBase(s *subject) {
 	for _, m := range s.Config.Power.Modes.Entries {
 		from := m.From
 		if _, ok := s.Stock.Mode(from.Text); !ok && from.IsSet() && len(s.Stock.Modes) > 0 {
@@ -194,7 +194,7 @@ func powerFrom(s *subject) {
 	}
 }
 
-func powerNameTaken(s *subject) {
+func checkPowerNameTaken(s *subject) {
 	for _, m := range s.Config.Power.Modes.Entries {
 		if slices.ContainsFunc(stockNames(s), func(stock string) bool { return strings.EqualFold(stock, m.Key()) }) {
 			s.reportAt(m, m.Key(), "", "%q is a stock mode of the board", m.Key())
@@ -206,7 +206,7 @@ func powerNameTaken(s *subject) {
 // several scripts read one digit.
 const maxDefault = 9
 
-func powerDefault(s *subject) {
+func checkPowerDefault(s *subject) {
 	d := s.Config.Power.Default
 	if !d.IsSet() {
 		return
@@ -221,7 +221,7 @@ func powerDefault(s *subject) {
 	}
 }
 
-func powerLadder(s *subject) {
+func checkPowerLadder(s *subject) {
 	a := &s.Config.Power.Adaptive
 	if !a.IsSet() {
 		return
@@ -245,7 +245,7 @@ func powerLadder(s *subject) {
 	}
 }
 
-func powerLadderReboot(s *subject) {
+func checkPowerLadderReboot(s *subject) {
 	mask := map[string]string{}
 	addMask := func(mode, arg, value string) {
 		if strings.HasSuffix(arg, "_PG_MASK") {
@@ -303,7 +303,7 @@ func frequencyLimits(s *subject) []limit {
 	return all
 }
 
-func powerFrequency(s *subject) {
+func checkPowerFrequency(s *subject) {
 	for _, l := range frequencyLimits(s) {
 		if l.Text == "unlimited" {
 			continue
@@ -343,7 +343,7 @@ func describeNearest(table []int64, hz, unit int64) string {
 	return fmt.Sprintf("nearest steps: %s and %s", units.Frequency(table[max(i-1, 0)]*unit), units.Frequency(table[min(i, len(table)-1)]*unit))
 }
 
-func powerRange(s *subject) {
+func checkPowerRange(s *subject) {
 	if s.Plan.Power == nil {
 		return
 	}
@@ -373,7 +373,7 @@ modes:
 	}
 }
 
-func powerCores(s *subject) {
+func checkPowerCores(s *subject) {
 	for _, m := range s.Config.Power.Modes.Entries {
 		list := m.CPU.Online
 		if !list.IsSet() {
@@ -399,7 +399,7 @@ func powerCores(s *subject) {
 	}
 }
 
-func powerMask(s *subject) {
+func checkPowerMask(s *subject) {
 	for _, m := range s.Config.Power.Modes.Entries {
 		mask := m.GPU.Mask
 		if !mask.IsSet() || slices.Contains(s.Board.GPUMasks, int64(mask.Value)) {
@@ -421,7 +421,7 @@ func formatNumbers(all []int64) string {
 	return strings.Join(words, ", ")
 }
 
-func powerComplete(s *subject) {
+func checkPowerComplete(s *subject) {
 	if t := s.Config.Power.Table; t.Text == "complete" {
 		s.reportAt(t, t.Text, "", "no verified whole table is known for %s on %s", s.Board.ID, s.Release.Name)
 	}
@@ -443,7 +443,7 @@ func (s *subject) isSuper() (super, known bool) {
 	return strings.HasSuffix(file, "_super"), true
 }
 
-func powerSuper(s *subject) {
+func checkPowerSuper(s *subject) {
 	cpu, gpu := s.Board.CPU.MaxNonSuper, s.Board.GPU.MaxNonSuper
 	if super, known := s.isSuper(); super || !known {
 		return
@@ -477,7 +477,7 @@ func findClockTool(exec config.List[config.String]) (config.String, bool) {
 	return config.String{}, false
 }
 
-func powerOwner(s *subject) {
+func checkPowerOwner(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		if w, ok := findClockTool(svc.Exec); ok && !isReserved(svc.Key()) { // service-reserved reports those
 			s.reportAt(w, w.Show(), "", "service %s is a second owner of the clocks", svc.Key())
@@ -485,7 +485,7 @@ func powerOwner(s *subject) {
 	}
 }
 
-func powerFan(s *subject) {
+func checkPowerFan(s *subject) {
 	c := s.Config
 	if !c.Power.Default.IsSet() && !c.Power.Modes.IsSet() || c.Fan.IsSet() {
 		return // fan-owner reports it where fan is set
@@ -509,7 +509,7 @@ func parseWatts(name string) int {
 	return 0
 }
 
-func powerSupply(s *subject) {
+func checkPowerSupply(s *subject) {
 	if s.Custom == nil || s.Plan.Power == nil || s.Plan.Power.Default == "" || !s.Custom.Supply.IsSet() {
 		return
 	}
@@ -526,13 +526,13 @@ func powerSupply(s *subject) {
 	s.raise(mode, message, mode.Text, supply.Value).relate(supply, "the carrier's supply")
 }
 
-func gpuGovernorUdev(s *subject) {
+func checkGpuGovernorUdev(s *subject) {
 	if g := s.Config.GPU.Governor; g.IsSet() && s.Release.Line() == "R39" {
 		s.reportAt(g, g.Show(), "", "a udev rule of L4T %s sets the governor again", s.Release.L4T)
 	}
 }
 
-func powerUnverified(s *subject) {
+func checkPowerUnverified(s *subject) {
 	if s.Exact || s.Plan.Power == nil {
 		return
 	}

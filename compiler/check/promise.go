@@ -33,7 +33,7 @@ func promiseRules() []Rule {
 			Wrong: exampleTimes + `slo: latencyP95: "50ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
 			See:   "yoctune schema SLO",
-			run:   latencyObjective,
+			run:   checkLatencyObjective,
 		},
 		{
 			ID: "latency-unknown", Severity: diag.Info,
@@ -43,7 +43,7 @@ func promiseRules() []Rule {
 			Wrong: exampleStages + `slo: latencyP95: "60ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
 			See:   "yoctune schema SLO",
-			run:   latencyUnknown,
+			run:   checkLatencyUnknown,
 		},
 		{
 			ID: "pipeline-budget", Severity: diag.Error,
@@ -53,7 +53,7 @@ func promiseRules() []Rule {
 			Wrong: exampleStages + `budget: memory: "64MiB"}`,
 			Right: exampleStages + `budget: memory: "512MiB"}`,
 			See:   "yoctune schema PipelineBudget",
-			run:   pipelineBudget,
+			run:   checkPipelineBudget,
 		},
 		{
 			ID: "budget-unused", Severity: diag.Warning,
@@ -63,7 +63,7 @@ func promiseRules() []Rule {
 			Wrong: exampleStages + `budget: netOut: "1MB/s"}`,
 			Right: exampleStages + `sink: {kind: "http", url: "http://192.0.2.7/"}, budget: netOut: "1MB/s"}`,
 			See:   "yoctune schema PipelineBudget",
-			run:   budgetUnused,
+			run:   checkBudgetUnused,
 		},
 		{
 			ID: "budget-config", Severity: diag.Warning,
@@ -73,7 +73,7 @@ func promiseRules() []Rule {
 			Wrong: `{kernel: config: BLK_DEV_THROTTLING: "n", ` + exampleStages + `budget: diskRead: "40MB/s"}}`,
 			Right: `{kernel: config: {BLK_CGROUP: "y", BLK_DEV_THROTTLING: "y"}, ` + exampleStages + `budget: diskRead: "40MB/s"}}`,
 			See:   "Documentation/admin-guide/cgroup-v2.rst: io.max, memory.max",
-			run:   budgetConfig,
+			run:   checkBudgetConfig,
 		},
 	}
 }
@@ -122,7 +122,7 @@ func formatOwnTimes(l budget.Latency) string {
 	return strings.Join(all, " + ")
 }
 
-func latencyObjective(s *subject) {
+func checkLatencyObjective(s *subject) {
 	for c, p := range s.pipelines() {
 		if objective, why := missedObjective(p); why != "" {
 			at := c.SLO.LatencyP95.Place
@@ -134,7 +134,7 @@ func latencyObjective(s *subject) {
 	}
 }
 
-func latencyUnknown(s *subject) {
+func checkLatencyUnknown(s *subject) {
 	for c, p := range s.pipelines() {
 		if p.SLO == nil || p.SLO.LatencyP95 == 0 || p.Degrade != nil { // a ladder measures
 			continue
@@ -146,7 +146,7 @@ func latencyUnknown(s *subject) {
 	}
 }
 
-func pipelineBudget(s *subject) {
+func checkPipelineBudget(s *subject) {
 	for c, p := range s.pipelines() {
 		if p.Budget == nil {
 			continue
@@ -169,7 +169,7 @@ func pipelineBudget(s *subject) {
 // mib rounds up.
 func mib(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
 
-func budgetUnused(s *subject) {
+func checkBudgetUnused(s *subject) {
 	for c, p := range s.pipelines() {
 		if p.Budget == nil {
 			continue
@@ -192,7 +192,7 @@ func budgetUnused(s *subject) {
 	}
 }
 
-func budgetConfig(s *subject) {
+func checkBudgetConfig(s *subject) {
 	for c := range s.pipelines() {
 		disk := []string{"BLK_CGROUP", "BLK_DEV_THROTTLING"}
 		s.requireForBound(c, c.Budget.Memory, "MEMCG")

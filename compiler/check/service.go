@@ -17,7 +17,7 @@ func serviceRules() []Rule {
 			Fix:   `write the absolute path of the program, such as "/usr/bin/vision"`,
 			Wrong: `services: "a.service": exec: ["+bin/x"]`, Right: `services: "a.service": exec: ["/usr/bin/x"]`,
 			See: "systemd.service(5)",
-			run: serviceExec,
+			run: checkServiceExec,
 		},
 		{
 			ID: "service-reserved", Severity: diag.Error, Firm: true,
@@ -26,7 +26,7 @@ func serviceRules() []Rule {
 			Fix:   "choose another name; without exec the entry is a drop-in, which is allowed",
 			Wrong: `services: "dbus.service": exec: ["/usr/bin/x"]`,
 			See:   "systemd.unit(5)",
-			run:   serviceReserved,
+			run:   checkServiceReserved,
 		},
 		{
 			ID: "service-priority", Severity: diag.Error, Firm: true,
@@ -35,7 +35,7 @@ func serviceRules() []Rule {
 			Fix:   `set scheduling: "fifo" and a priority, or neither`,
 			Wrong: `services: "a.service": {exec: ["/usr/bin/a"], priority: 50}`, Right: `services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50}`,
 			See: "sched(7)",
-			run: servicePriority,
+			run: checkServicePriority,
 		},
 		{
 			ID: "rt-throttle", Severity: diag.Warning,
@@ -44,7 +44,7 @@ func serviceRules() []Rule {
 			Fix:   "leave the default, or isolate the cores of the real-time tasks",
 			Wrong: `sysctl: "kernel.sched_rt_runtime_us": -1`, Right: `sysctl: "kernel.sched_rt_runtime_us": 950000`,
 			See: "Documentation/scheduler/sched-rt-group.rst",
-			run: rtThrottle,
+			run: checkRTThrottle,
 		},
 		{
 			ID: "unit-order", Severity: diag.Error,
@@ -54,7 +54,7 @@ func serviceRules() []Rule {
 			Wrong: `services: {"a.service": {exec: ["/usr/bin/a"], after: ["b.service"]}, "b.service": {exec: ["/usr/bin/b"], after: ["a.service"]}}`,
 			Right: `services: {"a.service": {exec: ["/usr/bin/a"], after: ["b.service"]}, "b.service": exec: ["/usr/bin/b"]}`,
 			See:   "systemd.unit(5), systemd.target(5): default dependencies",
-			run:   unitOrder,
+			run:   checkUnitOrder,
 		},
 		{
 			ID: "service-empty", Severity: diag.Warning,
@@ -62,12 +62,12 @@ func serviceRules() []Rule {
 			Cause: "An entry without exec changes a unit that another package installs. This one changes nothing.",
 			Fix:   "add the fields to change, or exec",
 			Wrong: `services: "ssh.service": {}`, Right: `services: "ssh.service": nice: 5`,
-			run: serviceEmpty,
+			run: checkServiceEmpty,
 		},
 	}
 }
 
-func serviceExec(s *subject) {
+func checkServiceExec(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		exec := svc.Exec
 		switch {
@@ -93,7 +93,7 @@ func isReserved(service string) bool {
 	return strings.HasPrefix(name, "systemd-") || strings.HasPrefix(name, "yoctuned") || strings.HasPrefix(name, "yoctune-")
 }
 
-func serviceReserved(s *subject) {
+func checkServiceReserved(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		if len(svc.Exec.Items) > 0 && isReserved(svc.Key()) {
 			d := s.raise(svc, "%s is a unit of the system", svc.Key())
@@ -102,7 +102,7 @@ func serviceReserved(s *subject) {
 	}
 }
 
-func servicePriority(s *subject) {
+func checkServicePriority(s *subject) {
 	for _, t := range s.tasks() {
 		realtime := isRealtimePolicy(t.Scheduling.Text)
 		switch {
@@ -135,7 +135,7 @@ func (s *subject) tasks() []task {
 
 func isRealtimePolicy(policy string) bool { return policy == "fifo" || policy == "rr" }
 
-func rtThrottle(s *subject) {
+func checkRTThrottle(s *subject) {
 	v := s.Config.Sysctl.Get("kernel.sched_rt_runtime_us")
 	if v.Text != "-1" {
 		return
@@ -155,7 +155,7 @@ func rtThrottle(s *subject) {
 	}
 }
 
-func serviceEmpty(s *subject) {
+func checkServiceEmpty(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		if fields := len(svc.Node().Fields); fields == 0 || fields == 1 && svc.Description.IsSet() {
 			s.reportAt(svc, "", "", "%s changes nothing", svc.Key())
@@ -174,7 +174,7 @@ func defaultOrder() map[string][]string {
 	}
 }
 
-func unitOrder(s *subject) {
+func checkUnitOrder(s *subject) {
 	after := defaultOrder()
 	for _, svc := range s.Services {
 		after[svc.Name] = append(after[svc.Name], svc.After...)

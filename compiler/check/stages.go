@@ -23,7 +23,7 @@ func stageRules() []Rule {
 			Fix:   "choose a value within the range",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect", threshold: 40}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect", threshold: 0.4}}}`,
-			run:   pipelineRange,
+			run:   checkPipelineRange,
 		},
 		{
 			ID: "model-buckets", Severity: diag.Error, Firm: true,
@@ -33,7 +33,7 @@ func stageRules() []Rule {
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "other.onnx", batch: buckets: [2, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "other.onnx", batch: buckets: [1, 2, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			See:   "triton-inference-server/server#8141",
-			run:   modelBuckets,
+			run:   checkModelBuckets,
 		},
 		{
 			ID: "degrade-ladder", Severity: diag.Error, Firm: true,
@@ -43,7 +43,7 @@ func stageRules() []Rule {
 			Wrong: frames + exampleModel[:len(exampleModel)-1] + `, slo: latencyP95: "100ms", degrade: ladder: [{fps: 60}]}`,
 			Right: frames + exampleModel[:len(exampleModel)-1] + `, slo: latencyP95: "100ms", degrade: ladder: [{fps: 15}]}`,
 			See:   "yoctune schema Degrade",
-			run:   degradeLadder,
+			run:   checkDegradationLadder,
 		},
 	}
 }
@@ -64,7 +64,7 @@ func (s *subject) reportOutside(d config.Decimal, low, high string, open bool) b
 	return false
 }
 
-func pipelineRange(s *subject) {
+func checkPipelineRange(s *subject) {
 	s.reportFaults(pipeline.Range)
 	for c, p := range s.pipelines() {
 		if u := c.Utilisation; !s.reportOutside(u, "0", "1", true) && u.IsSet() && !hasBatches(p) {
@@ -111,7 +111,7 @@ func hasBatches(p plan.Pipeline) bool {
 	return slices.ContainsFunc(p.Stages, func(st plan.PipelineStage) bool { return pipeline.LargestBatch(&st) > 1 })
 }
 
-func modelBuckets(s *subject) {
+func checkModelBuckets(s *subject) {
 	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
 			if st.Model == nil || st.Model.Batch == nil {
@@ -129,7 +129,7 @@ func modelBuckets(s *subject) {
 	}
 }
 
-func degradeLadder(s *subject) {
+func checkDegradationLadder(s *subject) {
 	for c, p := range s.pipelines() {
 		d, ladder := p.Degrade, c.Degrade.Ladder
 		switch {

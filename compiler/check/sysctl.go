@@ -25,7 +25,7 @@ func sysctlRules() []Rule {
 			Fix:   "keep one of the pair",
 			Wrong: `sysctl: {"vm.dirty_ratio": 15, "vm.dirty_bytes": 1048576}`, Right: `sysctl: "vm.dirty_ratio": 15`,
 			See: "Documentation/admin-guide/sysctl/vm.rst",
-			run: dirtyPair,
+			run: checkDirtyPair,
 		},
 		{
 			ID: "dirty-order", Severity: diag.Warning,
@@ -34,7 +34,7 @@ func sysctlRules() []Rule {
 			Fix:   "make the background limit less than the other",
 			Wrong: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 10}`, Right: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 5}`,
 			See: "mm/page-writeback.c, domain_dirty_limits",
-			run: dirtyOrder,
+			run: checkDirtyOrder,
 		},
 		{
 			ID: "sysctl-oneshot", Severity: diag.Error, Firm: true,
@@ -43,7 +43,7 @@ func sysctlRules() []Rule {
 			Fix:   "remove it, or run the action from a service",
 			Wrong: `sysctl: "vm.compact_memory": 1`,
 			See:   "Documentation/admin-guide/sysctl/vm.rst",
-			run:   oneshot,
+			run:   checkOneshot,
 		},
 		{
 			ID: "sysctl-executes", Severity: diag.Error, Firm: true,
@@ -52,7 +52,7 @@ func sysctlRules() []Rule {
 			Fix:   "set it in a recipe of your own, where it is reviewed as such",
 			Wrong: `sysctl: "kernel.core_pattern": "|/tmp/x"`,
 			See:   "Documentation/admin-guide/sysctl/kernel.rst",
-			run:   executes,
+			run:   checkForbiddenSysctls,
 		},
 		{
 			ID: "sched-knobs-moved", Severity: diag.Error,
@@ -61,7 +61,7 @@ func sysctlRules() []Rule {
 			Fix:   "remove it",
 			Wrong: `sysctl: "kernel.sched_latency_ns": 10000000`,
 			See:   "kernel/sched/debug.c",
-			run:   schedMoved,
+			run:   checkMovedSchedulerSysctls,
 		},
 		{
 			ID: "sysctl-text", Severity: diag.Error, Firm: true,
@@ -70,7 +70,7 @@ func sysctlRules() []Rule {
 			Fix:   "write the value without blanks at its ends, and without a comment",
 			Wrong: `sysctl: "kernel.hostname": " box "`, Right: `sysctl: "kernel.hostname": "box"`,
 			See: "sysctl.d(5)",
-			run: sysctlText,
+			run: checkSysctlText,
 		},
 		{
 			ID: "sysctl-unknown", Severity: diag.Warning,
@@ -79,7 +79,7 @@ func sysctlRules() []Rule {
 			Fix:   "check the spelling; if it is right, suppress the rule with that reason",
 			Wrong: `sysctl: "vm.swapiness": 10`, Right: `{sysctl: "vm.swappiness": 10, memory: zram: "1GiB"}`,
 			See: "yoctune facts list",
-			run: sysctlUnknown,
+			run: checkSysctlUnknown,
 		},
 		{
 			ID: "sysctl-absent", Severity: diag.Error,
@@ -88,7 +88,7 @@ func sysctlRules() []Rule {
 			Fix:   "remove it, or move it to a target whose kernel has it",
 			Wrong: `sysctl: "net.ipv4.tcp_tw_recycle": 1`, Right: `sysctl: "net.ipv4.tcp_tw_reuse": 1`,
 			See: "yoctune facts show KEY",
-			run: sysctlAbsent,
+			run: checkSysctlAbsent,
 		},
 		{
 			ID: "sysctl-value", Severity: diag.Error,
@@ -97,7 +97,7 @@ func sysctlRules() []Rule {
 			Fix:   "write a value that the kernel takes",
 			Wrong: `sysctl: "vm.overcommit_memory": 3`, Right: `sysctl: "vm.overcommit_memory": 1`,
 			See: "yoctune facts show KEY",
-			run: sysctlValue,
+			run: checkSysctlValue,
 		},
 		{
 			ID: "sysctl-readonly", Severity: diag.Error, Firm: true,
@@ -106,7 +106,7 @@ func sysctlRules() []Rule {
 			Fix:   "remove it",
 			Wrong: `sysctl: "kernel.random.entropy_avail": 256`,
 			See:   "yoctune facts show KEY",
-			run:   sysctlReadOnly,
+			run:   checkSysctlReadOnly,
 		},
 		{
 			ID: "sysctl-config", Severity: diag.Error, last: true,
@@ -116,7 +116,7 @@ func sysctlRules() []Rule {
 			Wrong: `{board: "agx-orin-64gb", release: "kirkstone", sysctl: "kernel.sched_util_clamp_min": 128}`,
 			Right: `{board: "agx-orin-64gb", release: "kirkstone", kernel: config: UCLAMP_TASK: "y", sysctl: "kernel.sched_util_clamp_min": 128}`,
 			See:   "yoctune facts show KEY",
-			run:   sysctlConfig,
+			run:   checkSysctlConfig,
 		},
 		{
 			ID: "sysctl-module", Severity: diag.Error,
@@ -126,7 +126,7 @@ func sysctlRules() []Rule {
 			Wrong: `sysctl: "net.netfilter.nf_conntrack_max": 262144`,
 			Right: `{modules: nf_conntrack: "load", sysctl: "net.netfilter.nf_conntrack_max": 262144}`,
 			See:   "sysctl.d(5)",
-			run:   sysctlModule,
+			run:   checkSysctlModule,
 		},
 		{
 			ID: "sysctl-sticky", Severity: diag.Warning,
@@ -135,7 +135,7 @@ func sysctlRules() []Rule {
 			Fix:   "suppress the rule with a reason if this is intended",
 			Wrong: `sysctl: "kernel.unprivileged_bpf_disabled": 1`,
 			See:   "Documentation/admin-guide/sysctl/kernel.rst",
-			run:   sysctlSticky,
+			run:   checkSysctlSticky,
 		},
 		{
 			ID: "sysctl-device", Severity: diag.Warning,
@@ -144,7 +144,7 @@ func sysctlRules() []Rule {
 			Fix:   `use "default" or "all" instead of the interface, or set it in the network's own configuration`,
 			Wrong: `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`, Right: `sysctl: "net.ipv4.conf.default.rp_filter": 2`,
 			See: "sysctl.d(5)",
-			run: sysctlDevice,
+			run: checkSysctlDevice,
 		},
 		{
 			ID: "sysctl-ipforward", Severity: diag.Warning,
@@ -154,7 +154,7 @@ func sysctlRules() []Rule {
 			Wrong: `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.default.forwarding": 0}`,
 			Right: `sysctl: "net.ipv4.ip_forward": 1`,
 			See:   "Documentation/networking/ip-sysctl.rst; net/ipv4/devinet.c: inet_forward_change",
-			run:   sysctlForward,
+			run:   checkSysctlForward,
 		},
 		{
 			ID: "sysctl-later", Severity: diag.Warning,
@@ -164,7 +164,7 @@ func sysctlRules() []Rule {
 			Wrong: `sysctl: "net.ipv4.tcp_syncookies": 0`,
 			Right: `{sysctl: "net.ipv4.tcp_syncookies": 0, packages: "procps-sysctl": "exclude"}`,
 			See:   "sysctl.d(5); oe-core meta/recipes-extended/procps",
-			run:   sysctlLater,
+			run:   checkLateSysctl,
 		},
 		{
 			ID: "overcommit-cuda", Severity: diag.Warning,
@@ -173,7 +173,7 @@ func sysctlRules() []Rule {
 			Fix:   "use 0 or 1",
 			Wrong: `sysctl: "vm.overcommit_memory": 2`, Right: `sysctl: "vm.overcommit_memory": 1`,
 			See: "Documentation/vm/overcommit-accounting.rst",
-			run: overcommitCUDA,
+			run: checkOvercommitCUDA,
 		},
 		{
 			ID: "overcommit-dep", Severity: diag.Warning,
@@ -182,7 +182,7 @@ func sysctlRules() []Rule {
 			Fix:   "remove it",
 			Wrong: `sysctl: "vm.overcommit_ratio": 80`,
 			See:   "Documentation/vm/overcommit-accounting.rst",
-			run:   overcommitDep,
+			run:   checkOvercommitDependencies,
 		},
 		{
 			ID: "rt-period", Severity: diag.Error,
@@ -191,7 +191,7 @@ func sysctlRules() []Rule {
 			Fix:   "lower the runtime, or raise the period",
 			Wrong: `sysctl: "kernel.sched_rt_runtime_us": 1200000`, Right: `sysctl: {"kernel.sched_rt_period_us": 2000000, "kernel.sched_rt_runtime_us": 1200000}`,
 			See: "Documentation/scheduler/sched-rt-group.rst",
-			run: rtPeriod,
+			run: checkRTPeriod,
 		},
 		{
 			ID: "bpf-jit", Severity: diag.Error,
@@ -201,7 +201,7 @@ func sysctlRules() []Rule {
 			Wrong: `{kernel: config: {BPF_JIT: "y", BPF_JIT_ALWAYS_ON: "y"}, sysctl: "net.core.bpf_jit_enable": 0}`,
 			Right: `sysctl: "net.core.bpf_jit_enable": 1`,
 			See:   "kernel/bpf/Kconfig",
-			run:   bpfJIT,
+			run:   checkBPFJIT,
 		},
 		{
 			ID: "thp-min-free", Severity: diag.Warning,
@@ -211,12 +211,12 @@ func sysctlRules() []Rule {
 			Wrong: `{memory: thp: "madvise", sysctl: "vm.min_free_kbytes": 16384}`,
 			Right: `{memory: thp: "madvise", sysctl: "vm.min_free_kbytes": 131072}`,
 			See:   "mm/khugepaged.c: set_recommended_min_free_kbytes",
-			run:   thpMinFree,
+			run:   checkTHPMinFree,
 		},
 	}
 }
 
-func dirtyPair(s *subject) {
+func checkDirtyPair(s *subject) {
 	for _, v := range s.Config.Sysctl.Entries {
 		for _, other := range sysctl.Excludes(v.Key()) {
 			twin := s.Config.Sysctl.Get(other)
@@ -228,7 +228,7 @@ func dirtyPair(s *subject) {
 	}
 }
 
-func dirtyOrder(s *subject) {
+func checkDirtyOrder(s *subject) {
 	for _, unit := range []string{"ratio", "bytes"} {
 		background, foreground := s.Config.Sysctl.Get("vm.dirty_background_"+unit), s.Config.Sysctl.Get("vm.dirty_"+unit)
 		back, ok1 := background.Int()
@@ -297,7 +297,7 @@ func isSlip(a, b string) bool {
 	return false
 }
 
-func oneshot(s *subject) {
+func checkOneshot(s *subject) {
 	for _, e := range s.sysctls {
 		acts := e.fact != nil && e.fact.Has(sysctl.WriteOnly)
 		switch e.Key() {
@@ -310,7 +310,7 @@ func oneshot(s *subject) {
 	}
 }
 
-func executes(s *subject) {
+func checkForbiddenSysctls(s *subject) {
 	for _, e := range s.sysctls {
 		switch {
 		case strings.HasPrefix(e.Key(), "fs.binfmt_misc."):
@@ -321,7 +321,7 @@ func executes(s *subject) {
 	}
 }
 
-func schedMoved(s *subject) {
+func checkMovedSchedulerSysctls(s *subject) {
 	for e, f := range s.knownSysctls() {
 		if f.Has(sysctl.Moved) && e.presence.State == sysctl.Absent {
 			s.reportAt(e, "", "", "%s is not in kernel %s: %s", f.Key, s.Release.Kernel, f.Note)
@@ -329,7 +329,7 @@ func schedMoved(s *subject) {
 	}
 }
 
-func sysctlText(s *subject) {
+func checkSysctlText(s *subject) {
 	for _, e := range s.sysctls {
 		switch {
 		case e.Kind() != load.String:
@@ -355,7 +355,7 @@ func isTemplate(name string) bool {
 	return false
 }
 
-func sysctlUnknown(s *subject) {
+func checkSysctlUnknown(s *subject) {
 	for _, e := range s.sysctls {
 		name := e.Key()
 		if e.fact != nil || isTemplate(name) || isDocumented(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
@@ -372,7 +372,7 @@ func sysctlUnknown(s *subject) {
 	}
 }
 
-func sysctlAbsent(s *subject) {
+func checkSysctlAbsent(s *subject) {
 	for e, f := range s.knownSysctls() {
 		if e.presence.State != sysctl.Absent || f.Has(sysctl.Moved) || knob.ForbiddenSysctl(f.Key) {
 			continue
@@ -385,7 +385,7 @@ func sysctlAbsent(s *subject) {
 	}
 }
 
-func sysctlValue(s *subject) {
+func checkSysctlValue(s *subject) {
 	for e, f := range s.knownSysctls() {
 		if e.presence.State != sysctl.Present || knob.ForbiddenSysctl(f.Key) || f.Has(sysctl.WriteOnly) || f.Key == "net.core.bpf_jit_enable" {
 			continue // bpf-jit covers whether the last one takes 0
@@ -484,7 +484,7 @@ func vectorLength(f *sysctl.Fact) int {
 	return 0
 }
 
-func sysctlReadOnly(s *subject) {
+func checkSysctlReadOnly(s *subject) {
 	for e, f := range s.knownSysctls() {
 		if f.Has(sysctl.ReadOnly) || e.presence.State == sysctl.Present && strings.HasSuffix(e.presence.Mode, "444") {
 			s.reportAt(e, "", "", "%s can only be read", f.Key)
@@ -504,7 +504,7 @@ func requiredOptions(f *sysctl.Fact) []string {
 	return words
 }
 
-func sysctlConfig(s *subject) {
+func checkSysctlConfig(s *subject) {
 	if s.kernel == nil {
 		return
 	}
@@ -522,7 +522,7 @@ func sysctlConfig(s *subject) {
 	}
 }
 
-func sysctlModule(s *subject) {
+func checkSysctlModule(s *subject) {
 	explained := map[string]bool{}
 	for _, e := range s.sysctls {
 		module := knob.ProvidingModule(knob.SysctlPath(e.Key()))
@@ -537,7 +537,7 @@ func sysctlModule(s *subject) {
 	}
 }
 
-func sysctlSticky(s *subject) {
+func checkSysctlSticky(s *subject) {
 	for e, f := range s.knownSysctls() {
 		if f.Has(sysctl.Sticky) && !knob.ForbiddenSysctl(f.Key) && e.Text != "0" {
 			s.reportAt(e, e.Show(), "", "%s stays until the next boot", f.Key)
@@ -545,7 +545,7 @@ func sysctlSticky(s *subject) {
 	}
 }
 
-func sysctlDevice(s *subject) {
+func checkSysctlDevice(s *subject) {
 	for _, e := range s.sysctls {
 		parts := strings.Split(e.Key(), ".")
 		if len(parts) < 5 || parts[0] != "net" || parts[2] != "conf" && parts[2] != "neigh" {
@@ -559,7 +559,7 @@ func sysctlDevice(s *subject) {
 	}
 }
 
-func sysctlForward(s *subject) {
+func checkSysctlForward(s *subject) {
 	forward := s.Config.Sysctl.Get("net.ipv4.ip_forward")
 	if !forward.IsSet() {
 		return
@@ -584,13 +584,13 @@ func sysctlForward(s *subject) {
 	}
 }
 
-func overcommitCUDA(s *subject) {
+func checkOvercommitCUDA(s *subject) {
 	if v := s.Config.Sysctl.Get("vm.overcommit_memory"); v.Text == "2" {
 		s.reportAt(v, v.Text, "", "strict overcommit makes CUDA programs fail")
 	}
 }
 
-func overcommitDep(s *subject) {
+func checkOvercommitDependencies(s *subject) {
 	if s.Config.Sysctl.Get("vm.overcommit_memory").Text == "2" {
 		return
 	}
@@ -601,7 +601,7 @@ func overcommitDep(s *subject) {
 	}
 }
 
-func rtPeriod(s *subject) {
+func checkRTPeriod(s *subject) {
 	runtime, period := s.Config.Sysctl.Get("kernel.sched_rt_runtime_us"), s.Config.Sysctl.Get("kernel.sched_rt_period_us")
 	most := int64(1000000)
 	if v, ok := period.Int(); ok {
@@ -617,7 +617,7 @@ func rtPeriod(s *subject) {
 	}
 }
 
-func bpfJIT(s *subject) {
+func checkBPFJIT(s *subject) {
 	v := s.Config.Sysctl.Get("net.core.bpf_jit_enable")
 	if v.Text != "0" || s.kernel == nil {
 		return
@@ -631,14 +631,14 @@ func bpfJIT(s *subject) {
 // zones: (2 + 9) page blocks of 2 MiB in each, in KiB.
 const khugepagedReserve = 3 * 11 * 2048
 
-func thpMinFree(s *subject) {
+func checkTHPMinFree(s *subject) {
 	thp, free := s.Config.Memory.THP, s.Config.Sysctl.Get("vm.min_free_kbytes")
 	if v, ok := free.Int(); ok && thp.IsSet() && thp.Text != "never" && v < khugepagedReserve && s.Board.RAMBytes > 4<<30 {
 		s.raise(free, "khugepaged raises vm.min_free_kbytes above %d", v).relate(thp, "transparent huge pages are on")
 	}
 }
 
-func sysctlLater(s *subject) {
+func checkLateSysctl(s *subject) {
 	for _, name := range []string{"procps-sysctl", "procps"} {
 		if s.Config.Packages.Get(name).Text == "exclude" {
 			return

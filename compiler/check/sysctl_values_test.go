@@ -14,7 +14,7 @@ func TestEachKindOfSysctlIsChecked(t *testing.T) {
 		r35 = `board: "agx-orin-64gb", release: "kirkstone", `
 		r36 = `board: "orin-nano-8gb", release: "scarthgap", `
 	)
-	for _, c := range []struct{ kind, body, says string }{
+	for _, c := range []struct{ kind, body, wantText string }{
 		{"write-only", r36 + `sysctl: "vm.drop_caches": 3`, "error sysctl-oneshot"},
 		{"one-shot", r36 + `sysctl: "vm.stat_refresh": 1`, "error sysctl-oneshot"},
 		{"sticky", r36 + `sysctl: "kernel.unprivileged_bpf_disabled": 1`, "warning sysctl-sticky"},
@@ -48,8 +48,8 @@ func TestEachKindOfSysctlIsChecked(t *testing.T) {
 			said = append(said, d.Severity.String()+" "+d.ID)
 		}
 		text := strings.Join(said, ", ")
-		if c.says == "" && text != "" || !strings.Contains(text, c.says) {
-			t.Errorf("%s: got %q, want %q", c.kind, text, c.says)
+		if c.wantText == "" && text != "" || !strings.Contains(text, c.wantText) {
+			t.Errorf("%s: got %q, want %q", c.kind, text, c.wantText)
 		}
 	}
 }

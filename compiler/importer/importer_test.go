@@ -159,11 +159,11 @@ func accounted(t testing.TB, sources []importer.Source, r *importer.Result) {
 func TestBoardAndReleaseMustBeKnown(t *testing.T) {
 	sysctl := []importer.Source{{Name: "a.conf", Text: []byte("vm.swappiness=1\n"), Kind: importer.Sysctl}}
 	for _, tt := range []struct {
-		name    string
-		sources []importer.Source
-		o       importer.Options
-		want    error
-		says    string
+		name     string
+		sources  []importer.Source
+		o        importer.Options
+		want     error
+		wantText string
 	}{
 		{"no release", sysctl, importer.Options{}, importer.ErrWhich, "--release"},
 		{"no board", sysctl, importer.Options{Release: "scarthgap"}, importer.ErrWhich, "--board"},
@@ -174,7 +174,7 @@ func TestBoardAndReleaseMustBeKnown(t *testing.T) {
 			importer.Options{Release: "scarthgap", Board: "orin-nano-8gb"}, importer.ErrWhich, "agx-orin-64gb"},
 	} {
 		_, err := importer.Import(tt.sources, tt.o)
-		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.wantText) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

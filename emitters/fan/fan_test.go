@@ -161,7 +161,7 @@ func TestBuildStopsForAWrongFanTable(t *testing.T) {
 	}
 	for i, got := range merge(t, inputs...) {
 		if !strings.Contains(got.Error, cases[i].want) {
-			t.Errorf("%s: the build says %q and gives\n%s\nwant a stop with %q", cases[i].name, got.Error, got.Text, cases[i].want)
+			t.Errorf("%s: the build reports %q and gives\n%s\nwant a stop with %q", cases[i].name, got.Error, got.Text, cases[i].want)
 		}
 	}
 }

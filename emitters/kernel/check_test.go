@@ -80,7 +80,7 @@ func TestMissingKernelOptionsAreNamedWithTheirLine(t *testing.T) {
 		"config.cue:23:3: CONFIG_TCP_CONG_BBR: wanted m, actual n (is not set)",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the build says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the build reports\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -114,7 +114,7 @@ func TestValuesAreComparedByMeaning(t *testing.T) {
 	}
 	for i, lines := range compare(t, pairs...) {
 		if got := strings.Join(lines, "\n"); got != cases[i].want {
-			t.Errorf("%q in %q: the build says %q, want %q", cases[i].fragment, cases[i].config, got, cases[i].want)
+			t.Errorf("%q in %q: the build reports %q, want %q", cases[i].fragment, cases[i].config, got, cases[i].want)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func TestBuildStopsForAWrongPowerTable(t *testing.T) {
 	}
 	for i, got := range mergeAll(t, inputs) {
 		if !strings.Contains(got.Error, cases[i].want) {
-			t.Errorf("%s: the build says %q and gives\n%s\nwant a stop with %q", cases[i].name, got.Error, got.Text, cases[i].want)
+			t.Errorf("%s: the build reports %q and gives\n%s\nwant a stop with %q", cases[i].name, got.Error, got.Text, cases[i].want)
 		}
 	}
 }

@@ -249,7 +249,7 @@ profiles.p.services."a.service".environment.N = "5" @a.hcl:11:14
 }
 
 func TestLanguageErrorsHavePositions(t *testing.T) {
-	for _, c := range []struct{ claim, text, id, at, says, help string }{
+	for _, c := range []struct{ claim, text, id, at, wantText, help string }{
 		{"syntax", "layer {\n  name = \n}\n", "YT0001", "2:10", "", ""},
 		{"attribute twice", "layer {\n  name = \"a\"\n  name = \"b\"\n}\n", "YT0105", "3:3", `"name" is given twice`, "keep one"},
 		{"block twice", "layer {}\nlayer {}\n", "YT0105", "2:1", "layer is given twice", "keep one"},
@@ -283,7 +283,7 @@ func TestLanguageErrorsHavePositions(t *testing.T) {
 			if at := fmt.Sprintf("%d:%d", d.Pos.Line, d.Pos.Column); c.at != "" && at != c.at {
 				t.Errorf("at %s, want %s", at, c.at)
 			}
-			if !strings.Contains(d.Message, c.says) || !strings.Contains(d.Help, c.help) {
+			if !strings.Contains(d.Message, c.wantText) || !strings.Contains(d.Help, c.help) {
 				t.Errorf("says %q, help %q", d.Message, d.Help)
 			}
 			if strings.Contains(c.claim, "twice") && len(d.Related) != 1 {

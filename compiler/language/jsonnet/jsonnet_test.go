@@ -125,7 +125,7 @@ func TestNumbersAreExactOrRefused(t *testing.T) {
 
 func TestLanguageErrorsHavePositions(t *testing.T) {
 	root := fstest.MapFS{"broken.libsonnet": {Data: []byte("{\n  a: 1\n  b: 2\n}\n")}, "fails.libsonnet": {Data: []byte("{\n  a: error 'no such thing',\n}\n")}}
-	for _, c := range []struct{ claim, text, id, at, says, help string }{
+	for _, c := range []struct{ claim, text, id, at, wantText, help string }{
 		{"syntax", "{\n  a: 1\n  b: 2\n}\n", "YT0001", "a.jsonnet:3:3", "syntax: expected a comma", ""},
 		{"syntax in an import", "import 'broken.libsonnet'", "YT0001", "broken.libsonnet:3:3", "syntax: expected a comma", ""},
 		{"name", "{ a: b }", "YT0005", "a.jsonnet:1:6", `the name "b" is not defined`, "quote it"},
@@ -149,7 +149,7 @@ func TestLanguageErrorsHavePositions(t *testing.T) {
 			if d.ID != c.id || !strings.HasPrefix(at, c.at) {
 				t.Errorf("%s at %s, want %s at %s", d.ID, at, c.id, c.at)
 			}
-			if !strings.Contains(d.Message, c.says) || !strings.Contains(d.Help, c.help) {
+			if !strings.Contains(d.Message, c.wantText) || !strings.Contains(d.Help, c.help) {
 				t.Errorf("says %q, help %q", d.Message, d.Help)
 			}
 		})

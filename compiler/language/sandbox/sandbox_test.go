@@ -37,7 +37,7 @@ func TestNoProgramCrashesOrHangs(t *testing.T) {
 	for _, c := range []struct {
 		claim, file, text string
 		id                string
-		says              string // "" where the kernel and Go decide which limit is hit
+		wantText          string // "" where the kernel and Go decide which limit is hit
 	}{
 		{"an object compared with itself", "a.jsonnet", "{a: $} == {a: $}", "YT0007", "nested without end"},
 		{"tail calls without end", "a.jsonnet", "local f(n) = f(n + 1) tailstrict; f(0)", "YT0007", "nested without end"},
@@ -67,7 +67,7 @@ func TestNoProgramCrashesOrHangs(t *testing.T) {
 				t.Fatalf("%d roots, %+v", len(e.Roots), e.Diagnostics)
 			}
 			d := e.Diagnostics[0]
-			if d.ID != c.id || d.Pos.File != c.file || !strings.Contains(d.Message, c.says) {
+			if d.ID != c.id || d.Pos.File != c.file || !strings.Contains(d.Message, c.wantText) {
 				t.Errorf("got %s at %s: %s", d.ID, d.Pos.File, d.Message)
 			}
 		})

@@ -92,7 +92,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		was, now Side
 		need     Need
 		risk     Risk
-		says     string
+		wantText string
 	}{
 		{"a sysctl", newSide(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
 			newSide(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "60")}}, nil), noNeed, low, "sysctl vm.swappiness: 10 → 60"},
@@ -145,7 +145,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		if err := r.WriteText(&b); err != nil {
 			t.Fatal(err)
 		}
-		if r.Need() != c.need || r.Risk() != c.risk || !strings.Contains(b.String(), c.says) {
+		if r.Need() != c.need || r.Risk() != c.risk || !strings.Contains(b.String(), c.wantText) {
 			t.Errorf("%s: needs %v, risk %v\n%s", c.name, r.Need(), r.Risk(), b.String())
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// kernelSays reads a node without the code under test.
-func kernelSays(t *testing.T, name string) string {
+// readHostNode reads a node without the code under test.
+func readHostNode(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func idleDisk(t *testing.T) (name string, schedulers []string) {
 		return loop(a) - loop(b)
 	})
 	for _, n := range names {
-		f, err := knob.Parse(plan.TypeChoice, kernelSays(t, n))
+		f, err := knob.Parse(plan.TypeChoice, readHostNode(t, n))
 		if err == nil && len(f.Offered) > 1 {
 			return filepath.Base(strings.TrimSuffix(n, "/queue/scheduler")), f.Offered
 		}
@@ -94,7 +94,7 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 	}
 	if disk, schedulers := idleDisk(t); disk != "" {
 		dir := "/sys/block/" + disk + "/queue/"
-		now, err := knob.Parse(plan.TypeChoice, kernelSays(t, dir+"scheduler"))
+		now, err := knob.Parse(plan.TypeChoice, readHostNode(t, dir+"scheduler"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 	}
 	before := map[string]string{}
 	for _, n := range nodes {
-		before[n] = kernelSays(t, n)
+		before[n] = readHostNode(t, n)
 	}
 	t.Cleanup(func() {
 		if _, err := enforce.Rollback(dev, options()); err != nil {
@@ -129,8 +129,8 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 		if r.Outcome != outcome.OK {
 			t.Errorf("%s: %s: %s", r.Path, r.Outcome, r.Message)
 		}
-		if says := kernelSays(t, r.Path); says != r.Wanted && !strings.Contains(says, "["+r.Wanted+"]") {
-			t.Errorf("%s is %q, wanted %q", r.Path, says, r.Wanted)
+		if value := readHostNode(t, r.Path); value != r.Wanted && !strings.Contains(value, "["+r.Wanted+"]") {
+			t.Errorf("%s is %q, wanted %q", r.Path, value, r.Wanted)
 		}
 	}
 	if err := os.WriteFile("/proc/sys/vm/swappiness", []byte("33"), 0); err != nil {
@@ -148,7 +148,7 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 		t.Errorf("rollback: %v %+v", err, results)
 	}
 	for n, was := range before {
-		if is := kernelSays(t, n); is != was {
+		if is := readHostNode(t, n); is != was {
 			t.Errorf("%s is %q, was %q", n, is, was)
 		}
 	}
@@ -157,7 +157,7 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 // other returns a value that the node does not have now.
 func other(t *testing.T, name, a, b string) string {
 	t.Helper()
-	if kernelSays(t, name) == a {
+	if readHostNode(t, name) == a {
 		return b
 	}
 	return a
@@ -166,7 +166,7 @@ func other(t *testing.T, name, a, b string) string {
 func TestRefusalByThisKernelFailsOneSetting(t *testing.T) {
 	dev := hostKernel(t)
 	const pressure = "/proc/sys/vm/vfs_cache_pressure"
-	before := kernelSays(t, pressure)
+	before := readHostNode(t, pressure)
 	n, err := strconv.Atoi(before)
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestRefusalByThisKernelFailsOneSetting(t *testing.T) {
 		if _, err := enforce.Rollback(dev, options()); err != nil {
 			t.Error(err)
 		}
-		if is := kernelSays(t, pressure); is != before {
+		if is := readHostNode(t, pressure); is != before {
 			t.Errorf("%s is %s, was %s", pressure, is, before)
 		}
 	})

@@ -33,7 +33,7 @@ func inMode(name string, settings ...plan.Setting) *plan.Plan {
 	return p
 }
 
-func says(t *testing.T, dir, name string) string {
+func readNode(t *testing.T, dir, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -85,17 +85,17 @@ func TestModeIsEnteredByName(t *testing.T) {
 		t.Run(c.board+" "+c.mode, func(t *testing.T) {
 			dev, dir := boardOf(t, c.board)
 			before := state(t, dir)
-			status := says(t, dir, "var/lib/nvpmodel/status")
+			status := readNode(t, dir, "var/lib/nvpmodel/status")
 			r := find(t, apply(t, dev, inMode(c.mode)), "power.default")
 			if r.Outcome != outcome.OK || r.Found != c.mode {
 				t.Errorf("%+v", r)
 			}
 			for name, want := range c.nodes {
-				if got := says(t, dir, name); got != want {
+				if got := readNode(t, dir, name); got != want {
 					t.Errorf("%s is %s, want %s", name, got, want)
 				}
 			}
-			if got := says(t, dir, "var/lib/nvpmodel/status"); got != c.status {
+			if got := readNode(t, dir, "var/lib/nvpmodel/status"); got != c.status {
 				t.Errorf("the next boot: %s, want %s", got, c.status)
 			}
 			if results := enforce.Verify(dev, inMode(c.mode), options()); !enforce.Satisfied(results) {
@@ -105,7 +105,7 @@ func TestModeIsEnteredByName(t *testing.T) {
 				t.Errorf("rollback: %v %+v", err, results)
 			}
 			sameState(t, before, state(t, dir))
-			if got := says(t, dir, "var/lib/nvpmodel/status"); got != status {
+			if got := readNode(t, dir, "var/lib/nvpmodel/status"); got != status {
 				t.Errorf("after rollback the next boot: %s, was %s", got, status)
 			}
 		})
@@ -165,7 +165,7 @@ func TestMissingNodeSkipsOneLineOfTheMode(t *testing.T) {
 	if r.Outcome != outcome.Partial || r.Satisfied() || !strings.Contains(r.Message, "lines of 15W are in force; ") {
 		t.Errorf("%+v", r)
 	}
-	if got := says(t, dir, nanoGPU+"/devfreq/17000000.gpu/max_freq"); got != "612000000" {
+	if got := readNode(t, dir, nanoGPU+"/devfreq/17000000.gpu/max_freq"); got != "612000000" {
 		t.Errorf("the other lines were not written: %s", got)
 	}
 	if !slices.ContainsFunc(results, func(r enforce.Result) bool {
@@ -190,13 +190,13 @@ func TestRebootOnlyMaskIsStaged(t *testing.T) {
 			if r.Outcome != outcome.Pending || r.Satisfied() || !strings.Contains(r.Message, "in force after a reboot") {
 				t.Errorf("%+v", r)
 			}
-			if got := says(t, dir, nanoGPU+"/tpc_pg_mask"); got != "240" {
+			if got := readNode(t, dir, nanoGPU+"/tpc_pg_mask"); got != "240" {
 				t.Errorf("the mask is %s", got)
 			}
-			if got := says(t, dir, "var/lib/nvpmodel/status"); got != "pmode:0001" {
+			if got := readNode(t, dir, "var/lib/nvpmodel/status"); got != "pmode:0001" {
 				t.Errorf("not staged for the next boot: %s", got)
 			}
-			if got := says(t, dir, "/sys/devices/system/cpu/cpu4/online"); got != "0" {
+			if got := readNode(t, dir, "/sys/devices/system/cpu/cpu4/online"); got != "0" {
 				t.Error("the other lines were not written")
 			}
 			if r := find(t, enforce.Verify(dev, inMode("MODE_15W"), options()), "power.default"); r.Outcome != outcome.Pending {
@@ -254,7 +254,7 @@ func TestSettingOverridesTheMode(t *testing.T) {
 	if results := apply(t, dev, inMode("15W", limit)); !enforce.Satisfied(results) {
 		t.Errorf("%+v", results)
 	}
-	if got := says(t, dir, "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"); got != "1190400" {
+	if got := readNode(t, dir, "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"); got != "1190400" {
 		t.Error(got)
 	}
 }
@@ -272,10 +272,10 @@ func TestTrialDoesNotChangeTheNextBoot(t *testing.T) {
 		if err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("%v %+v", err, results)
 		}
-		if got := says(t, dir, nanoGPU+"/devfreq/17000000.gpu/max_freq"); got != "1020000000" {
+		if got := readNode(t, dir, nanoGPU+"/devfreq/17000000.gpu/max_freq"); got != "1020000000" {
 			t.Error(got)
 		}
-		if got := says(t, dir, status); got != "pmode:0001" {
+		if got := readNode(t, dir, status); got != "pmode:0001" {
 			t.Errorf("in the trial: %s", got)
 		}
 		want := "pmode:0001"
@@ -289,7 +289,7 @@ func TestTrialDoesNotChangeTheNextBoot(t *testing.T) {
 		} else {
 			sameState(t, before, state(t, dir))
 		}
-		if got := says(t, dir, status); got != want {
+		if got := readNode(t, dir, status); got != want {
 			t.Errorf("confirmed %t: %s, want %s", confirmed, got, want)
 		}
 	}
@@ -299,7 +299,7 @@ func TestModeIsRestoredAfterKillAtAnyStep(t *testing.T) {
 	const status = "var/lib/nvpmodel/status"
 	p := inMode("MODE_10W")
 	dev, dir := boardOf(t, "agx-xavier")
-	before, was := state(t, dir), says(t, dir, status)
+	before, was := state(t, dir), readNode(t, dir, status)
 	apply(t, dev, p)
 	steps := dev.Clock
 	if _, err := enforce.Rollback(dev, options()); err != nil {
@@ -314,7 +314,7 @@ func TestModeIsRestoredAfterKillAtAnyStep(t *testing.T) {
 				t.Fatalf("killed at %d: %v %+v", kill, err, results)
 			}
 			sameState(t, before, state(t, dir))
-			if got := says(t, dir, status); got != was {
+			if got := readNode(t, dir, status); got != was {
 				t.Fatalf("killed at %d: status %s, was %s", kill, got, was)
 			}
 		}
@@ -354,7 +354,7 @@ func TestNvpmodelStatusIsRestoredAfterPowerLossAtAnyWrite(t *testing.T) {
 	}
 	for _, kill := range kills {
 		dev, dir := boardOf(t, "agx-xavier")
-		was := says(t, dir, status)
+		was := readNode(t, dir, status)
 		dev.KillAt = kill
 		_, _ = enforce.Apply(dev, p, options())
 		put(t, dir, "proc/sys/kernel/random/boot_id", "7b1c9d52-0f4e-4f0a-9a57-aa54e2a4c001\n")
@@ -370,7 +370,7 @@ func TestNvpmodelStatusIsRestoredAfterPowerLossAtAnyWrite(t *testing.T) {
 		if results, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil || !enforce.Satisfied(results) {
 			t.Errorf("killed at %d: %v %+v", kill, err, results)
 		}
-		if got := says(t, dir, status); got != was {
+		if got := readNode(t, dir, status); got != was {
 			t.Errorf("killed at %d: status %s, was %s", kill, got, was)
 		}
 		if _, err := os.Stat(filepath.Join(dir, original)); !os.IsNotExist(err) {

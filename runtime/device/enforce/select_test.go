@@ -32,7 +32,7 @@ func TestOfflineCoreWaits(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for n, want := range map[string]string{"0": "20", "3": "20", "6": "0"} {
-		if got := says(t, dir, "/sys/devices/system/cpu/cpu"+n+"/"+attr); got != want {
+		if got := readNode(t, dir, "/sys/devices/system/cpu/cpu"+n+"/"+attr); got != want {
 			t.Errorf("cpu%s: %s, want %s", n, got, want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestPatternSelectsEveryQueue(t *testing.T) {
 	if len(results) != 3 || !enforce.Satisfied(results) {
 		t.Errorf("%+v", results)
 	}
-	if got := says(t, dir, "/sys/class/net/eth0/queues/rx-2/rps_cpus"); got != "0f" {
+	if got := readNode(t, dir, "/sys/class/net/eth0/queues/rx-2/rps_cpus"); got != "0f" {
 		t.Error(got)
 	}
 	r := apply(t, dev, planOf(selected("net", "lo", "queues/rx-*/rps_cpus", plan.TypeCPUMask, "0f")))[0]
@@ -93,7 +93,7 @@ func TestDriverSettingsAreFilesOfATree(t *testing.T) {
 	}
 	put(t, dir, node, "256\n")
 	results := apply(t, dev, planOf(selected("net", "eth0", "ethtool/ring/rx", plan.TypeInt, "1024"), selected("net", "eth0", "ethtool/channels/combined", plan.TypeInt, "4")))
-	if r := results[0]; r.Outcome != outcome.OK || says(t, dir, node) != "1024" {
+	if r := results[0]; r.Outcome != outcome.OK || readNode(t, dir, node) != "1024" {
 		t.Errorf("%+v", r)
 	}
 	if r := results[1]; r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "eth0 ethtool/channels/combined") {
@@ -165,13 +165,13 @@ func TestBoardSpecificSettingsAreAppliedAndRestored(t *testing.T) {
 			if r := apply(t, dev, p)[0]; r.Outcome != outcome.OK {
 				t.Errorf("%+v", r)
 			}
-			if got := says(t, dir, strings.TrimPrefix(c.path, "/")); got != c.after {
+			if got := readNode(t, dir, strings.TrimPrefix(c.path, "/")); got != c.after {
 				t.Errorf("%s is %q, want %q", c.path, got, c.after)
 			}
 			if results, err := enforce.Rollback(dev, options()); err != nil || !enforce.Satisfied(results) {
 				t.Errorf("rollback: %v %+v", err, results)
 			}
-			if got := says(t, dir, strings.TrimPrefix(c.path, "/")); got != c.before && !(c.before == "0x0000" && got == "0") { // the same number
+			if got := readNode(t, dir, strings.TrimPrefix(c.path, "/")); got != c.before && !(c.before == "0x0000" && got == "0") { // the same number
 				t.Errorf("%s is %q, was %q", c.path, got, c.before)
 			}
 			dev.WriteFault[c.path] = unix.EOPNOTSUPP

@@ -19,7 +19,7 @@ func TestStrainIsHeatPowerOrThrottlingThatIsMeasured(t *testing.T) {
 		s        *monitor.Sample
 		headroom int64
 		power    int64
-		says     string
+		wantText string
 	}{
 		"nothing known":      {&monitor.Sample{}, 5000, 15000, ""},
 		"cool":               {zone(n(60000), n(99000)), 5000, 0, ""},
@@ -35,8 +35,8 @@ func TestStrainIsHeatPowerOrThrottlingThatIsMeasured(t *testing.T) {
 		"the kernel slows":   {&monitor.Sample{Cooling: []monitor.Cooling{{Name: "cpufreq-cpu0", State: n(2), Max: n(10)}}}, 0, 0, "held back by cpufreq-cpu0"},
 		"the fan turns only": {&monitor.Sample{Cooling: []monitor.Cooling{{Name: "pwm-fan", State: n(2), Max: n(10)}}}, 0, 0, ""},
 	} {
-		if got := c.s.Strain(monitor.Limits{Headroom: c.headroom, Power: c.power}); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
-			t.Errorf("%s: %q, want %q", name, got, c.says)
+		if got := c.s.Strain(monitor.Limits{Headroom: c.headroom, Power: c.power}); (got == "") != (c.wantText == "") || !strings.Contains(got, c.wantText) {
+			t.Errorf("%s: %q, want %q", name, got, c.wantText)
 		}
 	}
 }

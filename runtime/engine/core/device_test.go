@@ -92,9 +92,9 @@ func TestInvalidListRunsNothing(t *testing.T) {
 	}
 	p := &core.Preprocess{Width: 2, Height: 2, OutW: 1, OutH: 1}
 	for _, tc := range []struct {
-		name string
-		add  func(*core.List)
-		says string
+		name     string
+		add      func(*core.List)
+		wantText string
 	}{
 		{"copy past the end", func(l *core.List) { l.Copy(b.At(0, 33), c.At(32, 33)) }, "bytes 32 to 65 are outside a buffer of 64"},
 		{"offset that wraps", func(l *core.List) { l.Memset(core.Region{Buf: b, Off: 1 << 62, Len: 1 << 62}, 1) }, "outside a buffer of 64"},
@@ -115,11 +115,11 @@ func TestInvalidListRunsNothing(t *testing.T) {
 			l := s.List().Memset(b.All(), 0xff)
 			tc.add(l)
 			err := l.Submit()
-			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), tc.says) {
-				t.Errorf("got %v, want one that says %q", err, tc.says)
+			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), tc.wantText) {
+				t.Errorf("got %v, want an error that contains %q", err, tc.wantText)
 			}
 			if !strings.Contains(fmt.Sprint(err), "command 1:") {
-				t.Errorf("%v does not say which command", err)
+				t.Errorf("%v does not name the command", err)
 			}
 			if b.Bytes()[0] != 0 {
 				t.Error("the command before the mistake ran")
@@ -248,7 +248,7 @@ func TestOpenWithoutCUDAReportsTheReason(t *testing.T) {
 	for _, tc := range []struct {
 		name, library string
 		want          error
-		says          string
+		wantText      string
 	}{
 		{"absent", filepath.Join(dir, "none.so"), core.ErrNoBackend, "install the package yoctune-cuda"},
 		{"not a library", text, core.ErrNoBackend, "text.so"},
@@ -272,15 +272,15 @@ func TestOpenWithoutCUDAReportsTheReason(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := core.Open(core.Options{Backend: core.CUDA, Library: tc.library})
-			if !errors.Is(err, tc.want) || !strings.Contains(fmt.Sprint(err), tc.says) {
-				t.Errorf("got %v, want %v and %q", err, tc.want, tc.says)
+			if !errors.Is(err, tc.want) || !strings.Contains(fmt.Sprint(err), tc.wantText) {
+				t.Errorf("got %v, want %v and %q", err, tc.want, tc.wantText)
 			}
 			d, err := core.Open(core.Options{Library: tc.library})
 			if err != nil {
 				t.Fatalf("auto: %v", err)
 			}
 			defer d.Close()
-			if d.Backend() != "cpu" || !strings.Contains(d.Note(), tc.says) {
+			if d.Backend() != "cpu" || !strings.Contains(d.Note(), tc.wantText) {
 				t.Errorf("auto chose %s and noted %q", d.Backend(), d.Note())
 			}
 		})

@@ -480,14 +480,14 @@ func TestChainIsValidatedAndKeptWhileInUse(t *testing.T) {
 	good := func() *core.List {
 		return s.List().Fused(f, b.At(2048, 100), b.At(0, 400), core.Channels{Inner: 10, Count: 3}, b.At(512, 12))
 	}
-	for says, l := range map[string]*core.List{
+	for wantText, l := range map[string]*core.List{
 		"does not match destination of 101 bytes": s.List().Fused(f, b.At(2048, 101), b.At(0, 400), core.Channels{Inner: 1, Count: 3}, b.At(512, 12)),
 		"p has 16 bytes, want 12":                 s.List().Fused(f, b.At(2048, 100), b.At(0, 400), core.Channels{Inner: 1, Count: 3}, b.At(512, 16)),
 		"one region per operand":                  s.List().Fused(f, b.At(2048, 100), b.At(0, 400), core.Channels{Inner: 1, Count: 3}),
 		"overlap":                                 s.List().Fused(f, b.At(100, 100), b.At(0, 400), core.Channels{Inner: 1, Count: 3}, b.At(512, 12)),
 	} {
-		if err := l.Submit(); !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), says) {
-			t.Errorf("%v does not say %q", err, says)
+		if err := l.Submit(); !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), wantText) {
+			t.Errorf("%v does not contain %q", err, wantText)
 		}
 	}
 	g, err := s.Record(good().Submit)

@@ -35,9 +35,9 @@ func newMirror(t *testing.T, d *Device, n int) *Mirror {
 	return m
 }
 
-func stale(t *testing.T, what string, err error, says string) {
+func stale(t *testing.T, what string, err error, wantText string) {
 	t.Helper()
-	if !errors.Is(err, ErrStale) || !strings.Contains(err.Error(), says) {
+	if !errors.Is(err, ErrStale) || !strings.Contains(err.Error(), wantText) {
 		t.Errorf("%s: %v", what, err)
 	}
 }

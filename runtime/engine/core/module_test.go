@@ -95,8 +95,8 @@ func TestCPUSupportsNoModules(t *testing.T) {
 func TestInvalidLaunchConfigurationsAreRefused(t *testing.T) {
 	d := openCPU(t)
 	for _, tc := range []struct {
-		k    core.KernelConfig
-		says string // "": accepted
+		k        core.KernelConfig
+		wantText string // "": accepted
 	}{
 		{core.KernelConfig{Kernel: "preprocess", Block: 128}, ""},
 		{core.KernelConfig{Kernel: "preprocess"}, ""},
@@ -111,11 +111,11 @@ func TestInvalidLaunchConfigurationsAreRefused(t *testing.T) {
 		{core.KernelConfig{Kernel: "preprocess", Block: -1}, "0 to 32767"},
 	} {
 		err := d.Configure(tc.k)
-		if tc.says == "" && err != nil {
+		if tc.wantText == "" && err != nil {
 			t.Errorf("%+v: %v", tc.k, err)
 		}
-		if tc.says != "" && (!errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), tc.says)) {
-			t.Errorf("%+v: %v does not say %q", tc.k, err, tc.says)
+		if tc.wantText != "" && (!errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), tc.wantText)) {
+			t.Errorf("%+v: %v does not contain %q", tc.k, err, tc.wantText)
 		}
 	}
 }

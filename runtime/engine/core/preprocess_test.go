@@ -321,9 +321,9 @@ func frame1080() core.Preprocess {
 func TestPreprocessRefusesInvalidArguments(t *testing.T) {
 	d := openCPU(t)
 	for _, tc := range []struct {
-		name   string
-		change func(*core.Preprocess)
-		says   string
+		name     string
+		change   func(*core.Preprocess)
+		wantText string
 	}{
 		{"no width", func(p *core.Preprocess) { p.Width = 0 }, "frame of 0x1080"},
 		{"negative width", func(p *core.Preprocess) { p.Width = -1 }, "-1"},
@@ -360,8 +360,8 @@ func TestPreprocessRefusesInvalidArguments(t *testing.T) {
 			if !errors.Is(err, core.ErrInvalid) {
 				t.Fatalf("got %v, want %v", err, core.ErrInvalid)
 			}
-			if !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("message %q does not say %q", err, tc.says)
+			if !strings.Contains(err.Error(), tc.wantText) {
+				t.Errorf("message %q does not contain %q", err, tc.wantText)
 			}
 			for i, v := range out {
 				if v == v {

@@ -313,8 +313,8 @@ func TestFilesThatAreNotMotionJPEG(t *testing.T) {
 	}
 	h264 := bytes.ReplaceAll(avi, []byte("MJPG"), []byte("H264"))
 	for name, c := range map[string]struct {
-		data []byte
-		says string
+		data     []byte
+		wantText string
 	}{
 		"empty":             {nil, "only 0 bytes"},
 		"text":              {[]byte("hello"), `begins with "hell"`},
@@ -322,7 +322,7 @@ func TestFilesThatAreNotMotionJPEG(t *testing.T) {
 		"headers only":      {avi[:100], "AVI file"},
 		"a chunk too large": {append([]byte("RIFF\x10\x00\x00\x00AVI strh"), 0xff, 0xff, 0xff, 0x7f), "damaged header"},
 	} {
-		if _, err := jpeg.NewMotion(bytes.NewReader(c.data)); !errors.Is(err, jpeg.ErrFormat) && !errors.Is(err, jpeg.ErrTruncated) || !strings.Contains(err.Error(), c.says) {
+		if _, err := jpeg.NewMotion(bytes.NewReader(c.data)); !errors.Is(err, jpeg.ErrFormat) && !errors.Is(err, jpeg.ErrTruncated) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

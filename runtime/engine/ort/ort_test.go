@@ -125,11 +125,11 @@ func TestUnusableModelsAreRefused(t *testing.T) {
 	}
 	three := func(name string) onnx.Value { return onnx.Tensor(name, onnx.Float32, 3) }
 	for _, c := range []struct {
-		name  string
-		model []byte
-		opt   ort.Options
-		want  error
-		says  string
+		name     string
+		model    []byte
+		opt      ort.Options
+		want     error
+		wantText string
 	}{
 		{"empty", nil, ort.Options{}, ort.ErrModel, "empty"},
 		{"noise", []byte("this is no model at all"), ort.Options{}, ort.ErrModel, "protobuf"},
@@ -144,7 +144,7 @@ func TestUnusableModelsAreRefused(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
-		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -167,12 +167,12 @@ func TestUnsupportedModelsAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused := func(name string, g onnx.Graph, want error, says string) {
+		refused := func(name string, g onnx.Graph, want error, wantText string) {
 			s, err := rt.NewSessionFromBytes(g.Encode(), ort.Options{})
 			if err == nil {
 				s.Close()
 			}
-			if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), wantText) {
 				t.Errorf("%s, %s: %v", rt.Version(), name, err)
 			}
 		}

@@ -61,12 +61,12 @@ func TestAnUnattainableBudgetIsRefusedWithFigures(t *testing.T) {
 	rotated.Rotate = &plan.Rotate{Size: 16 << 20, Keep: 3}
 	remote := plan.PipelineSink{Kind: "http", URL: "http://127.0.0.1:9/"}
 	for _, c := range []struct {
-		name   string
-		budget plan.PipelineBudget
-		sink   plan.PipelineSink
-		speed  string
-		says   string // "" when it starts
-		note   string
+		name     string
+		budget   plan.PipelineBudget
+		sink     plan.PipelineSink
+		speed    string
+		wantText string // "" when it starts
+		note     string
 	}{
 		{"it is kept", plan.PipelineBudget{Memory: 8 << 30, FreeMemory: 1 << 30, FreeDisk: 90 << 20}, file, "", "", ""},
 		{"too little memory is free", plan.PipelineBudget{FreeMemory: 3 << 30}, file, "", "budget.keepFree.memory is 3 GiB, and there are 2 GiB available", ""},
@@ -92,7 +92,7 @@ func TestAnUnattainableBudgetIsRefusedWithFigures(t *testing.T) {
 		} else if !errors.Is(err, ErrBudget) {
 			t.Errorf("%s: %v is no ErrBudget", c.name, err)
 		}
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) || !strings.Contains(noted, c.note) {
+		if (err == nil) != (c.wantText == "") || err != nil && !strings.Contains(err.Error(), c.wantText) || !strings.Contains(noted, c.note) {
 			t.Errorf("%s: %v; noted %q", c.name, err, noted)
 		}
 	}

@@ -70,9 +70,9 @@ func TestInvalidPlansAreRefused(t *testing.T) {
 		return func(p *plan.Pipeline) { f(p.Stages[0].Preprocess) }
 	}
 	for _, c := range []struct {
-		name string
-		edit func(*plan.Pipeline)
-		says string
+		name     string
+		edit     func(*plan.Pipeline)
+		wantText string
 	}{
 		{"no stages", func(p *plan.Pipeline) { p.Stages = nil }, "has no stages"},
 		{"no results", func(p *plan.Pipeline) { p.Stages = p.Stages[:1] }, "add a postprocess stage"},
@@ -121,7 +121,7 @@ func TestInvalidPlansAreRefused(t *testing.T) {
 		if err == nil {
 			p.Close()
 		}
-		if !errors.Is(err, pipeline.ErrPlan) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, pipeline.ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -155,10 +155,10 @@ func TestModelsMustMatchThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		name string
-		edit func(*plan.Pipeline, *pipeline.Options)
-		want error
-		says string
+		name     string
+		edit     func(*plan.Pipeline, *pipeline.Options)
+		want     error
+		wantText string
 	}{
 		{"damaged, with a sum", func(_ *plan.Pipeline, o *pipeline.Options) { o.Models = other }, pipeline.ErrModelFile, "the plan has 06b3e6af"},
 		{"damaged, without", func(p *plan.Pipeline, o *pipeline.Options) {
@@ -190,7 +190,7 @@ func TestModelsMustMatchThePlan(t *testing.T) {
 			t.Errorf("%s: accepted", c.name)
 			continue
 		}
-		if c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+		if c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

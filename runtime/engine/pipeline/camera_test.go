@@ -276,7 +276,7 @@ func TestDamagedAndLostFramesAreCounted(t *testing.T) {
 
 // Latency must remain what a user would observe.
 func TestImplausibleTimestampsAreIgnored(t *testing.T) {
-	for fault, says := range map[v4l2test.Fault]string{
+	for fault, wantText := range map[v4l2test.Fault]string{
 		v4l2test.Future:  "in the future: timestamps are ignored, and latency counts from the arrival of frames",
 		v4l2test.NoClock: "does not stamp frames with the monotonic clock: timestamps are ignored, and latency counts from the arrival of frames",
 	} {
@@ -291,7 +291,7 @@ func TestImplausibleTimestampsAreIgnored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := whys(sum); strings.Count(said, says) != 1 {
+		if said := whys(sum); strings.Count(said, wantText) != 1 {
 			t.Errorf("%s", said)
 		}
 		for n, ns := range seen.total {

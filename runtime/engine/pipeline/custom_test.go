@@ -327,9 +327,9 @@ func TestInvalidCustomStagesAreRefused(t *testing.T) {
 	good := compile(t, "bad.c", misbehaving)
 	empty := compile(t, "empty.c", "int nothing;\n")
 	for _, c := range []struct {
-		name string
-		c    plan.Custom
-		says string
+		name     string
+		c        plan.Custom
+		wantText string
 	}{
 		{"neither", plan.Custom{}, "either plugin or exec"},
 		{"both", plan.Custom{Plugin: good, Exec: []string{"x"}}, "either plugin or exec"},
@@ -352,7 +352,7 @@ func TestInvalidCustomStagesAreRefused(t *testing.T) {
 			pl.Stages = append(pl.Stages, plan.PipelineStage{ID: "dump", Kind: "postprocess", Input: "own", Post: &plan.Post{Kind: "raw"}})
 		}
 		_, _, _, err := runCustom(t, pl, 1)
-		if !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

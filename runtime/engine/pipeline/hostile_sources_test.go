@@ -104,16 +104,16 @@ func TestAnEmptyFileAndAnImpossibleRateAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		s    plan.PipelineSource
-		want error
-		says string
+		s        plan.PipelineSource
+		want     error
+		wantText string
 	}{
 		"empty":     {plan.PipelineSource{Kind: "file", Path: empty, Format: "nv12", Width: 32, Height: 16}, frame.ErrFormat, "is empty"},
 		"too slow":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1, FPSDen: 1 << 40}, ErrPlan, "invalid frame rate 1/1099511627776"},
 		"too fast":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1 << 40}, ErrPlan, "invalid frame rate 1099511627776/1"},
 		"backwards": {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: -1}, ErrPlan, "invalid frame rate -1/0"},
 	} {
-		if _, err := New(Options{Name: "x", Plan: dump(c.s), Sink: &records{}}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+		if _, err := New(Options{Name: "x", Plan: dump(c.s), Sink: &records{}}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

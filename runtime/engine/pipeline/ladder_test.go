@@ -54,9 +54,9 @@ func TestInvalidLaddersAreRefused(t *testing.T) {
 		return func(p *plan.Pipeline) { p.Degrade.Ladder = []plan.DegradeStep{s} }
 	}
 	for _, c := range []struct {
-		name string
-		edit func(*plan.Pipeline)
-		says string
+		name     string
+		edit     func(*plan.Pipeline)
+		wantText string
 	}{
 		{"a file", func(p *plan.Pipeline) { p.Source.Live = false }, "only a live source"},
 		{"no such stage", step(plan.DegradeStep{Sizes: []plan.StageSize{{Stage: "infer", Width: 2, Height: 2}}}), `no preprocess stage "infer"`},
@@ -79,7 +79,7 @@ func TestInvalidLaddersAreRefused(t *testing.T) {
 		if err == nil {
 			p.Close()
 		}
-		if !errors.Is(err, pipeline.ErrPlan) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, pipeline.ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

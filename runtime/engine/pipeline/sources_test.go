@@ -171,8 +171,8 @@ func TestALiveProgramIsRestarted(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	frame := strings.Repeat("a", 64*32)
 	for name, c := range map[string]struct {
-		script, says string
-		timeout      time.Duration
+		script, wantText string
+		timeout          time.Duration
 	}{
 		"ends":  {"printf " + frame + frame + "; echo no signal >&2; exit 3", "no signal; restarting it", 30 * time.Second},
 		"hangs": {"if [ -e " + mark + " ]; then while :; do printf " + frame + "; done; fi; : >" + mark + "; printf " + frame + "; exec sleep 1000", "no frame for 200ms; restarting it", 200 * time.Millisecond},
@@ -185,7 +185,7 @@ func TestALiveProgramIsRestarted(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if said := whys(sum); sum.Frames.Done != 6 || !strings.Contains(said, c.says) {
+		if said := whys(sum); sum.Frames.Done != 6 || !strings.Contains(said, c.wantText) {
 			t.Errorf("%s: %+v %s", name, sum.Frames, said)
 		}
 	}
@@ -300,9 +300,9 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 
 func TestInvalidSourcesAreRefused(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		s    plan.PipelineSource
-		says string
+		name     string
+		s        plan.PipelineSource
+		wantText string
 	}{
 		{"restart", plan.PipelineSource{Kind: "synthetic", Restart: "perhaps"}, `restart "perhaps"`},
 		{"timeout", plan.PipelineSource{Kind: "synthetic", Timeout: -1}, "timeout of -1ns"},
@@ -317,7 +317,7 @@ func TestInvalidSourcesAreRefused(t *testing.T) {
 			}
 		}
 		_, err := New(Options{Name: "bad", Plan: dump(c.s), Sink: &records{}})
-		if err == nil || !strings.Contains(err.Error(), c.says) {
+		if err == nil || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -149,7 +149,7 @@ func TestONNXRuntimeReadsTheWrapperAndMissesOnlyTensorRT(t *testing.T) {
 }
 
 func TestABuildThatFailsLeavesNothingAndSaysItsLastWords(t *testing.T) {
-	for name, c := range map[string]struct{ script, says string }{
+	for name, c := range map[string]struct{ script, wantText string }{
 		"error":         {"printf HALF > \"$out\"\necho '[E] Error[4]: no valid tactic for Conv_17'\nexit 1\n", "no valid tactic for Conv_17"},
 		"no engine":     {"echo '&&&& PASSED'\n", "wrote no engine"},
 		"empty engine":  {": > \"$out\"\n", "wrote no engine"},
@@ -160,7 +160,7 @@ func TestABuildThatFailsLeavesNothingAndSaysItsLastWords(t *testing.T) {
 		s := tensorrt.Store{Dir: t.TempDir()}
 		j := job(t, c.script)
 		_, err := s.Build(context.Background(), j, nil)
-		if !errors.Is(err, tensorrt.ErrBuild) || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 64<<10 {
+		if !errors.Is(err, tensorrt.ErrBuild) || !strings.Contains(err.Error(), c.wantText) || len(err.Error()) > 64<<10 {
 			t.Errorf("%s: %.300v", name, err)
 		}
 		if !empty(t, s) {

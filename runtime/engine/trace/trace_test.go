@@ -139,7 +139,7 @@ func TestNilRecordersRecordNothing(t *testing.T) {
 }
 
 func TestInvalidTracesAreRefused(t *testing.T) {
-	for text, says := range map[string]string{
+	for text, wantText := range map[string]string{
 		`{}`:                                     "no traceEvents",
 		`null`:                                   "no traceEvents",
 		`{"traceEvents":null}`:                   "no traceEvents",
@@ -148,7 +148,7 @@ func TestInvalidTracesAreRefused(t *testing.T) {
 		`{"traceEvents":[{"ph":"X","dur":"x"}]}`: `"traceEvents.dur" has the wrong type`,
 	} {
 		_, err := trace.Read(strings.NewReader(text), trace.Filter{})
-		if !errors.Is(err, trace.ErrTrace) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "struct") {
+		if !errors.Is(err, trace.ErrTrace) || !strings.Contains(err.Error(), wantText) || strings.Contains(err.Error(), "struct") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

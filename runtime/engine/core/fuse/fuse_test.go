@@ -13,7 +13,7 @@ func TestSyntaxErrorsHavePositions(t *testing.T) {
 		exprs     []string
 		expr      int
 		line, col int
-		says      string
+		wantText  string
 	}{
 		{[]string{""}, 0, 1, 1, "expected operand"},
 		{nil, 0, 1, 1, "no expressions"},
@@ -46,8 +46,8 @@ func TestSyntaxErrorsHavePositions(t *testing.T) {
 			t.Errorf("%q: %v is not an *Error", tc.exprs, err)
 			continue
 		}
-		if at.Expr != tc.expr || at.Line != tc.line || at.Col != tc.col || !strings.Contains(at.Msg, tc.says) {
-			t.Errorf("%q: %v; want expression %d, line %d, column %d, %q", tc.exprs, err, tc.expr+1, tc.line, tc.col, tc.says)
+		if at.Expr != tc.expr || at.Line != tc.line || at.Col != tc.col || !strings.Contains(at.Msg, tc.wantText) {
+			t.Errorf("%q: %v; want expression %d, line %d, column %d, %q", tc.exprs, err, tc.expr+1, tc.line, tc.col, tc.wantText)
 		}
 	}
 }

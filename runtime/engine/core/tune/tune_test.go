@@ -171,16 +171,16 @@ func TestTuningDoesNotChangeResults(t *testing.T) {
 	b, _ := d.Alloc(64, core.MemHost)
 	args := core.GemmArgs{M: 1, N: 1, K: 1, Alpha: 1}
 	for _, tc := range []struct {
-		l    *core.List
-		says string
+		l        *core.List
+		wantText string
 	}{
 		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Block: 100}), "64 to 256 in steps of 64"},
 		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Tile: 48}), "a power of two from 32 to 256"},
 		{s.List().Memset(b.At(0, 4), 1).Configure(core.KernelConfig{Block: 64}), "no launch configuration"},
 		{s.List().Configure(core.KernelConfig{Block: 64}), "need a command"},
 	} {
-		if err := tc.l.Submit(); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%v does not say %q", err, tc.says)
+		if err := tc.l.Submit(); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tc.wantText) {
+			t.Errorf("%v does not contain %q", err, tc.wantText)
 		}
 	}
 }

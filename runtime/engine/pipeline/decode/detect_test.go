@@ -540,7 +540,7 @@ func TestDetectorsRefuseUnsupportedOutputs(t *testing.T) {
 		post        plan.Post
 		shape, more []int64
 		labels      []string
-		says        string
+		wantText    string
 	}{
 		{plan.Post{Kind: registry.Detect}, []int64{1, 1000}, nil, nil, "[1 1000]"},
 		{plan.Post{Kind: registry.Detect}, []int64{2, 84, 8400}, nil, nil, "one frame"},
@@ -553,7 +553,7 @@ func TestDetectorsRefuseUnsupportedOutputs(t *testing.T) {
 		{plan.Post{Kind: registry.Segment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
 		{plan.Post{Kind: registry.Keypoints}, []int64{1, 57, 8400}, nil, nil, "52 of the 57 values of a box are left for keypoints"},
 	} {
-		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.says) {
+		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%+v of %v: %v", c.post, c.shape, err)
 		}
 	}

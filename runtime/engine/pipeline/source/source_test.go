@@ -80,7 +80,7 @@ func TestY4MGivesThePlanesOfEachFrame(t *testing.T) {
 }
 
 func TestMalformedY4MIsRefused(t *testing.T) {
-	for _, c := range []struct{ name, content, says string }{
+	for _, c := range []struct{ name, content, wantText string }{
 		{"empty", "", "no YUV4MPEG2 header"},
 		{"another file", "RIFF....AVI LIST\n", `begins with "RIFF....AVI LIST"`},
 		{"no newline", "YUV4MPEG2 W4 H2", "no YUV4MPEG2 header"},
@@ -99,7 +99,7 @@ func TestMalformedY4MIsRefused(t *testing.T) {
 		if err == nil {
 			src.Close()
 		}
-		if !errors.Is(err, frame.ErrFormat) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, frame.ErrFormat) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestCommandExitStatusIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		frames       int
-		says         string // of the error after the frames, "" for a good end
+		wantText     string // of the error after the frames, "" for a good end
 	}{
 		{"ends well", "printf 'aaaaaaaaaaaabbbbbbbbbbbb'", 2, ""},
 		{"ends badly between frames", "printf aaaaaaaaaaaa; echo camera is gone >&2; exit 3", 1, "exit status 3: camera is gone"},
@@ -199,7 +199,7 @@ func TestCommandExitStatusIsReported(t *testing.T) {
 			}
 		}
 		err = src.ReadFrame(buf)
-		if c.says == "" && !errors.Is(err, io.EOF) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+		if c.wantText == "" && !errors.Is(err, io.EOF) || c.wantText != "" && (err == nil || !strings.Contains(err.Error(), c.wantText)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if err := src.Close(); err != nil {
