@@ -10,9 +10,9 @@ import (
 // Nearest returns the candidate most similar to a mistyped word, or "".
 func Nearest(word string, candidates []string) string { return spelling.Nearest(word, candidates) }
 
-// Sure reports whether a machine may write a candidate in place of a word: they differ by
-// at most two letters, and no other candidate is as near.
-func Sure(word, candidate string, candidates []string) bool {
+// IsSafeFix reports whether a program may replace word by candidate without asking: they
+// differ by at most two letters, and no other candidate is as near.
+func IsSafeFix(word, candidate string, candidates []string) bool {
 	const letters = 2
 	least := spelling.Distance(word, candidate)
 	if least > letters {
@@ -34,14 +34,14 @@ func (d *Diagnostic) SuggestName(name string, known []string) bool {
 		return false
 	}
 	d.Help = fmt.Sprintf("did you mean %q?", near)
-	if Sure(name, near, known) {
+	if IsSafeFix(name, near, known) {
 		d.Edits = []Edit{{Kind: RenameField, Pos: d.Pos, Text: near}}
 	}
 	return true
 }
 
-// Retired returns the present name of a renamed thing; "" for other words.
-func Retired(word string) string {
+// CurrentName returns the current name of a value that was renamed, or "".
+func CurrentName(word string) string {
 	switch word {
 	case "noop": // single-queue schedulers went with Linux 5.0
 		return "none"

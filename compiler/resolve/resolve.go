@@ -126,7 +126,7 @@ func (p *Project) target(own *config.Target, checker *conform.Checker, report *d
 		checker.CheckField(own.Use.Node(), own.Use.FullPath(), "#Target", own.Use.Key(), false)
 	}
 	checked := &diag.Report{}
-	checker.Into(checked).Check(merged, path, "#Target", false)
+	checker.WithReport(checked).Check(merged, path, "#Target", false)
 	report.Merge(checked)
 
 	t := &Target{Path: path, Node: merged, Config: config.DecodeTarget(path, merged)}

@@ -13,8 +13,8 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
-// Checker checks values and remembers those that passed, so that what many
-// targets share is checked once. It is for one goroutine.
+// Checker checks values and remembers those that passed: a value that several targets
+// share is checked only once. It must not be used by two goroutines at the same time.
 type Checker struct {
 	schema *Schema
 	report *diag.Report
@@ -29,7 +29,7 @@ type key struct {
 	partial bool
 }
 
-// NewChecker returns a checker that adds what it finds to a report.
+// NewChecker returns a checker that adds its faults to a report.
 func NewChecker(s *Schema, r *diag.Report) *Checker {
 	return &Checker{schema: s, report: r, passed: map[key]bool{}, regexp: map[*shape]*regexp.Regexp{}}
 }
@@ -42,7 +42,7 @@ func (c *Checker) Check(n *load.Node, path, def string, partial bool) {
 		return
 	}
 	c.def = def
-	c.add(c.value(n, d.value, path, partial))
+	c.add(c.checkValue(n, d.value, path, partial))
 }
 
 func (c *Checker) add(found []diag.Diagnostic) {
@@ -57,35 +57,35 @@ func (c *Checker) CheckField(n *load.Node, path, def, field string, partial bool
 	if d == nil || n == nil || d.value.op != object {
 		return
 	}
-	if m := c.schema.gather(d.value.obj, chosenBy(nil)).member(field); m != nil {
+	if m := c.schema.gather(d.value.obj, takenBranches(nil)).member(field); m != nil {
 		c.def = def
-		c.add(c.value(n, m.value, path, partial))
+		c.add(c.checkValue(n, m.value, path, partial))
 	}
 }
 
-func (c *Checker) value(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+func (c *Checker) checkValue(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
 	composite := n.Kind == load.Struct || n.Kind == load.List
 	k := key{n, sh, partial}
 	if composite && c.passed[k] {
 		return nil
 	}
-	found := c.examine(n, sh, path, partial)
+	found := c.checkShape(n, sh, path, partial)
 	if composite && len(found) == 0 {
 		c.passed[k] = true
 	}
 	return found
 }
 
-func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+func (c *Checker) checkShape(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
 	switch sh.op {
 	case anything:
 		return nil
 	case named:
-		return c.definition(n, sh.def, path, partial)
+		return c.checkDefinition(n, sh.def, path, partial)
 	case all:
-		return c.all(n, sh, path, partial)
+		return c.checkParts(n, sh, path, partial)
 	case either:
-		return c.either(n, sh, path, partial)
+		return c.checkAlternatives(n, sh, path, partial)
 	case basic:
 		if n.Kind == sh.kind || sh.any && n.Kind == load.Int {
 			return nil
@@ -95,39 +95,39 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 			return nil
 		}
 		if n.Kind == sh.literal.Kind {
-			return c.one("YT0103", n, sh, path, "invalid value")
+			return c.newFault("YT0103", n, sh, path, "invalid value")
 		}
 	case bound:
 		if v, ok := new(big.Rat).SetString(n.Text); ok && (n.Kind == load.Int || n.Kind == load.Number) {
-			return c.bound(n, v, sh, path)
+			return c.checkBound(n, v, sh, path)
 		}
 	case matches, maxRunes, minRunes:
 		if n.Kind == load.String {
-			return c.text(n, sh, path)
+			return c.checkText(n, sh, path)
 		}
 	case list:
 		if n.Kind == load.List {
 			var found []diag.Diagnostic
 			for i, it := range n.Items {
-				found = append(found, c.value(it, sh.elem, path+"["+strconv.Itoa(i)+"]", partial)...)
+				found = append(found, c.checkValue(it, sh.elem, path+"["+strconv.Itoa(i)+"]", partial)...)
 			}
 			return found
 		}
 	case object:
 		if n.Kind == load.Struct {
-			return c.object(n, sh, path, partial)
+			return c.checkStruct(n, sh, path, partial)
 		}
 	}
-	return c.one("YT0101", n, sh, path, "wrong type")
+	return c.newFault("YT0101", n, sh, path, "wrong type")
 }
 
-// definition checks a value against a definition. Its comment explains more than its
-// parts do.
-func (c *Checker) definition(n *load.Node, def, path string, partial bool) []diag.Diagnostic {
+// checkDefinition checks a value against a definition. The comment of a definition
+// explains more than the comments of its parts.
+func (c *Checker) checkDefinition(n *load.Node, def, path string, partial bool) []diag.Diagnostic {
 	d := c.schema.def(def)
 	outer := c.def
 	c.def = def
-	found := c.value(n, d.value, path, partial)
+	found := c.checkValue(n, d.value, path, partial)
 	c.def = outer
 	if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
 		found[0].Expected = d.doc
@@ -140,36 +140,37 @@ func (c *Checker) definition(n *load.Node, def, path string, partial bool) []dia
 	return found
 }
 
-// all checks a value against every part, up to the first that refuses it.
-func (c *Checker) all(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+// checkParts checks a value against each part, up to the first that refuses it.
+func (c *Checker) checkParts(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
 	for _, p := range sh.parts {
-		if found := c.value(n, p, path, partial); len(found) > 0 {
-			return c.expect(found, sh, path)
+		if found := c.checkValue(n, p, path, partial); len(found) > 0 {
+			return c.expectWhole(found, sh, path)
 		}
 	}
 	return nil
 }
 
-// expect puts the whole shape into a finding about the value itself.
-func (c *Checker) expect(found []diag.Diagnostic, sh *shape, path string) []diag.Diagnostic {
+// expectWhole replaces the expected shape of a fault of the value itself: the whole
+// shape, not only the part that refused it.
+func (c *Checker) expectWhole(found []diag.Diagnostic, sh *shape, path string) []diag.Diagnostic {
 	if len(found) == 1 && found[0].Path == path {
 		found[0].Expected = c.schema.prose(sh)
 	}
 	return found
 }
 
-func (c *Checker) text(n *load.Node, sh *shape, path string) []diag.Diagnostic {
+func (c *Checker) checkText(n *load.Node, sh *shape, path string) []diag.Diagnostic {
 	length := int64(utf8.RuneCountInString(n.Text))
 	switch {
-	case sh.op == matches && c.pattern(sh).MatchString(n.Text) == sh.invert:
-		return c.one("YT0109", n, sh, path, "invalid text")
+	case sh.op == matches && c.compilePattern(sh).MatchString(n.Text) == sh.invert:
+		return c.newFault("YT0109", n, sh, path, "invalid text")
 	case sh.op == maxRunes && length > sh.number, sh.op == minRunes && length < sh.number:
-		return c.one("YT0109", n, sh, path, fmt.Sprintf("text of %d characters", length))
+		return c.newFault("YT0109", n, sh, path, fmt.Sprintf("text of %d characters", length))
 	}
 	return nil
 }
 
-func (c *Checker) pattern(sh *shape) *regexp.Regexp {
+func (c *Checker) compilePattern(sh *shape) *regexp.Regexp {
 	re := c.regexp[sh]
 	if re == nil {
 		re = regexp.MustCompile(sh.text)
@@ -178,10 +179,10 @@ func (c *Checker) pattern(sh *shape) *regexp.Regexp {
 	return re
 }
 
-func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []diag.Diagnostic {
+func (c *Checker) newFault(id string, n *load.Node, sh *shape, path, what string) []diag.Diagnostic {
 	return []diag.Diagnostic{{
 		ID: id, Severity: diag.Error, Pos: n.Pos, Path: path,
-		Message:  what + " for " + strconv.Quote(last(path)),
+		Message:  what + " for " + strconv.Quote(lastElement(path)),
 		Expected: c.schema.prose(sh), Got: n.Show() + " (" + n.Kind.String() + ")",
 		See: seeSchema(c.def),
 	}}
@@ -190,7 +191,7 @@ func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []d
 // seeSchema returns the command that prints a definition such as "#CPU".
 func seeSchema(def string) string { return "yoctune schema " + strings.TrimPrefix(def, "#") }
 
-func (c *Checker) bound(n *load.Node, v *big.Rat, sh *shape, path string) []diag.Diagnostic {
+func (c *Checker) checkBound(n *load.Node, v *big.Rat, sh *shape, path string) []diag.Diagnostic {
 	order, ok := v.Cmp(new(big.Rat).SetInt64(sh.number)), false
 	switch sh.rel {
 	case "<":
@@ -205,16 +206,17 @@ func (c *Checker) bound(n *load.Node, v *big.Rat, sh *shape, path string) []diag
 	if ok {
 		return nil
 	}
-	return c.one("YT0106", n, sh, path, "number out of bounds")
+	return c.newFault("YT0106", n, sh, path, "number out of bounds")
 }
 
-// either accepts what one alternative accepts. When none does, it explains the
-// alternative the user most likely meant: the one of the value's own kind.
-func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+// checkAlternatives accepts a value that one of the alternatives accepts. If none does, it
+// reports the faults against the alternative with the same kind as the value, which the
+// user most likely meant.
+func (c *Checker) checkAlternatives(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
 	var meant []diag.Diagnostic
 	var words []string
 	for _, p := range sh.parts {
-		found := c.value(n, p, path, partial)
+		found := c.checkValue(n, p, path, partial)
 		if len(found) == 0 {
 			return nil
 		}
@@ -226,17 +228,17 @@ func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []d
 		}
 	}
 	if meant != nil {
-		return c.expect(meant, sh, path)
+		return c.expectWhole(meant, sh, path)
 	}
 	if n.Kind == load.String && len(words) > 0 {
-		found := c.one("YT0103", n, sh, path, "invalid value")
+		found := c.newFault("YT0103", n, sh, path, "invalid value")
 		near := diag.Nearest(n.Text, words)
-		if now := diag.Retired(n.Text); slices.Contains(words, now) {
+		if now := diag.CurrentName(n.Text); slices.Contains(words, now) {
 			near = now
 		}
 		if near != "" {
 			found[0].Help = fmt.Sprintf("did you mean %q?", near)
-			if near == diag.Retired(n.Text) || diag.Sure(n.Text, near, words) {
+			if near == diag.CurrentName(n.Text) || diag.IsSafeFix(n.Text, near, words) {
 				found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote(near)}}
 			}
 		}
@@ -244,10 +246,10 @@ func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []d
 	}
 	for _, p := range sh.parts {
 		if p.op == exactly && p.literal.Kind == n.Kind {
-			return c.one("YT0103", n, sh, path, "invalid value")
+			return c.newFault("YT0103", n, sh, path, "invalid value")
 		}
 	}
-	return c.one("YT0101", n, sh, path, "wrong type")
+	return c.newFault("YT0101", n, sh, path, "wrong type")
 }
 
 // view is a struct of the schema with its embeddings and some of its branches.
@@ -285,38 +287,38 @@ func (s *Schema) gather(st *structure, taken func(branch) bool) *view {
 	return v
 }
 
-// chosenBy returns which branches a value takes.
-func chosenBy(n *load.Node) func(branch) bool {
+// takenBranches reports for each branch whether a value takes it.
+func takenBranches(n *load.Node) func(branch) bool {
 	return func(b branch) bool { return n.Get(b.field).Word() == b.value }
 }
 
-// undecided are the fields of the branches among which a value chooses by a field that is
-// wrong itself: nothing more is wrong with them.
-func (c *Checker) undecided(st *structure, n *load.Node, has *view, path string) *view {
+// undecidedFields returns the fields of all branches whose selecting field is missing or
+// invalid in n. They are not reported: only the selecting field is at fault.
+func (c *Checker) undecidedFields(st *structure, n *load.Node, has *view, path string) *view {
 	v := &view{}
 	for _, b := range st.branches {
 		tag, m := n.Get(b.field), has.member(b.field)
-		if m != nil && m.required && (tag == nil || len(c.examine(tag, m.value, path, true)) > 0) {
-			v.fields = append(v.fields, c.schema.gather(b.then, chosenBy(n)).fields...)
+		if m != nil && m.required && (tag == nil || len(c.checkShape(tag, m.value, path, true)) > 0) {
+			v.fields = append(v.fields, c.schema.gather(b.then, takenBranches(n)).fields...)
 		}
 	}
 	return v
 }
 
-func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
-	v := c.schema.gather(sh.obj, chosenBy(n))
+func (c *Checker) checkStruct(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+	v := c.schema.gather(sh.obj, takenBranches(n))
 	var found []diag.Diagnostic
-	open := c.undecided(sh.obj, n, v, path)
+	undecided := c.undecidedFields(sh.obj, n, v, path)
 	for _, f := range n.Fields {
 		sub := load.PathOf(path, f.Name)
 		if m := v.member(f.Name); m != nil {
-			found = append(found, c.value(f.Value, m.value, sub, partial)...)
+			found = append(found, c.checkValue(f.Value, m.value, sub, partial)...)
 			continue
 		}
-		if open.member(f.Name) != nil {
+		if undecided.member(f.Name) != nil {
 			continue
 		}
-		found = append(found, c.byPattern(n, f, v, sub, partial)...)
+		found = append(found, c.checkUnlistedField(n, f, v, sub, partial)...)
 	}
 	if partial {
 		return found
@@ -333,20 +335,21 @@ func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []d
 	return found
 }
 
-// byPattern checks a field that the struct does not name: an entry of a map, or an error.
-func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sub string, partial bool) []diag.Diagnostic {
+// checkUnlistedField checks a field that the struct does not name: an entry of a map, or
+// an error.
+func (c *Checker) checkUnlistedField(n *load.Node, f load.Field, v *view, sub string, partial bool) []diag.Diagnostic {
 	name := &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos}
 	for _, p := range v.patterns {
-		if len(c.examine(name, p.key, sub, partial)) == 0 {
-			return c.value(f.Value, p.value, sub, partial)
+		if len(c.checkShape(name, p.key, sub, partial)) == 0 {
+			return c.checkValue(f.Value, p.value, sub, partial)
 		}
 	}
 	if len(v.patterns) > 0 && len(v.fields) == 0 {
-		d := c.examine(name, v.patterns[0].key, sub, partial)
+		d := c.checkShape(name, v.patterns[0].key, sub, partial)
 		d[0].Message = fmt.Sprintf("invalid name %q", f.Name)
 		d[0].ID = "YT0109"
 		if f.Name == "--" {
-			d[0].Help = "leave it out: the kernel hands what stands behind -- to the first program, and the BSP's initial file system passes nothing on"
+			d[0].Help = "leave it out: the kernel passes the arguments after -- to the first program, and the BSP's initial file system drops them"
 		}
 		return d[:1]
 	}
@@ -374,8 +377,8 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sub string, par
 	return []diag.Diagnostic{d}
 }
 
-// last is the final member of a path.
-func last(path string) string {
+// lastElement returns the last element of a path.
+func lastElement(path string) string {
 	if strings.HasSuffix(path, `"`) {
 		if i := strings.LastIndex(path[:len(path)-1], `"`); i >= 0 {
 			if s, err := strconv.Unquote(path[i:]); err == nil {
@@ -386,15 +389,16 @@ func last(path string) string {
 	return path[strings.LastIndexByte(path, '.')+1:]
 }
 
-// Into returns a checker that shares this one's memory and adds to another report.
-func (c *Checker) Into(r *diag.Report) *Checker {
+// WithReport returns a checker that adds to another report. It shares the values that
+// passed with c.
+func (c *Checker) WithReport(r *diag.Report) *Checker {
 	return &Checker{schema: c.schema, report: r, passed: c.passed, regexp: c.regexp}
 }
 
 // CheckNames checks that the names of a struct match the pattern of a field of #Config,
 // and that its members are structs.
 func (c *Checker) CheckNames(n *load.Node, field string) {
-	m := c.schema.gather(c.schema.def("#Config").value.obj, chosenBy(nil)).member(field)
+	m := c.schema.gather(c.schema.def("#Config").value.obj, takenBranches(nil)).member(field)
 	if m == nil || m.value.obj == nil || len(m.value.obj.patterns) == 0 {
 		return
 	}
@@ -402,12 +406,12 @@ func (c *Checker) CheckNames(n *load.Node, field string) {
 	for _, f := range n.Fields {
 		sub := load.PathOf(field, f.Name)
 		name := &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos}
-		for _, d := range c.examine(name, p.key, sub, false) {
+		for _, d := range c.checkShape(name, p.key, sub, false) {
 			d.Message = fmt.Sprintf("invalid name %q", f.Name)
 			c.report.Add(d)
 		}
 		if f.Value.Kind != load.Struct {
-			c.add(c.one("YT0101", f.Value, p.value, sub, "wrong type"))
+			c.add(c.newFault("YT0101", f.Value, p.value, sub, "wrong type"))
 		}
 	}
 }
@@ -415,7 +419,7 @@ func (c *Checker) CheckNames(n *load.Node, field string) {
 // CheckExcept is Check, except that one field counts as present.
 func (c *Checker) CheckExcept(n *load.Node, path, def, field string, present bool) {
 	d := c.schema.def(def)
-	for _, f := range c.value(n, d.value, path, false) {
+	for _, f := range c.checkValue(n, d.value, path, false) {
 		if present && f.ID == "YT0104" && f.Path == load.PathOf(path, field) {
 			continue
 		}

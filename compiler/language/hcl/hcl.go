@@ -98,7 +98,7 @@ func (e *evaluator) module(dir string, files map[string][]byte) *module {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := files[name]
 		e.sources[name] = text
-		if line, column, deep := load.DeepAt(text); deep {
+		if line, column, deep := load.FindDeepBracket(text); deep {
 			e.errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "brackets are nested more than %d deep", load.MaxDepth)
 			sound = false
 			continue

@@ -64,7 +64,7 @@ func (i *importer) read(full string) imported {
 	if i.total += len(text); i.total > load.MaxSource {
 		return imported{err: fmt.Errorf("%w of %q: the configuration is larger than %d MiB", errImport, full, load.MaxSource>>20)}
 	}
-	if line, column, deep := load.DeepAt(text); deep && program(full) {
+	if line, column, deep := load.FindDeepBracket(text); deep && program(full) {
 		return imported{err: &tooDeep{full, line, column}}
 	}
 	return imported{contents: jsonnet.MakeContents(string(text))}

@@ -165,7 +165,7 @@ func FuzzMarks(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, _, deep := load.DeepAt([]byte(text)); deep || len(text) > 4096 {
+		if _, _, deep := load.FindDeepBracket([]byte(text)); deep || len(text) > 4096 {
 			return
 		}
 		if _, _, err := formatter.SnippetToRawAST("a.jsonnet", text); err != nil {

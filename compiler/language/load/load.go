@@ -162,7 +162,7 @@ func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
 	var parsed []*ast.File
 	pkg := ""
 	for _, name := range names {
-		if line, column, ok := DeepAt(files[name]); ok {
+		if line, column, ok := FindDeepBracket(files[name]); ok {
 			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "brackets are nested more than %d deep", MaxDepth)
 			continue
 		}
@@ -215,10 +215,10 @@ func (l *loader) checkEncoding(name string, text []byte) bool {
 	return false
 }
 
-// DeepAt finds the first bracket that is nested deeper than [MaxDepth], which could exhaust
-// the stack of a recursive parser. It also counts brackets in strings and comments: no
-// real configuration comes near the limit.
-func DeepAt(text []byte) (line, column int, deep bool) {
+// FindDeepBracket finds the first bracket that is nested deeper than [MaxDepth]: it could
+// exhaust the stack of a recursive parser. Brackets in strings and comments count too,
+// because no real configuration comes near the limit.
+func FindDeepBracket(text []byte) (line, column int, deep bool) {
 	depth, line, start := 0, 1, 0
 	for i, c := range text {
 		switch c {
