@@ -140,14 +140,14 @@ func (r report) wrongIsRefused(t *testing.T) {
 	for _, id := range r.expect {
 		d, ok := got[id]
 		if !ok {
-			t.Errorf("%s is not raised; what is: %v", id, ids(p.Report))
+			t.Errorf("%s is not raised; raised: %v", id, ids(p.Report))
 			continue
 		}
 		if d.Pos.File != "config.cue" || d.Pos.Line < 6 {
-			t.Errorf("%s names no line of the configuration: %+v", id, d.Pos)
+			t.Errorf("%s is not at a line of the configuration: %+v", id, d.Pos)
 		}
 		if d.Help == "" && d.Expected == "" {
-			t.Errorf("%s says nothing of what to do", id)
+			t.Errorf("%s gives no advice", id)
 		}
 	}
 	for id, d := range got {
@@ -222,7 +222,7 @@ func ids(r *diag.Report) []string {
 	return all
 }
 
-// The table in README.md lists what is caught, and how.
+// The table in README.md lists the reports and how they are caught.
 func TestTheTableIsUpToDate(t *testing.T) {
 	var b strings.Builder
 	counts := map[string]int{}
@@ -235,7 +235,7 @@ func TestTheTableIsUpToDate(t *testing.T) {
 			by[i] = "`" + by[i] + "`"
 		}
 		if r.caught == "by construction" {
-			by = append(by, "what is emitted")
+			by = append(by, "the emitted layer")
 		}
 		fmt.Fprintf(&b, "| [%s](testdata/%s.txtar) | %s | %s | %s | %s |\n", r.id, r.id, r.title, r.caught, strings.Join(by, ", "), r.note)
 	}
