@@ -1,5 +1,5 @@
-// Package core tests that its two programs build as the README says and do what
-// they say.
+// Package core tests that its two programs build with the commands of the README
+// and work as documented.
 package core
 
 import (

@@ -1,4 +1,4 @@
-/* A stage that says how bright each frame is: a plug-in of a yoctune pipeline.
+/* A stage that computes the brightness of each frame: a plug-in for a yoctune pipeline.
  *
  *	yoctuned pipeline header >yoctune_stage.h
  *	cc -std=c11 -shared -fPIC -O2 -Wall -o brightness.so brightness.c
@@ -11,8 +11,8 @@
 struct state {
 	const yoctune_host *host;
 	yoctune_port in;
-	size_t luma; /* bytes of a frame that are brightness */
-	long dark;   /* below this a frame counts as dark */
+	size_t luma; /* size of the luma plane in bytes */
+	long dark;   /* a frame with a lower mean counts as dark */
 };
 
 static int open_stage(void **state, const yoctune_port *in, const yoctune_port *out, const char *options,
@@ -50,7 +50,7 @@ static int run_stage(void *state, yoctune_item *item, char *error, size_t room)
 	s->host->metric(s->host->context, "brightness", (double)mean, 0);
 	if (mean < s->dark)
 		s->host->metric(s->host->context, "dark_frames", 1, 1);
-	/* There is room for 256 KiB. */
+	/* The results buffer has 256 KiB. */
 	item->out_bytes = (uint64_t)sprintf(item->out, "[{\"brightness\":%ld,\"dark\":%s}]", mean, mean < s->dark ? "true" : "false");
 	(void)error;
 	(void)room;

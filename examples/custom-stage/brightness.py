@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The same stage as brightness.c, as a program: the whole protocol in one page.
+"""The stage of brightness.c as a program: the whole protocol in one page.
 
-Standard input has messages, standard output takes them (so print to standard error),
-descriptor 3 is the memory with the frame. Needs nothing but Python's own library.
+Messages arrive on standard input and are sent on standard output, so log to standard
+error. Descriptor 3 is the memory with the frame. Needs only Python's standard library.
 """
 import json
 import mmap

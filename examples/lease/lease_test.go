@@ -69,7 +69,7 @@ func enforcing(t *testing.T) string {
 			t.Log(log.String())
 		}
 	})
-	// Its socket comes when it watches; nobody tells of that.
+	// yoctuned creates its socket when it starts watching, without a notification.
 	for late := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		c, err := api.Dial(filepath.Join(tree, api.Socket))
 		if err == nil {

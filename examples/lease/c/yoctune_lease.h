@@ -1,24 +1,24 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * yoctune_lease.h: more performance for as long as a program needs it.
+ * yoctune_lease.h: the highest CPU performance for as long as a program needs it.
  *
  *     #include "yoctune_lease.h"
  *
  *     struct yt_lease lease;
  *     if (yt_lease_acquire(&lease, NULL, 60 * 1000) != 0)
- *             fprintf(stderr, "slower than it could be: %s\n", lease.error);
+ *             fprintf(stderr, "no lease, running at normal speed: %s\n", lease.error);
  *     work();
  *     yt_lease_release(&lease);
  *
  * A lease is a connection to yoctuned. It ends when it is released, when this
- * process ends, however that happens, and a time to live after its last renewal;
- * so a long job calls yt_lease_renew() at a third of that time. Going on without a
- * lease is always right: it only makes the work slower.
+ * process ends or crashes, or when its time to live has passed since the last
+ * renewal. A long job therefore calls yt_lease_renew() at a third of that time.
+ * A program may always continue without a lease; it only runs slower.
  *
- * Root and the members of group yoctune may have leases. The functions are
- * static, need a POSIX system and nothing else, and are safe to use for different
- * leases in different threads. The connection is close-on-exec.
+ * Root and members of the group yoctune may acquire leases. The functions are
+ * static and need only a POSIX system. Different threads may use different leases
+ * at the same time. The connection is close-on-exec.
  */
 #ifndef YOCTUNE_LEASE_H
 #define YOCTUNE_LEASE_H
@@ -36,10 +36,10 @@
 #endif
 
 #define YT_LEASE_SOCKET "/run/yoctune/socket"
-#define YT_LEASE_WAIT_S 30 /* for an answer: a node of the device may hang */
+#define YT_LEASE_WAIT_S 30 /* timeout of an answer: a device node may block */
 
 struct yt_lease {
-	int fd;          /* of the connection; -1: there is no lease */
+	int fd;          /* of the connection; -1 without a lease */
 	char error[256]; /* why the last call failed, or "" */
 };
 
@@ -49,7 +49,7 @@ static inline int yt_lease__fail(struct yt_lease *l, const char *what, const cha
 	return -1;
 }
 
-/* yt_lease__ask sends one request and judges the answer by its first field. */
+/* yt_lease__ask sends one request and checks the type of the answer, its first field. */
 static inline int yt_lease__ask(struct yt_lease *l, const char *request, const char *wanted)
 {
 	char answer[65536];
@@ -64,7 +64,7 @@ static inline int yt_lease__ask(struct yt_lease *l, const char *request, const c
 			return yt_lease__fail(l, "ask yoctuned", strerror(errno));
 		done += (size_t)n;
 	}
-	/* One line; what does not fit the buffer is read, and not looked at. */
+	/* Read one line; the part that does not fit into the buffer is discarded. */
 	for (done = 0;;) {
 		n = recv(l->fd, answer + done, sizeof answer - 1 - done, 0);
 		if (n < 0 && errno == EINTR)
@@ -94,8 +94,8 @@ static inline int yt_lease__ask(struct yt_lease *l, const char *request, const c
 }
 
 /*
- * yt_lease_release ends the lease, and may be called more than once. What it had
- * set is put back some moments later, unless somebody else still has a lease.
+ * yt_lease_release ends the lease. It may be called more than once. yoctuned then
+ * restores the settings, unless another client still holds a lease.
  */
 static inline void yt_lease_release(struct yt_lease *l)
 {
@@ -105,10 +105,10 @@ static inline void yt_lease_release(struct yt_lease *l)
 }
 
 /*
- * yt_lease_acquire asks for the highest CPU frequencies that the plan, the power
- * mode and heat allow. socket: NULL for the usual one. ttl_ms: 1000 to 86400000,
- * or 0 for ten minutes. Returns 0, or -1 with the reason in error; in both cases
- * yt_lease_release may follow.
+ * yt_lease_acquire requests the highest CPU frequencies that the plan, the power
+ * mode and the temperature allow. socket_path: NULL for the default. ttl_ms: 1000
+ * to 86400000, or 0 for ten minutes. Returns 0, or -1 with the reason in error.
+ * yt_lease_release may be called in both cases.
  */
 static inline int yt_lease_acquire(struct yt_lease *l, const char *socket_path, long ttl_ms)
 {
@@ -143,7 +143,7 @@ static inline int yt_lease_acquire(struct yt_lease *l, const char *socket_path, 
 	return 0;
 }
 
-/* yt_lease_renew starts the time to live anew. Returns 0, or -1: the lease has ended. */
+/* yt_lease_renew restarts the time to live. Returns 0, or -1: the lease has ended. */
 static inline int yt_lease_renew(struct yt_lease *l)
 {
 	if (l->fd < 0)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""More performance for as long as a block of code runs.
+"""The highest CPU performance while a block of code runs.
 
     from lease import Lease, Refused
 
     with Lease(ttl=60):
         work()
 
-A lease is a connection to yoctuned: it ends with the block, and with this process,
-however that happens. A thread renews it at a third of its time to live, so that only a
-process that hangs as a whole loses it. Root and the members of group yoctune may
-have leases; where there is none, go on without: the work is only slower.
+A lease is a connection to yoctuned: it ends with the block, or when this process ends or
+crashes. A thread renews it at a third of its time to live, so that only a process that
+hangs completely loses it. Root and members of the group yoctune may acquire leases. If
+no lease is granted, continue without one: the work only runs slower.
 
 Standard library only, Python 3.6 and newer.
 """
@@ -23,7 +23,7 @@ SOCKET = "/run/yoctune/socket"
 
 
 class Refused(Exception):
-    """yoctuned's answer to a request that it does not fulfil."""
+    """yoctuned refused the request."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -34,7 +34,7 @@ class Lease:
     def __init__(self, path=SOCKET, ttl=600.0):
         self.path, self.ttl = path, ttl
         self.settings = []  # what the lease changed: path, wanted, found, outcome
-        self.notes = []  # what it did not do
+        self.notes = []  # settings that it did not change, with reasons
         self._lines = None
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -51,7 +51,7 @@ class Lease:
         return answer
 
     def renew(self):
-        """Starts the time to live anew."""
+        """Restarts the time to live."""
         return self._ask(type="renew")
 
     def _keep(self):
@@ -59,7 +59,7 @@ class Lease:
             try:
                 self.renew()
             except (OSError, Refused, ValueError):
-                return  # the lease has ended; the work goes on, slower
+                return  # the lease has ended; the work continues, slower
 
     def __enter__(self):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -85,7 +85,7 @@ if __name__ == "__main__":
     try:
         with Lease(*sys.argv[1:2], ttl=60) as lease:
             print("granted", flush=True)
-            for command in sys.stdin:  # holds it until the input ends
+            for command in sys.stdin:  # hold the lease until the input ends
                 if command.startswith("r"):
                     lease.renew()
     except (OSError, Refused) as err:

@@ -1,7 +1,6 @@
-// Command media draws the clip of the video-analytics example: serial labels
-// that pass a line camera, as raw NV12 frames, with the text of each frame in a
-// file beside it. Both files in this folder are its output; the fonts are the Go
-// project's own.
+// Command media draws the clip of the video-analytics example: serial labels that pass
+// a line camera, as raw NV12 frames, and the text of each frame in a second file. Both
+// files are committed in this folder. The fonts are those of the Go project.
 //
 //	go run ./examples/video-analytics/media -o examples/video-analytics/media
 package main
@@ -55,7 +54,7 @@ func write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "serials.txt"), text, 0o644)
 }
 
-// render returns the frames, one after another, and their text, one a line.
+// render returns the concatenated frames and their texts, one per line.
 func render() (clip, text []byte, err error) {
 	ttf, err := opentype.Parse(gobold.TTF)
 	if err != nil {
@@ -74,8 +73,8 @@ func render() (clip, text []byte, err error) {
 	return b.Bytes(), t.Bytes(), nil
 }
 
-// frame draws one label on a belt, a little higher or lower and further right
-// from frame to frame, with the grain of a sensor over it.
+// frame draws one label on a belt. From frame to frame the label moves right and slightly
+// up or down. Sensor noise is added.
 func frame(face font.Face, n int, text string) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -91,7 +90,7 @@ func frame(face font.Face, n int, text string) *image.RGBA {
 	d.Dot = fixed.P(dx+free/2, 34+dy)
 	d.DrawString(text)
 
-	// A fixed linear congruential sequence: the same grain on every run.
+	// A fixed linear congruential sequence, so that every run adds the same noise.
 	seed := uint32(2463534242 + n)
 	for i := range img.Pix {
 		if i%4 == 3 {
@@ -103,7 +102,7 @@ func frame(face font.Face, n int, text string) *image.RGBA {
 	return img
 }
 
-// nv12 converts to BT.601 limited range, chroma averaged over 2×2 pixels.
+// nv12 converts img to NV12: BT.601 limited range, chroma averaged over 2×2 pixels.
 func nv12(img *image.RGBA) []byte {
 	out := make([]byte, 0, width*height*3/2)
 	for y := range height {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The committed clip has no other source than this program.
+// The committed clip is exactly the output of this program.
 func TestCommittedClipIsWhatTheGeneratorDraws(t *testing.T) {
 	clip, text, err := render()
 	if err != nil {
