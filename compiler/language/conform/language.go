@@ -9,12 +9,12 @@ var language = Schema{defs: []*definition{
 	{name: "#AbsPath", doc: "an absolute path, without \"..\" or blanks", value: &shape{op: matches, text: "^(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
 	{name: "#Adaptive", doc: "Load-driven mode switching with hysteresis.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "up", required: true, doc: "Load at which the mode goes up.", value: &shape{op: named, def: "#LoadStep"}},
-			{name: "down", required: true, doc: "Load at which the mode goes down.", value: &shape{op: named, def: "#LoadStep"}},
+			{name: "up", required: true, doc: "Load at which the next higher mode is selected.", value: &shape{op: named, def: "#LoadStep"}},
+			{name: "down", required: true, doc: "Load at which the next lower mode is selected.", value: &shape{op: named, def: "#LoadStep"}},
 			{name: "ladder", required: true, doc: "Modes from the lowest to the highest.", value: &shape{op: list, elem: &shape{op: named, def: "#ModeName"}}},
-			{name: "dwell", required: false, doc: "Shortest time in a mode before the load changes it; 5 s by default.", value: &shape{op: named, def: "#Duration"}},
-			{name: "cool", required: false, doc: "Time without throttling before the mode goes up again; 30 s by default.", value: &shape{op: named, def: "#Duration"}},
-			{name: "budget", required: false, doc: "Highest number of load-driven switches per hour; 30 by default.", value: &shape{op: all, parts: []*shape{
+			{name: "dwell", required: false, doc: "Minimum time in a mode before the load can change it; 5 s by default.", value: &shape{op: named, def: "#Duration"}},
+			{name: "cool", required: false, doc: "Time without throttling before a higher mode is selected again; 30 s by default.", value: &shape{op: named, def: "#Duration"}},
+			{name: "budget", required: false, doc: "Maximum number of load-driven switches per hour; 30 by default.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 3600},
@@ -27,12 +27,12 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Batch", doc: "Batching of frames.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "buckets", required: true, doc: "Batch sizes, ascending from 1; no other size is run.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
+			{name: "buckets", required: true, doc: "Allowed batch sizes, ascending from 1.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 256},
 			}}}},
-			{name: "delay", required: false, doc: "Longest wait for a fuller batch, as far as the latency objective allows.", value: &shape{op: named, def: "#Duration"}},
+			{name: "delay", required: false, doc: "Longest wait for a batch to fill. The latency objective can shorten it.", value: &shape{op: named, def: "#Duration"}},
 		},
 	}}},
 	{name: "#Board", doc: "A carrier board of your own around a known module.", value: &shape{op: object, obj: &structure{
@@ -49,7 +49,7 @@ var language = Schema{defs: []*definition{
 					{key: &shape{op: named, def: "#ReleaseName"}, value: &shape{op: list, elem: &shape{op: named, def: "#MachineName"}}},
 				},
 			}}},
-			{name: "observed", required: false, doc: "Readings of a device of this board, written by \"yoctune facts refresh\". They are compared with the facts and replace none.", value: &shape{op: named, def: "#Observed"}},
+			{name: "observed", required: false, doc: "Readings of a device with this board, written by \"yoctune facts refresh\". They are compared with the facts but do not replace them.", value: &shape{op: named, def: "#Observed"}},
 		},
 	}}},
 	{name: "#Build", doc: "Settings of the build, written to the layer's settings file.", value: &shape{op: object, obj: &structure{
@@ -73,8 +73,8 @@ var language = Schema{defs: []*definition{
 						},
 					}}},
 					{name: "own", required: false, doc: "Your own mirror for every kind of source; it is tried first (own-mirrors).", value: &shape{op: named, def: "#URL"}},
-					{name: "archive", required: false, doc: "Also archive sources from version control systems, so that DL_DIR can serve as such a mirror (BB_GENERATE_MIRROR_TARBALLS).", value: &shape{op: basic, kind: load.Bool}},
-					{name: "network", required: false, doc: "Allowed origin of sources: \"any\", only the \"mirrors\" (BB_FETCH_PREMIRRORONLY), or \"none\" but DL_DIR (BB_NO_NETWORK).", value: &shape{op: either, parts: []*shape{
+					{name: "archive", required: false, doc: "Also archive sources fetched from version control, so that DL_DIR can serve as such a mirror (BB_GENERATE_MIRROR_TARBALLS).", value: &shape{op: basic, kind: load.Bool}},
+					{name: "network", required: false, doc: "Where sources may come from: \"any\" host, \"mirrors\" only (BB_FETCH_PREMIRRORONLY), or \"none\", that is, only DL_DIR (BB_NO_NETWORK).", value: &shape{op: either, parts: []*shape{
 						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "any", True: false}},
 						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "mirrors", True: false}},
 						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "none", True: false}},
@@ -108,9 +108,9 @@ var language = Schema{defs: []*definition{
 						&shape{op: bound, rel: ">=", number: 1},
 						&shape{op: bound, rel: "<=", number: 256},
 					}}},
-					{name: "machine", required: false, doc: "The build machine, from which tasks and make are derived when absent.", value: &shape{op: named, def: "#BuildMachine"}},
+					{name: "machine", required: false, doc: "The build machine. Unless tasks and make are set, they are derived from it.", value: &shape{op: named, def: "#BuildMachine"}},
 					{name: "load", required: false, doc: "Load above which no task starts, as a multiple of the number of CPUs (BB_LOADFACTOR_MAX).", value: &shape{op: named, def: "#Decimal"}},
-					{name: "recipes", required: false, doc: "Parallel jobs of make by recipe, for recipes that need much memory, such as {\"onnxruntime\": 4}.", value: &shape{op: object, obj: &structure{
+					{name: "recipes", required: false, doc: "Parallel make jobs by recipe, for recipes that need a lot of memory, such as {\"onnxruntime\": 4}.", value: &shape{op: object, obj: &structure{
 						patterns: []pattern{
 							{key: &shape{op: named, def: "#PackageName"}, value: &shape{op: all, parts: []*shape{
 								&shape{op: basic, kind: load.Int},
@@ -141,16 +141,16 @@ var language = Schema{defs: []*definition{
 				},
 			}}},
 			{name: "rmWork", required: false, doc: "Remove work directories during the build.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "rmWorkExclude", required: false, doc: "Recipes whose work directories are kept (RM_WORK_EXCLUDE), such as an image that goes into another.", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
+			{name: "rmWorkExclude", required: false, doc: "Recipes whose work directories are kept (RM_WORK_EXCLUDE), such as an image that is included in another.", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
 			{name: "format", required: false, doc: "Format of packages (PACKAGE_CLASSES).", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "ipk", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rpm", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "deb", True: false}},
 			}}},
-			{name: "image", required: false, doc: "Images that are built with the layer switched on.", value: &shape{op: object, obj: &structure{
+			{name: "image", required: false, doc: "Settings of the images that are built with the layer enabled.", value: &shape{op: object, obj: &structure{
 				fields: []*member{
 					{name: "features", required: false, doc: "Added to IMAGE_FEATURES, such as \"ssh-server-openssh\".", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
-					{name: "badRecommendations", required: false, doc: "Packages that are not installed when others only recommend them (BAD_RECOMMENDATIONS), with format \"ipk\" or \"rpm\".", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
+					{name: "badRecommendations", required: false, doc: "Packages that are not installed if they are only recommended (BAD_RECOMMENDATIONS). Needs format \"ipk\" or \"rpm\".", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
 					{name: "readOnly", required: false, doc: "Mount the root file system read-only. /var/lib then lasts until the next boot: yoctuned's state is lost, and TensorRT engines are rebuilt.", value: &shape{op: basic, kind: load.Bool}},
 				},
 			}}},
@@ -270,7 +270,7 @@ var language = Schema{defs: []*definition{
 				},
 			}}},
 			{name: "build", required: false, doc: "Settings of the build itself: caches, mirrors, parallelism.", value: &shape{op: named, def: "#Build"}},
-			{name: "suppress", required: false, doc: "Rules switched off, each with the reason why.", value: &shape{op: object, obj: &structure{
+			{name: "suppress", required: false, doc: "Suppressed rules, each with a reason.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#RuleID"}, value: &shape{op: named, def: "#Suppression"}},
 				},
@@ -310,16 +310,16 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#CustomStage", doc: "A custom stage, a plug-in or a program; it takes frames, or the previous stage's tensor or results.", value: &shape{op: object, obj: &structure{
+	{name: "#CustomStage", doc: "A custom stage: a plug-in or a program. Its input is frames, or the previous stage's tensor or results.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "plugin", required: false, doc: "Shared library on the device, built against yoctune_stage.h.", value: &shape{op: named, def: "#AbsPath"}},
 			{name: "exec", required: false, doc: "Program and arguments; the program implements the stage protocol.", value: &shape{op: list, elem: &shape{op: named, def: "#Word"}}},
-			{name: "shape", required: false, doc: "Shape of its output tensor; by default it gives results.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
+			{name: "shape", required: false, doc: "Shape of the stage's output tensor; by default the stage outputs results.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1048576},
 			}}}},
-			{name: "options", required: false, doc: "Options passed to it verbatim.", value: &shape{op: named, def: "#Text"}},
+			{name: "options", required: false, doc: "Options, passed to the stage verbatim.", value: &shape{op: named, def: "#Text"}},
 			{name: "inside", required: false, doc: "Run the plug-in in the pipeline's own process: faster, but a crash ends the pipeline.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
@@ -413,7 +413,7 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", value: &shape{op: named, def: "#Path"}},
 			{name: "sha256", required: false, doc: "Digest of the model, under which it is installed.", value: &shape{op: named, def: "#SHA256"}},
-			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256.", value: &shape{op: named, def: "#URL"}},
+			{name: "uri", required: false, doc: "Address from which the build fetches the model, with its sha256.", value: &shape{op: named, def: "#URL"}},
 		},
 	}}},
 	{name: "#EnvironmentName", doc: "the name of an environment variable: letters, digits and \"_\"", value: &shape{op: all, parts: []*shape{
@@ -492,8 +492,8 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", value: &shape{op: named, def: "#AbsPath"}},
 			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$"}},
-			{name: "upstream", required: false, doc: "Server for hashes that this one lacks.", value: &shape{op: named, def: "#HostPort"}},
-			{name: "readOnly", required: false, doc: "Builders may query but not report.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "upstream", required: false, doc: "Upstream server, queried for hashes that this one lacks.", value: &shape{op: named, def: "#HostPort"}},
+			{name: "readOnly", required: false, doc: "Builders may query hashes but not report new ones.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
 	{name: "#HostPattern", doc: "a host name, or \"*.\" and a domain", value: &shape{op: all, parts: []*shape{
@@ -517,7 +517,7 @@ var language = Schema{defs: []*definition{
 	{name: "#Kas", doc: "A configuration for kas.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "image", required: false, doc: "Image to build.", value: &shape{op: named, def: "#PackageName"}},
-			{name: "distro", required: false, doc: "DISTRO, by default \"nodistro\". For a distro of meta-poky, that layer is checked out; add other layers in a kas file of your own.", value: &shape{op: named, def: "#Name"}},
+			{name: "distro", required: false, doc: "DISTRO, by default \"nodistro\". A distro from meta-poky also checks out that layer; add other layers in a kas file of your own.", value: &shape{op: named, def: "#Name"}},
 			{name: "folder", required: false, doc: "Folder of the layer inside its repository; by default its top.", value: &shape{op: named, def: "#Path"}},
 		},
 	}}},
@@ -622,7 +622,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "madvise", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "never", True: false}},
 			}}},
-			{name: "ksm", required: false, doc: "Merge equal pages (KSM).", value: &shape{op: basic, kind: load.Bool}},
+			{name: "ksm", required: false, doc: "Merge identical pages (KSM).", value: &shape{op: basic, kind: load.Bool}},
 			{name: "mglru", required: false, doc: "Multi-generational LRU, for cheaper page reclaim. Linux 6.1 and newer.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "mglruMinTTL", required: false, doc: "Pages used within this time are not reclaimed; when no other page is left, the OOM killer acts instead of thrashing (min_ttl_ms). Whole milliseconds.", value: &shape{op: named, def: "#Duration"}},
 			{name: "zram", required: false, doc: "Compressed swap in memory: its size, or size and algorithm.", value: &shape{op: either, parts: []*shape{
@@ -670,8 +670,8 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">="},
 				&shape{op: bound, rel: "<=", number: 256},
 			}}},
-			{name: "batch", required: false, doc: "Several frames in one run; the first axis of the model must be free.", value: &shape{op: named, def: "#Batch"}},
-			{name: "providers", required: false, doc: "Execution providers, best first. Unavailable providers are skipped, with the reason in the summary; if none is available, the pipeline fails. By default \"cpu\", with device \"gpu\" all three. TensorRT needs an engine that was built before.", value: &shape{op: list, elem: &shape{op: either, parts: []*shape{
+			{name: "batch", required: false, doc: "Process several frames in one run; the first axis of the model must be dynamic.", value: &shape{op: named, def: "#Batch"}},
+			{name: "providers", required: false, doc: "Execution providers, best first. Unavailable providers are skipped, with the reason in the summary; if none is available, the pipeline fails. By default \"cpu\"; with device \"gpu\", all three. TensorRT needs an engine that has already been built.", value: &shape{op: list, elem: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "tensorrt", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cuda", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
@@ -681,9 +681,9 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "fp16", True: false}},
 			}}},
 			{name: "workspace", required: false, doc: "Memory that TensorRT may use to build an engine.", value: &shape{op: named, def: "#Size"}},
-			{name: "spinning", required: false, doc: "Let idle threads of the model spin: slightly lower latency for one core each. Off by default.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "arena", required: false, doc: "Keep memory in an arena. On by default; off returns memory after each run.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "ensemble", required: false, doc: "Further models on the same tensor that contribute to the result.", value: &shape{op: named, def: "#Ensemble"}},
+			{name: "spinning", required: false, doc: "Let idle threads of the model spin. Latency is slightly lower, but each thread occupies a core. Off by default.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "arena", required: false, doc: "Keep memory in an arena. On by default; if off, memory is released after each run.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "ensemble", required: false, doc: "Further models that run on the same tensor and contribute to the result.", value: &shape{op: named, def: "#Ensemble"}},
 		},
 	}}},
 	{name: "#ModuleName", doc: "a kernel module name: letters, digits, \"_\" and \"-\"", value: &shape{op: all, parts: []*shape{
@@ -781,31 +781,31 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", number: -20},
 				&shape{op: bound, rel: "<=", number: 19},
 			}}},
-			{name: "budget", required: false, doc: "Resource limits of the pipeline, and what it leaves free.", value: &shape{op: named, def: "#PipelineBudget"}},
-			{name: "isolation", required: false, doc: "Whether a separate process uses the GPU and can be restarted; by default it does.", value: &shape{op: either, parts: []*shape{
+			{name: "budget", required: false, doc: "Resource limits of the pipeline, and the resources that it must leave free.", value: &shape{op: named, def: "#PipelineBudget"}},
+			{name: "isolation", required: false, doc: "\"process\" (default) uses the GPU in a separate process that can be restarted; \"none\" uses it in the pipeline's own process.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "process", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "none", True: false}},
 			}}},
-			{name: "kernels", required: false, doc: "Launch configuration of GPU kernels. The device measures the fastest one for kernels that are absent.", value: &shape{op: named, def: "#KernelLaunches"}},
+			{name: "kernels", required: false, doc: "Launch configuration of GPU kernels. For kernels that are absent the device finds the fastest configuration by measurement.", value: &shape{op: named, def: "#KernelLaunches"}},
 			{name: "degrade", required: false, doc: "How a live pipeline reduces its work when it is too slow or the device too hot.", value: &shape{op: named, def: "#Degrade"}},
 			{name: "memory", required: false, doc: "Locking and huge pages for the pipeline's memory.", value: &shape{op: named, def: "#PipelineMemory"}},
-			{name: "utilisation", required: false, doc: "Target load, 0 to 1, of the busiest stage: batch sizes adapt to it, except while the pipeline is degraded. By default batches take the frames that are waiting.", value: &shape{op: named, def: "#Decimal"}},
-			{name: "gpus", required: false, doc: "Numbers of the GPUs that stages with device \"gpu\" share by measured speed; by default the first. Each GPU has its own process, and such a stage one instance per GPU.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
+			{name: "utilisation", required: false, doc: "Target load, 0 to 1, of the busiest stage: batch sizes adapt to it, except while the pipeline is degraded. By default a batch consists of the frames that are waiting.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "gpus", required: false, doc: "Numbers of the GPUs that stages with device \"gpu\" use; by default the first. Frames are shared by measured speed. Each GPU has its own process, and each such stage has one instance per GPU.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">="},
 				&shape{op: bound, rel: "<=", number: 15},
 			}}}},
-			{name: "counters", required: false, doc: "Count cycles, instructions and misses: the pipeline's unit may call perf_event_open. Needs processor counters and sysctl kernel.perf_event_paranoid of 2 or less, for migrations 1.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "counters", required: false, doc: "Count cycles, instructions and cache misses; the pipeline's unit may then call perf_event_open. Needs hardware counters and the sysctl kernel.perf_event_paranoid at 2 or less, or 1 or less to count migrations.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "lease", required: false, doc: "Hold a lease while the pipeline runs: highest CPU clocks, and the top step of an adaptive power mode.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
-	{name: "#PipelineBudget", doc: "Resource limits of a pipeline. yoctune vet checks what it can add up; the device checks everything at start and while the pipeline runs.", value: &shape{op: object, obj: &structure{
+	{name: "#PipelineBudget", doc: "Resource limits of a pipeline. yoctune vet checks the sums that it can compute; the device checks every limit at start and while the pipeline runs.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "memory", required: false, doc: "Memory of the pipeline and of programs that it starts.", value: &shape{op: named, def: "#Size"}},
 			{name: "gpuMemory", required: false, doc: "GPU memory, of the GPU process.", value: &shape{op: named, def: "#Size"}},
 			{name: "diskRead", required: false, doc: "Rate of reading from disks.", value: &shape{op: named, def: "#Rate"}},
 			{name: "diskWrite", required: false, doc: "Rate of writing to disks.", value: &shape{op: named, def: "#Rate"}},
-			{name: "netIn", required: false, doc: "Rate of receiving from the network. The sender decides; it is only compared with the link.", value: &shape{op: named, def: "#Rate"}},
+			{name: "netIn", required: false, doc: "Rate of receiving from the network. It is only compared with the link's capacity, because the sender sets the rate.", value: &shape{op: named, def: "#Rate"}},
 			{name: "netOut", required: false, doc: "Rate of sending to the network.", value: &shape{op: named, def: "#Rate"}},
 			{name: "keepFree", required: false, doc: "Resources to leave free for others.", value: &shape{op: named, def: "#KeepFree"}},
 		},
@@ -813,7 +813,7 @@ var language = Schema{defs: []*definition{
 	{name: "#PipelineMemory", doc: "Memory of the pipeline: models, frames and tensors.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "lock", required: false, doc: "Lock the memory, so that it is never swapped or read from disk again.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "hugepages", required: false, doc: "Use huge pages, if the kernel has some.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "hugepages", required: false, doc: "Use huge pages, if the kernel has any free.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
 	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", value: &shape{op: object, obj: &structure{
@@ -831,25 +831,25 @@ var language = Schema{defs: []*definition{
 			{name: "labelsUri", required: false, doc: "Address from which the build fetches that file, with its digest; the layer then installs it beside the models.", value: &shape{op: named, def: "#URL"}},
 			{name: "labelsSha256", required: false, doc: "Digest of that file.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", value: &shape{op: named, def: "#Decimal"}},
-			{name: "top", required: false, doc: "Highest number of results per frame; by default 1 class, 100 boxes or 300 regions.", value: &shape{op: all, parts: []*shape{
+			{name: "top", required: false, doc: "Maximum number of results per frame; by default 1 class, 100 boxes or 300 regions.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1000},
 			}}},
-			{name: "head", required: false, doc: "Output format of the detector, named after the first YOLO with it; v8 by default.", value: &shape{op: either, parts: []*shape{
+			{name: "head", required: false, doc: "Output format of the detector, named after the first YOLO version that uses it; v8 by default.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v5", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v8", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v10", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v11", True: false}},
 			}}},
-			{name: "iou", required: false, doc: "Boxes that overlap a better one by more than this, 0 to 1, are dropped; 0.45 by default. A v10 head has no such boxes.", value: &shape{op: named, def: "#Decimal"}},
-			{name: "agnostic", required: false, doc: "Compare boxes of different classes too.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "classes", required: false, doc: "Classes of a detector with points; 1 by default.", value: &shape{op: all, parts: []*shape{
+			{name: "iou", required: false, doc: "Boxes that overlap a better one by more than this, 0 to 1, are dropped; 0.45 by default. A v10 model produces no such boxes.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "agnostic", required: false, doc: "Also drop boxes that overlap a better box of another class.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "classes", required: false, doc: "Number of classes of a detector with keypoints; 1 by default.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1000},
 			}}},
-			{name: "prototypes", required: false, doc: "The model's output with the mask prototypes; by default its second.", value: &shape{op: named, def: "#Text"}},
+			{name: "prototypes", required: false, doc: "Name of the model output with the mask prototypes; by default the second output.", value: &shape{op: named, def: "#Text"}},
 		},
 	}}},
 	{name: "#Power", doc: "Power modes of the module (nvpmodel).", value: &shape{op: object, obj: &structure{
@@ -968,7 +968,7 @@ var language = Schema{defs: []*definition{
 					}}},
 				},
 			}}},
-			{name: "tools", required: false, doc: "Measuring programs. Those that packages excludes are not installed.", value: &shape{op: named, def: "#Tools"}},
+			{name: "tools", required: false, doc: "Profiling and measurement tools. Tools excluded under packages are not installed.", value: &shape{op: named, def: "#Tools"}},
 			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Pipeline"}},
@@ -986,13 +986,13 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "Policy of a full queue.", value: &shape{op: either, parts: []*shape{
+			{name: "policy", required: false, doc: "What happens when a queue is full.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "block", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
-			{name: "maxAge", required: false, doc: "Drop frames that are older, since their capture.", value: &shape{op: named, def: "#Duration"}},
-			{name: "inFlight", required: false, doc: "Frames being processed; others wait, or are dropped, before any work.", value: &shape{op: all, parts: []*shape{
+			{name: "maxAge", required: false, doc: "Maximum age since capture; older frames are dropped.", value: &shape{op: named, def: "#Duration"}},
+			{name: "inFlight", required: false, doc: "Maximum number of frames in processing. Further frames wait or are dropped before the first stage.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1024},
@@ -1026,7 +1026,7 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Rotate", doc: "Rotation of a sink's file.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "size", required: true, doc: "Size at which a new file is begun.", value: &shape{op: named, def: "#Size"}},
+			{name: "size", required: true, doc: "Size at which a new file is started.", value: &shape{op: named, def: "#Size"}},
 			{name: "keep", required: true, doc: "Files to keep besides the current one.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
@@ -1051,7 +1051,7 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", value: &shape{op: matches, text: "^[0-9a-f]{64}$"}},
-	{name: "#SLO", doc: "Objectives that the runtime checks.", value: &shape{op: object, obj: &structure{
+	{name: "#SLO", doc: "Objectives, checked while the pipeline runs.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", value: &shape{op: named, def: "#Duration"}},
 			{name: "minFps", required: false, doc: "Lowest rate, in frames per second.", value: &shape{op: all, parts: []*shape{
@@ -1075,7 +1075,7 @@ var language = Schema{defs: []*definition{
 			{name: "slice", required: false, doc: "Slice of the service, without \".slice\". With cpu.isolate the slice gets the isolated cores.", value: &shape{op: named, def: "#SliceName"}},
 			{name: "after", required: false, doc: "Units to start after.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
 			{name: "wants", required: false, doc: "Units to start together with it.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
-			{name: "requires", required: false, doc: "Units that it requires.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
+			{name: "requires", required: false, doc: "Units that this service requires.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
 			{name: "environment", required: false, doc: "Environment variables.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#EnvironmentName"}, value: &shape{op: named, def: "#Word"}},
@@ -1101,12 +1101,12 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "memoryMax", required: false, doc: "Memory limit.", value: &shape{op: named, def: "#Size"}},
 			{name: "memoryHigh", required: false, doc: "Memory above which the service is throttled and its pages are reclaimed first.", value: &shape{op: named, def: "#Size"}},
-			{name: "cpuWeight", required: false, doc: "Weight of the service when processors are busy; units have 100 by default.", value: &shape{op: all, parts: []*shape{
+			{name: "cpuWeight", required: false, doc: "Relative share of CPU time under contention; 100 by default.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 10000},
 			}}},
-			{name: "ioWeight", required: false, doc: "Weight of the service when disks are busy; units have 100 by default. Only the bfq scheduler applies it.", value: &shape{op: all, parts: []*shape{
+			{name: "ioWeight", required: false, doc: "Relative share of disk I/O under contention; 100 by default. Only the bfq scheduler applies it.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 10000},
@@ -1116,13 +1116,13 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "root", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "isolated", True: false}},
 			}}},
-			{name: "cpuQuota", required: false, doc: "Limit of processor time, in percent of one core: 150 is one and a half.", value: &shape{op: all, parts: []*shape{
+			{name: "cpuQuota", required: false, doc: "Limit of CPU time, in percent of one core: 150 means one and a half cores.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 25600},
 			}}},
 			{name: "memoryLock", required: false, doc: "Allow the service to lock memory.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "restart", required: false, doc: "When systemd restarts it.", value: &shape{op: either, parts: []*shape{
+			{name: "restart", required: false, doc: "When systemd restarts the service.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "no", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "always", True: false}},
@@ -1143,12 +1143,12 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "command", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
 			}}},
-			{name: "capacity", required: false, doc: "Frames that can wait for the sink; by default as the other queues.", value: &shape{op: all, parts: []*shape{
+			{name: "capacity", required: false, doc: "Number of frames that can wait for the sink; by default as for the other queues.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "Policy when the sink is slow; by default as the other queues.", value: &shape{op: either, parts: []*shape{
+			{name: "policy", required: false, doc: "Policy when the sink is slow; by default as for the other queues.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "block", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
@@ -1200,7 +1200,7 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Source", doc: "A source of frames.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "Kind of source: a file, a synthetic picture, a camera (V4L2), a command that writes frames, a network stream, or a ring in shared memory.", value: &shape{op: either, parts: []*shape{
+			{name: "kind", required: true, doc: "Kind of source: a file, a test picture, a camera (V4L2), a command that writes frames, a network stream, or a ring in shared memory.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "file", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
@@ -1239,17 +1239,17 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "live", required: false, doc: "Drop late frames; otherwise the source waits. By default true for cameras, network streams and rings.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "timeout", required: false, doc: "Time without a frame after which a live source counts as stopped; 2 s by default.", value: &shape{op: named, def: "#Duration"}},
-			{name: "restart", required: false, doc: "Whether a stopped source is opened again: always, after a failure, or never. By default always for live sources, otherwise never.", value: &shape{op: either, parts: []*shape{
+			{name: "restart", required: false, doc: "When a stopped source is reopened: always, after a failure, or never. By default always for live sources, otherwise never.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "always", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "never", True: false}},
 			}}},
-			{name: "decoders", required: false, doc: "mjpeg frames decoded in parallel; 1 by default.", value: &shape{op: all, parts: []*shape{
+			{name: "decoders", required: false, doc: "Number of MJPEG frames decoded in parallel; 1 by default.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 16},
 			}}},
-			{name: "time", required: false, doc: "Longest time from capture until the stages have the frame, as measured on the module. Used for worst-case latency.", value: &shape{op: named, def: "#Duration"}},
+			{name: "time", required: false, doc: "Longest time from capture until the first stage receives the frame, as measured on the module. Used for worst-case latency.", value: &shape{op: named, def: "#Duration"}},
 		},
 		branches: []branch{
 			{field: "kind", value: "file", then: &structure{
@@ -1259,7 +1259,7 @@ var language = Schema{defs: []*definition{
 			}},
 			{field: "kind", value: "v4l2", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "Device, by its port: a name below /dev/v4l/by-path.", value: &shape{op: named, def: "#AbsPath"}},
+					{name: "path", required: true, doc: "Device, named by its port: a path below /dev/v4l/by-path.", value: &shape{op: named, def: "#AbsPath"}},
 				},
 			}},
 			{field: "kind", value: "rtsp", then: &structure{
@@ -1305,7 +1305,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
 			}}},
-			{name: "fallback", required: false, doc: "Frames that the GPU cannot process in time go to the CPU or are dropped; to the CPU by default.", value: &shape{op: either, parts: []*shape{
+			{name: "fallback", required: false, doc: "\"cpu\" (default) lets the CPU process the frames that the GPU cannot process in time; \"drop\" drops them.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "drop", True: false}},
 			}}},
@@ -1349,9 +1349,9 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Suppression", doc: "A rule switched off.", value: &shape{op: object, obj: &structure{
+	{name: "#Suppression", doc: "A suppressed rule.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", value: &shape{op: named, def: "#Text"}},
+			{name: "reason", required: true, doc: "Why the rule does not apply here; the layer's README shows it.", value: &shape{op: named, def: "#Text"}},
 		},
 	}}},
 	{name: "#Sysctl", doc: "Kernel parameters below /proc/sys. Components are separated by \".\"; a dot inside a component, as in an interface name, is written \"/\".", value: &shape{op: object, obj: &structure{
@@ -1371,8 +1371,8 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "board", required: true, doc: "Module SKU, such as \"orin-nano-8gb\", or a name under boards.", value: &shape{op: named, def: "#Name"}},
 			{name: "machine", required: false, doc: "bitbake MACHINE; by default the board's usual machine on the release.", value: &shape{op: named, def: "#MachineName"}},
-			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It decides bitbake, L4T, kernel and CUDA.", value: &shape{op: named, def: "#ReleaseName"}},
-			{name: "use", required: false, doc: "Profiles, unified in order. Two that disagree are an error; the target's own fields override them.", value: &shape{op: list, elem: &shape{op: named, def: "#Name"}}},
+			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It determines the versions of bitbake, L4T, kernel and CUDA.", value: &shape{op: named, def: "#ReleaseName"}},
+			{name: "use", required: false, doc: "Profiles, unified in order. Conflicting values are an error; the target's own fields override profiles.", value: &shape{op: list, elem: &shape{op: named, def: "#Name"}}},
 		},
 		embeds: []string{"#Profile"},
 	}}},
@@ -1380,23 +1380,23 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 200},
 		&shape{op: matches, text: "^[^\\x00-\\x1f\\x7f]*$"},
 	}}},
-	{name: "#Tools", doc: "Measuring programs.", value: &shape{op: object, obj: &structure{
+	{name: "#Tools", doc: "Profiling and measurement tools.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "perf", required: false, doc: "CPU profiling: perf.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "memory", required: false, doc: "Use and leaks of memory: valgrind with massif; heaptrack where meta-oe is present.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "memory", required: false, doc: "Memory use and leaks: valgrind with massif; heaptrack where meta-oe is present.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "benchmark", required: false, doc: "Latency and load: rt-tests (cyclictest, hackbench) and stress-ng; the compute core: yoctuned-bench, if the layer installs yoctuned.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
-	{name: "#TrackStage", doc: "Track boxes from frame to frame: each gets a number that it keeps.", value: &shape{op: object, obj: &structure{
+	{name: "#TrackStage", doc: "Track boxes from frame to frame: each tracked object gets a number and keeps it.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "iou", required: false, doc: "Least overlap, 0 to 1, of a box with the expected position of its track; 0.3 by default.", value: &shape{op: named, def: "#Decimal"}},
-			{name: "hits", required: false, doc: "Boxes that a track needs before it gets a number; 2 by default.", value: &shape{op: all, parts: []*shape{
+			{name: "iou", required: false, doc: "Minimum overlap, 0 to 1, of a box with the expected position of its track; 0.3 by default.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "hits", required: false, doc: "Number of boxes that a track needs before it gets a number; 2 by default.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 100},
 			}}},
 			{name: "maxLost", required: false, doc: "Time without a box after which a track ends; 1 s by default.", value: &shape{op: named, def: "#Duration"}},
-			{name: "max", required: false, doc: "Highest number of tracks; 256 by default.", value: &shape{op: all, parts: []*shape{
+			{name: "max", required: false, doc: "Maximum number of tracks; 256 by default.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1024},
