@@ -129,7 +129,7 @@ func TestBuildingTwiceGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// Generated layers are shared: they must not say where they were made.
+// Generated layers are shared: they must not contain traces of the build machine.
 func TestLayersNameNothingOfTheBuildMachine(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {

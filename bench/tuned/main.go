@@ -265,10 +265,10 @@ func (ks knobs) restore() {
 	}
 }
 
-func (ks knobs) notAsWanted() int {
+func (ks knobs) countNotApplied() int {
 	return ks.count(func(k tunable) bool { return readValue(k.path) != k.want })
 }
-func (ks knobs) notBack() int {
+func (ks knobs) countNotRestored() int {
 	return ks.count(func(k tunable) bool { return readValue(k.path) != k.was })
 }
 
@@ -369,7 +369,7 @@ func (s *session) measureApply() error {
 		wall = append(wall, since(begin))
 		cpu = append(cpu, float64(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())/1e6)
 	}
-	s.f.ApplyWall, s.f.ApplyCPU, s.f.NotApplied = stat(wall), stat(cpu), s.ks.notAsWanted()
+	s.f.ApplyWall, s.f.ApplyCPU, s.f.NotApplied = stat(wall), stat(cpu), s.ks.countNotApplied()
 	return nil
 }
 
@@ -390,7 +390,7 @@ func (s *session) measureDaemon() error {
 		_ = cmd.Process.Signal(unix.SIGTERM)
 		_ = cmd.Wait()
 		stops = append(stops, since(begin))
-		s.f.NotBack = max(s.f.NotBack, s.ks.notBack())
+		s.f.NotBack = max(s.f.NotBack, s.ks.countNotRestored())
 	}
 	s.f.Start, s.f.Stop = stat(starts), stat(stops)
 	return s.reset()
@@ -431,7 +431,7 @@ func (s *session) measureIdleAndDrift() error {
 	if err := s.recover(s.start); err != nil {
 		return err
 	}
-	s.f.KillApplied = s.ks.notBack()
+	s.f.KillApplied = s.ks.countNotRestored()
 	return nil
 }
 
@@ -445,7 +445,7 @@ func (s *session) measureKills() error {
 		if err := s.recover(s.start); err != nil {
 			return err
 		}
-		s.f.KillMidApply = append(s.f.KillMidApply, s.ks.notBack())
+		s.f.KillMidApply = append(s.f.KillMidApply, s.ks.countNotRestored())
 	}
 	return nil
 }

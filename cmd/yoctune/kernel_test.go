@@ -28,8 +28,8 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// The case study's fragment, on every kernel: BBR is lost, and the answer says
-// by what and what to add.
+// The case study's fragment: on every kernel BBR is lost, and the result names the cause and
+// the option to add.
 const seedFragment = `CONFIG_PREEMPT_VOLUNTARY=y
 CONFIG_NO_HZ_FULL=y
 CONFIG_RCU_NOCB_CPU=y

@@ -53,7 +53,7 @@ func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		{"a pointer of a large file store", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "pointer.onnx" }, []string{"pointer.onnx"}},
 		{"a folder", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "folder.onnx" }, []string{"folder.onnx", "not a regular file"}},
 		{"no file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "absent.onnx" }, []string{"absent.onnx", "--models"}},
-		{"another digest", func(p *plan.Pipeline) { p.Stages[1].Model.SHA256 = strings.Repeat("0", 64) }, []string{"another model or is damaged"}},
+		{"another digest", func(p *plan.Pipeline) { p.Stages[1].Model.SHA256 = strings.Repeat("0", 64) }, []string{"damaged or a different model"}},
 		{"two inputs", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "two.onnx" }, []string{"2 inputs"}},
 		{"an unknown operator", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "odd.onnx" }, []string{"Frobnicate"}},
 		{"a wrong shape", func(p *plan.Pipeline) { p.Stages[0].Preprocess.Width = 320 }, []string{"stage way", "expects", "[1 3 224 320]"}},

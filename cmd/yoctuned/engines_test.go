@@ -105,8 +105,8 @@ func TestEnginesAreBuiltListedUsedAndPruned(t *testing.T) {
 		t.Errorf("list: exit %d, %+v", code, all)
 	}
 
-	// The pipeline tries the engine, finds that ONNX Runtime has no TensorRT, says so
-	// and goes on.
+	// The pipeline tries the engine, reports that ONNX Runtime has no TensorRT, and
+	// continues.
 	var o, e bytes.Buffer
 	code = run(context.Background(), []string{"pipeline", "run", path, "--root", root, "--models", dir, "--library", models.Library(t), "--frames", "3", "--format", "json"}, &o, &e)
 	lines := strings.Split(strings.TrimSpace(o.String()), "\n")

@@ -72,7 +72,7 @@ func TestPipelineHoldsLeaseWhileItRuns(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	if got := <-asked; got != api.Acquire+" "+lease.Profile {
-		t.Errorf("asked for %q", got)
+		t.Errorf("requested %q", got)
 	}
 	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Errorf("the connection: %v", err)

@@ -17,9 +17,9 @@ type settingLine struct {
 	ID      string          `json:"id"`
 	Path    string          `json:"path"`
 	Wanted  string          `json:"wanted"`
-	Found   *string         `json:"found"` // null: it could not be read
+	Found   *string         `json:"found"` // null if it could not be read
 	Outcome outcome.Outcome `json:"outcome"`
-	Counts  bool            `json:"counts"` // it makes the answer "no"
+	Counts  bool            `json:"counts"` // whether it makes the command fail
 	Origin  *string         `json:"origin"` // "file:line:column" of the configuration
 	Message string          `json:"message"`
 }
@@ -29,7 +29,7 @@ type report struct {
 	Command string
 	Results []enforce.Result
 	Origins plan.Origins
-	Quiet   bool // text: only what is not ok
+	Quiet   bool // text only: omit results that are ok
 }
 
 func (r report) exit() int {
@@ -52,7 +52,7 @@ func (r report) counts() map[string]int {
 	return m
 }
 
-// cause is the message of a result without its node.
+// cause returns the message of a result without the name of its node.
 func (report) cause(res enforce.Result) string {
 	_, rest, ok := strings.Cut(res.Message, outcome.Name(res.Path)+": ")
 	if !ok {
@@ -61,8 +61,8 @@ func (report) cause(res enforce.Result) string {
 	return rest
 }
 
-// countSharing counts the results with the same cause: what forbids a node often forbids its
-// whole domain.
+// countSharing counts the results with the same cause: a restriction often applies to a whole
+// domain.
 func (r report) countSharing(res enforce.Result) int {
 	n := 0
 	for _, other := range r.Results {
@@ -97,7 +97,7 @@ func (r report) settings(p cli.Printer) {
 	}
 }
 
-// text writes one aligned line a result and, below those that are not ok, why.
+// text writes one aligned line per result, and the reason below each result that is not ok.
 func (r report) text(p cli.Printer) {
 	colour := cli.Colour(p)
 	rows := [][]string{{"outcome", "setting", "wanted", "found", "set at"}}

@@ -300,7 +300,7 @@ func checkKconfigEffect(s *subject) {
 		part, severity = kernel.Preempt.Place, diag.Info
 	}
 	if !part.IsSet() {
-		return // another field implies all of it
+		return // all requests are implied by other fields
 	}
 	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
 	if more := len(names) - maxNamed; more > 0 {
@@ -311,7 +311,7 @@ func checkKconfigEffect(s *subject) {
 	if len(names) == 1 {
 		d.Message = "an option changes as a side effect: " + first
 		d.Got = ""
-		// The line that takes its place is where the user can act.
+		// Point at the option that replaces it, where the user can act.
 		for _, o := range kernel.Config.Entries {
 			if strings.Contains(first, "choice: "+o.Key()+" takes its place") {
 				d.Pos, d.Path = o.Pos(), o.FullPath()
@@ -323,21 +323,22 @@ func checkKconfigEffect(s *subject) {
 // isRealtime reports whether kernel.preempt chooses a real-time kernel.
 func (s *subject) isRealtime() bool { return s.Config.Kernel.Preempt.Text == "rt" }
 
-// isExpected reports whether a side effect is what the request means.
+// isExpected reports whether a side effect follows directly from a request, so that it needs no
+// diagnostic.
 func (s *subject) isExpected(e kconfig.Effect) bool {
 	switch e.Symbol {
 	case "NO_HZ_IDLE", "TICK_CPU_ACCOUNTING":
-		return s.isEnabled("NO_HZ_FULL") // the same choice, and what full dynticks replace
+		return s.isEnabled("NO_HZ_FULL") // full dynticks replace both
 	case "PREEMPT", "PREEMPT_VOLUNTARY", "PREEMPT_NONE":
 		// kernel.preempt selects the model. Set as an option, a model can replace a more
 		// preemptive one by mistake.
 		return s.Config.Kernel.Preempt.IsSet() || strings.HasPrefix(e.Cause, "choice: the group falls back")
 	}
 	if e.Before == "m" && e.After == "y" || e.Before == "y" && e.After == "m" && strings.HasSuffix(e.Cause, " no longer selects it") {
-		return true // nothing is lost; what served one option alone is a module along with it
+		return true // the feature remains, built in or as a module
 	}
 	if strings.Contains(e.Cause, "which a requested line turns off") {
-		return true // goes with what is switched off by name
+		return true // depends on an option that the user disabled
 	}
 	return strings.HasPrefix(e.Cause, "choice: ") && strings.HasSuffix(e.Cause, "takes its place")
 }

@@ -53,7 +53,7 @@ func TestKnownCausesFollowTheEvaluatedKernel(t *testing.T) {
 			ids = append(ids, d.ID+": "+d.Message)
 		}
 		if !slices.ContainsFunc(p.Report.All(), func(d diag.Diagnostic) bool { return d.ID == c.id }) {
-			t.Errorf("%s: %s does not speak; there are %q", c.cause, c.id, ids)
+			t.Errorf("%s: %s is not raised, only %q", c.cause, c.id, ids)
 		}
 	}
 }

@@ -446,7 +446,7 @@ func (a *analysis) effects() []Effect {
 		e.Cause = a.effectCause(int32(i))
 		out = append(out, e)
 	}
-	// What the base configuration asked for comes first.
+	// Requests of the base configuration come first.
 	sort.SliceStable(out, func(x, y int) bool {
 		_, inX := a.last[out[x].Symbol]
 		_, inY := a.last[out[y].Symbol]

@@ -147,7 +147,7 @@ EMC MAX_FREQ 2133000000
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if len(m.Reboot) != 0 {
-		t.Errorf("the GPU mask is unchanged, and a reboot is asked for to %v", m.Reboot)
+		t.Errorf("the GPU mask is unchanged, but a reboot is required to reach %v", m.Reboot)
 	}
 }
 

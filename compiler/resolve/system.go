@@ -75,8 +75,8 @@ func (r *resolver) resolveMGLRU() {
 	on, ttl := r.c.Memory.MGLRU, r.c.Memory.MGLRUMinTTL
 	s := plan.Setting{Domain: plan.DomainMemory, Type: plan.TypeInt, Select: plan.Select{Path: mglruDir + "enabled"}, Optional: true}
 	if on.On {
-		// The file is a set of bits, of which the first is the switch; the processor
-		// decides which others are on.
+		// The file is a bit mask. Bit 0 enables MGLRU; the others depend on the
+		// processor.
 		s.Compare = plan.AtLeast
 	}
 	r.setSwitch(on, s)

@@ -42,10 +42,10 @@ func strayLine(text string, problems []nvfancontrol.Problem) int {
 	return 0
 }
 
-// A build must not read a fan's file otherwise than the compiler and the device do. The
-// build's parser has no output of its own, so that three questions bring out what it
-// found: a profile to add shows limit, margin and the fastest speed; a profile and a
-// governor that do not exist bring the lists of those that do.
+// A build must parse a fan file in the same way as the compiler and the device. The build's
+// parser prints nothing, so three probes reveal its result: adding a profile shows limit,
+// margin and full speed; an absent profile and an absent governor produce error messages
+// that list those that exist.
 func TestBuildAndCompilerParseFanFilesAlike(t *testing.T) {
 	const probe = "zz_probe"
 	texts := corpus()

@@ -165,7 +165,7 @@ func systemdSplit(line string) ([]string, error) {
 }
 
 // FuzzKconfig reads the text back as the kernel's conf_set_sym_val does: a
-// backslash takes the next character as it is.
+// backslash escapes the next character.
 func FuzzKconfig(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, v string) {

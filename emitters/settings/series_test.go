@@ -81,7 +81,7 @@ func TestBitBakeReadsEveryBuildSettingOfEveryRelease(t *testing.T) {
 			want["BB_HASHSERVE_DB_DIR"] = "/srv/hash"
 		}
 		if r.Signatures != "OEEquivHash" {
-			want["BB_SIGNATURE_HANDLER"] = "OEEquivHash" // else nothing asks the server
+			want["BB_SIGNATURE_HANDLER"] = "OEEquivHash" // otherwise no task queries the server
 		}
 		for name, value := range want {
 			if g := strings.Join(strings.Fields(got.Values[name]), " "); g != value {
@@ -137,7 +137,7 @@ func TestUnsupportedSettingsAreRefusedWithReason(t *testing.T) {
 
 		{"wrynose", plan.Build{HashOff: true, HashServe: "h:1"}, "build.hashserve.off", "one of the two"},
 
-		// A mirror that bitbake may not ask.
+		// A mirror that bitbake may not access.
 		{"scarthgap", plan.Build{Hosts: []string{"git.example.com"}, OwnMirror: "https://s.example.com/x"}, "build.downloads.own", "s.example.com"},
 		{"scarthgap", plan.Build{Hosts: []string{"*.example.com"}, OwnMirror: "https://s.example.com/x"}, "", ""},
 		{"scarthgap", plan.Build{Hosts: []string{"a b"}}, "build.downloads.hosts", "not allowed"},
@@ -156,7 +156,7 @@ func TestUnsupportedSettingsAreRefusedWithReason(t *testing.T) {
 	}
 }
 
-// An upstream is asked by the local server: without one it would do nothing.
+// The local server queries the upstream; without a local server the setting has no effect.
 func TestUpstreamStartsAHashServer(t *testing.T) {
 	for _, name := range release.Names() {
 		r, _ := release.Lookup(name)
@@ -164,7 +164,7 @@ func TestUpstreamStartsAHashServer(t *testing.T) {
 		if got := strings.Contains(text, `BB_HASHSERVE = "auto"`); got != (r.HashServe == "") {
 			t.Errorf("%s sets BB_HASHSERVE: %t", name, got)
 		}
-		// A server for several builders is asked itself.
+		// Builders query a shared server directly.
 		if text := conf(t, layer(name, plan.Build{HashUpstream: "a.example.com:1", HashServe: "b.example.com:2"})); strings.Contains(text, `"auto"`) {
 			t.Errorf("%s: %s", name, text)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// What is read from the processor's counters tells of other programs too, so only a
-// pipeline that requests them may open any.
+// The processor's counters also reveal information about other programs, so only a
+// pipeline that requests them may open them.
 func TestOnlyProfiledPipelinesMayOpenCounters(t *testing.T) {
 	l := emittest.Vision(t)
 	l.Targets[0].Plan.Pipelines = map[string]plan.Pipeline{"counted": {Counters: true}, "plain": {}, "pinned": {CPUs: "1"}}

@@ -211,8 +211,8 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 	return unit(f, s.Name, "unit", id), err
 }
 
-// unit states that f is a unit, or a drop-in for one, that a part of the
-// configuration asks for.
+// unit marks f as a unit, or as a drop-in for one, that a part of the configuration
+// requests.
 func unit(f emitters.File, name, what, id string) emitters.File {
 	f.Means = []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: what, ID: id}}
 	return f

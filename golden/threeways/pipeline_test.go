@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// The new words say the same in the three languages.
+// The fields of pipelines have the same meaning in the three languages.
 func TestDetectorsTrackersAndVotesAreOnePlanInEveryLanguage(t *testing.T) {
 	cue := `package box
 import "github.com/yoctune/yoctune/schema"

@@ -144,8 +144,8 @@ target "t" {
 `,
 }
 
-// Sources and stages of one's own say the same in the three languages; a stream of
-// the network is the command that receives it, word by word.
+// Sources and custom stages have the same meaning in the three languages. A network stream
+// equals the command that receives it.
 func TestSourcesAreTheSameInThreeLanguages(t *testing.T) {
 	var first []byte
 	for name, text := range sources {

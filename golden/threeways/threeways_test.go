@@ -66,16 +66,16 @@ func TestThreeLanguagesGiveTheSamePlan(t *testing.T) {
 			first, ids = text, keys
 		}
 		if !bytes.Equal(text, first) {
-			t.Errorf("%s gives another plan than %s; the three say the same and change together:\n%s", dir, ways[0], review.Unified(first, text, ways[0], dir))
+			t.Errorf("%s gives another plan than %s; change the three together:\n%s", dir, ways[0], review.Unified(first, text, ways[0], dir))
 		}
 		if !slices.Equal(keys, ids) {
-			t.Errorf("%s knows the places of other settings: %v, not %v", dir, keys, ids)
+			t.Errorf("%s has positions of %v, want %v", dir, keys, ids)
 		}
 	}
 }
 
-// place is a line of a configuration, as text and as JSON. Lists of lines differ
-// in length, too: one language says on one line what another says on two.
+// place matches a position in a configuration, as text and as JSON. Lists of positions also
+// differ in length: a language may need two lines where another needs one.
 var place = regexp.MustCompile("(`[a-z]+[.](cue|hcl|jsonnet|libsonnet):[^`]*`(, )?)+|" + `[a-z]+\.(cue|hcl|jsonnet|libsonnet):\d+(:\d+)?|"file": ?"[a-z.]+"|"(line|column)": ?\d+`)
 
 func TestThreeLanguagesGiveTheSameLayer(t *testing.T) {

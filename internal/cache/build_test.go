@@ -14,7 +14,7 @@ import (
 	"github.com/yoctune/yoctune/internal/cache"
 )
 
-// key is that of a kernel, such as core's modules have.
+// key returns the cache key of a compiled kernel, as package core computes it.
 func key() string { return cache.Key(".version 7.4", "8.7", "12.6", "opt_level=3") }
 
 func open(dir string) *cache.Cache { return cache.Open(dir, "compiled kernels") }

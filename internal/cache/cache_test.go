@@ -24,7 +24,7 @@ func TestOldestAnswersAreEvicted(t *testing.T) {
 func TestDamagedEntriesAreRemoved(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
 	if _, err := s.Get("k"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty store says %v", err)
+		t.Errorf("an empty store returns %v", err)
 	}
 	if err := s.Put("k", []byte("answer\n")); err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func TestSecretKeysInteroperateWithMinisign(t *testing.T) {
 		t.Fatal(err)
 	}
 	if key, err := signature.ParseKey(get(t, dir, "theirs.pub")); err != nil || key.String() != s.Public().String() {
-		t.Errorf("the public half is %s, minisign says %s (%v)", s.Public(), key, err)
+		t.Errorf("the public key is %s, minisign prints %s (%v)", s.Public(), key, err)
 	}
 	ours := generate(t)
 	text, err := ours.File("")

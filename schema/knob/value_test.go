@@ -139,7 +139,7 @@ func FuzzCanonical(f *testing.F) {
 		found, err := Parse(typ, s)
 		if err != nil {
 			if !errors.Is(err, ErrValue) {
-				t.Fatalf("%s %q: error %v does not say that it is no value", typ, s, err)
+				t.Fatalf("%s %q: error %v is not about an invalid value", typ, s, err)
 			}
 			return
 		}

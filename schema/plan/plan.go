@@ -168,7 +168,7 @@ type FanPoint struct {
 	RPM        int   `json:"rpm,omitempty"`        // turns a minute, 0: in proportion to the BSP's full speed
 }
 
-// Unit is what the device must know of a systemd unit of the layer.
+// Unit describes a systemd unit of the layer for the device.
 type Unit struct {
 	Name         string `json:"name"`           // vision.service, inference.slice
 	CPUs         string `json:"cpus,omitempty"` // cpu list
@@ -217,7 +217,7 @@ type KernelLaunch struct {
 	Block  int    `json:"block"`  // threads
 }
 
-// PipelineMemory is what is asked of the kernel for a pipeline's memory.
+// PipelineMemory holds the kernel settings of a pipeline's memory.
 type PipelineMemory struct {
 	Lock      bool `json:"lock,omitempty"`
 	HugePages bool `json:"hugepages,omitempty"`
@@ -461,6 +461,6 @@ type Position struct {
 }
 
 // Origins maps the id of a setting (or of any other part of a [Target]) to the
-// place in the configuration that asked for it. It lives beside the plan, in
-// plan.origins.json, outside digest and signature.
+// position in the configuration that caused it. It is stored next to the plan, in
+// plan.origins.json, and is not covered by digest and signature.
 type Origins map[string]Position

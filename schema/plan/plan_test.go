@@ -245,7 +245,7 @@ func FuzzDecode(f *testing.F) {
 		p, err := plan.Decode(bytes.NewReader(data))
 		if err != nil {
 			if !errors.Is(err, plan.ErrSyntax) && !errors.Is(err, plan.ErrSchema) && !errors.Is(err, plan.ErrDigest) {
-				t.Fatalf("%v is none of the reasons to refuse a plan", err)
+				t.Fatalf("%v is not one of the reasons to refuse a plan", err)
 			}
 			return
 		}

@@ -58,7 +58,7 @@ func TestBuildStopsForAKernelWithoutTheOptions(t *testing.T) {
 
 	t.Run("as asked for", func(t *testing.T) {
 		if said, _ := run(t, folder(t, string(asked)+"CONFIG_OTHER=y\n")); said != "" {
-			t.Errorf("it says %s", said)
+			t.Errorf("the output is %s", said)
 		}
 	})
 	const lost = "CONFIG_TCP_CONG_BBR: wanted m, actual not in .config"

@@ -77,7 +77,7 @@ func TestGrafanaKnowsEveryFieldOfTheDashboard(t *testing.T) {
 	}
 	for _, q := range list {
 		if q.Expr == "" {
-			t.Errorf("a query asks for nothing: %+v", q)
+			t.Errorf("a query is empty: %+v", q)
 		}
 	}
 }

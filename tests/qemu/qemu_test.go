@@ -46,8 +46,8 @@ func TestYoctunedOnARealKernel(t *testing.T) {
 	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 80)
 }
 
-// TestYoctunedOnARealARM64Kernel is the same on the processor that the devices have,
-// with Debian's kernel for it. It takes minutes: `make prove` runs it.
+// TestYoctunedOnARealARM64Kernel runs the same checks on arm64, the architecture of the devices,
+// with Debian's kernel. It takes minutes; `make prove` runs it.
 func TestYoctunedOnARealARM64Kernel(t *testing.T) {
 	cache := os.Getenv("YOCTUNE_QEMU_ARM64")
 	if cache == "" {
@@ -56,7 +56,7 @@ func TestYoctunedOnARealARM64Kernel(t *testing.T) {
 	archive := newGuest(t, cache, initScript)
 	exe := filepath.Join(t.TempDir(), "yoctuned")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", exe, "github.com/yoctune/yoctune/cmd/yoctuned")
-	build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0") // the enforcing half needs no C
+	build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0") // yoctuned without the engine needs no cgo
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

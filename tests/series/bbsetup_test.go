@@ -81,7 +81,7 @@ func setUp(t *testing.T, target string) {
 		t.Fatal(err)
 	}
 	if got := strings.TrimSpace(string(asked)); got != "enable-fragment machine/jetson-agx-orin-devkit x/x" {
-		t.Errorf("it asks for %q", got)
+		t.Errorf("it requests %q", got)
 	}
 	conf, err := os.ReadFile(filepath.Join(work, "top", "x-"+target, "build", "conf", "bblayers.conf"))
 	if err != nil {

@@ -125,7 +125,7 @@ func TestToolsBecomePackages(t *testing.T) {
 		t.Errorf("nothing excludes stress-ng:\n%s", settings)
 	}
 	if strings.Contains(group, "yoctuned-bench") {
-		t.Error("a layer without yoctuned asks for its measurements")
+		t.Error("a layer without yoctuned installs yoctuned-bench")
 	}
 	if text := contentOf(layers[0].Files, "dynamic-layers/openembedded-layer/recipes-yoctune/packagegroups/packagegroup-yoctune-x.bbappend"); !strings.Contains(text, `= " heaptrack"`) {
 		t.Errorf("heaptrack is not recommended where meta-oe is present:\n%s", text)

@@ -75,7 +75,7 @@ func TestHashServerOfTheReleaseRunsAsItsUnit(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 			if _, err := os.Stat(filepath.Join(state, "hashserv.db")); err != nil {
-				t.Errorf("the database is not where the unit says: %v", err)
+				t.Errorf("the database is not in the unit's folder: %v", err)
 			}
 			stop()
 			_ = server.Wait()

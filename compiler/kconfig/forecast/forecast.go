@@ -1,10 +1,9 @@
-// Package forecast predicts the values of the requested and of all other options of a
-// target's kernel, and caches the answers.
+// Package forecast predicts the values of all options of a target's kernel, and caches the
+// predictions.
 //
-// Evaluating a kernel costs more than the rest of a build together. So it
-// happens only on demand, once for targets with the same question, and
-// the answers are kept in the user's cache for the next run. The cache is a
-// convenience: whatever is wrong with it, the kernel is evaluated again.
+// Evaluating a kernel takes longer than all other steps of a build. It is therefore done only
+// on demand and once for targets with the same request, and the result is kept in the user's
+// cache. If the cache cannot be read, the kernel is evaluated again.
 package forecast
 
 import (
@@ -28,7 +27,7 @@ type Book struct {
 	facts   map[string]*kconfig.Facts
 }
 
-// NewBook returns a book that keeps its answers in a folder; "" keeps none.
+// NewBook returns a book that caches predictions in the folder dir, or not at all if dir is "".
 func NewBook(dir string) *Book {
 	return &Book{cache: cache.Store{Dir: dir}, kernels: map[string]*Kernel{}, facts: map[string]*kconfig.Facts{}}
 }
@@ -43,10 +42,10 @@ type Kernel struct {
 	lines   []kconfig.Line
 	key     string
 	answers answers
-	read    bool           // the answers were looked up in the cache
+	read    bool           // the cache was read
 	facts   *kconfig.Facts // nil until the kernel had to be evaluated
 	full    *kconfig.Report
-	fresh   bool // the cache lacks some answers
+	fresh   bool // the cache lacks some values
 }
 
 // answers holds the results for a kernel, in the form stored in the cache.
@@ -103,7 +102,7 @@ func (k *Kernel) Effects() []kconfig.Effect {
 	return k.findOutcome().Effects
 }
 
-// findOutcome returns the answers about the requested options.
+// findOutcome returns the predictions for the requested options.
 func (k *Kernel) findOutcome() answers {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
@@ -148,8 +147,8 @@ func (k *Kernel) On(symbol string) bool {
 	return v == "y" || v == "m"
 }
 
-// Enable finds the lines that give an option a value on top of the requested options, its
-// own line first. There are none when no lines lead there without breaking another request.
+// Enable finds the lines that, added to the requested options, give an option a value. Its own
+// line comes first. It returns nil if that is impossible without breaking another request.
 func (k *Kernel) Enable(symbol, value string) []kconfig.Line {
 	own := kconfig.Line{Symbol: symbol, Value: value}
 	asked := slices.DeleteFunc(slices.Clone(k.lines), func(l kconfig.Line) bool { return l.Symbol == symbol })
@@ -180,7 +179,7 @@ func (k *Kernel) Enable(symbol, value string) []kconfig.Line {
 	return nil
 }
 
-// loadAnswers reads cached answers, once.
+// loadAnswers reads the cached predictions, once.
 func (k *Kernel) loadAnswers() {
 	if k.read {
 		return
@@ -190,7 +189,7 @@ func (k *Kernel) loadAnswers() {
 	if err != nil || json.Unmarshal(raw, &k.answers) != nil {
 		k.answers = answers{}
 	}
-	// Places are not part of the question: the same line may have moved.
+	// The cache key does not include positions: the same line may have moved.
 	for i := range k.answers.Predictions {
 		p := &k.answers.Predictions[i]
 		p.File, p.Line = "", 0
@@ -200,8 +199,8 @@ func (k *Kernel) loadAnswers() {
 	}
 }
 
-// evaluate is the expensive part. Undecodable facts mean a damaged program and are
-// ignored; a test decodes those of every kernel.
+// evaluate predicts all options, which is expensive. Facts that cannot be decoded are ignored: a
+// test decodes those of every kernel.
 func (k *Kernel) evaluate() {
 	f := k.book.facts[k.Set.Name]
 	if f == nil {
@@ -228,7 +227,7 @@ func (b *Book) Save() {
 			continue
 		}
 		if raw, err := json.Marshal(k.answers); err == nil {
-			_ = b.cache.Put(k.key, raw) // it is computed again
+			_ = b.cache.Put(k.key, raw) // after a failure the next run computes it again
 			k.fresh = false
 		}
 	}

@@ -91,7 +91,7 @@ func TestCheckerAndCUEAgree(t *testing.T) {
 		t.Helper()
 		theirs, mine := byCUE(t, text), ours(t, lang, text)
 		if (theirs == nil) != (len(mine) == 0) {
-			t.Errorf("CUE says %v, the checker says %+v\n%s", theirs, mine, text)
+			t.Errorf("CUE returns %v, the checker %+v\n%s", theirs, mine, text)
 		}
 	}
 	values := []string{`1`, `-1`, `0`, `255`, `256`, `65536`, `99999999999999999999`, `0.5`, `"x"`, `""`, `"a b"`, `"918MHz"`, `"2GiB"`, `"5ms"`, `"unlimited"`,

@@ -284,7 +284,7 @@ func TestLanguageErrorsHavePositions(t *testing.T) {
 				t.Errorf("at %s, want %s", at, c.at)
 			}
 			if !strings.Contains(d.Message, c.wantText) || !strings.Contains(d.Help, c.help) {
-				t.Errorf("says %q, help %q", d.Message, d.Help)
+				t.Errorf("message %q, help %q", d.Message, d.Help)
 			}
 			if strings.Contains(c.claim, "twice") && len(d.Related) != 1 {
 				t.Errorf("does not name the other place: %+v", d)

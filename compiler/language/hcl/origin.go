@@ -16,9 +16,9 @@ const maxHops = 64
 // follow, it returns the use.
 func (e *evaluator) origin(at source) source {
 	for range maxHops {
-		next, ok := e.choice(at)
+		next, ok := e.selectBranch(at)
 		if !ok {
-			next, ok = e.hop(at)
+			next, ok = e.followReference(at)
 		}
 		if !ok {
 			break
@@ -32,7 +32,7 @@ func (e *evaluator) origin(at source) source {
 // or the content of parentheses.
 func (e *evaluator) chosen(at source) source {
 	for range maxHops {
-		next, ok := e.choice(at)
+		next, ok := e.selectBranch(at)
 		if !ok {
 			break
 		}
@@ -41,7 +41,9 @@ func (e *evaluator) chosen(at source) source {
 	return at
 }
 
-func (e *evaluator) choice(at source) (source, bool) {
+// selectBranch returns the content of parentheses or the taken branch of a condition. It
+// reports false for other expressions and for conditions without a value.
+func (e *evaluator) selectBranch(at source) (source, bool) {
 	switch x := at.expr.(type) {
 	case *hclsyntax.ParenthesesExpr:
 		return source{x.Expression, at.m}, true
@@ -60,8 +62,8 @@ func (e *evaluator) choice(at source) (source, bool) {
 	return at, false
 }
 
-// hop follows a reference.
-func (e *evaluator) hop(at source) (source, bool) {
+// followReference returns the expression that a reference or an index refers to.
+func (e *evaluator) followReference(at source) (source, bool) {
 	switch x := at.expr.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
 		return e.definition(at, x.Traversal)

@@ -37,12 +37,12 @@ const (
 	// maxStack bounds calls within calls.
 	maxStack = 400
 
-	// maxPlacing is how long an evaluation may take for a second one to be
-	// worth its places.
+	// maxPlacing is the longest evaluation after which a second one, for the positions, is
+	// started.
 	maxPlacing = 2 * time.Second
 
-	// maxExact is the largest integer up to which all are exact: Jsonnet has
-	// only floating point numbers.
+	// maxExact is the largest integer below which all are exact: Jsonnet has only
+	// floating point numbers.
 	maxExact = 1 << 53
 
 	maxValues = 1 << 20
@@ -53,7 +53,7 @@ func Load(p load.Program) load.Evaluated {
 	out := load.Evaluated{Sources: map[string][]byte{}}
 	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
 		e := &evaluator{prog: p, name: name, importer: newImporter(p)}
-		root := e.file()
+		root := e.loadFile()
 		out.Diagnostics = append(out.Diagnostics, e.found...)
 		for path, text := range e.importer.brought() {
 			out.Sources[path] = text
@@ -81,7 +81,8 @@ func (e *evaluator) add(d diag.Diagnostic) {
 	e.bad = true
 }
 
-func (e *evaluator) file() *load.Node {
+// loadFile evaluates the program to a tree, or returns nil after adding a diagnostic.
+func (e *evaluator) loadFile() *load.Node {
 	started := time.Now()
 	text, err := e.evaluate(e.importer, e.name, "", maxStack)
 	if err != nil {
@@ -95,7 +96,7 @@ func (e *evaluator) file() *load.Node {
 	}
 	var p *placed
 	if time.Since(started) < maxPlacing {
-		p = e.places(v)
+		p = e.findPositions(v)
 	}
 	if _, ok := v.(map[string]any); !ok {
 		e.add(diag.Diagnostic{ID: "YT0101", Pos: e.top(), Message: "the program gives " + kindOf(v) + ", not a configuration", Expected: "an object",
@@ -139,7 +140,7 @@ func decode(text string) (any, error) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("reading what the program gave: %w", err)
+		return nil, fmt.Errorf("reading the result of the program: %w", err)
 	}
 	return v, nil
 }

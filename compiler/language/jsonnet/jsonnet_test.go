@@ -150,7 +150,7 @@ func TestLanguageErrorsHavePositions(t *testing.T) {
 				t.Errorf("%s at %s, want %s at %s", d.ID, at, c.id, c.at)
 			}
 			if !strings.Contains(d.Message, c.wantText) || !strings.Contains(d.Help, c.help) {
-				t.Errorf("says %q, help %q", d.Message, d.Help)
+				t.Errorf("message %q, help %q", d.Message, d.Help)
 			}
 		})
 	}

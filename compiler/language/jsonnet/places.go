@@ -60,15 +60,15 @@ func (p *placed) item(i int) *placed {
 	return p.items[i]
 }
 
-// places evaluates the program a second time, with marks. It is nil when the marks changed
-// the result, as in a program that inspects hidden fields.
-func (e *evaluator) places(plain any) *placed {
+// findPositions evaluates the program a second time, with marks. It returns nil if the marks
+// changed the result, as in a program that inspects hidden fields.
+func (e *evaluator) findPositions(plain any) *placed {
 	m := &marker{importer: e.importer, contents: map[string]jsonnet.Contents{}}
 	name, err := json.Marshal(e.name)
 	if err != nil {
 		return nil
 	}
-	// Walking the result takes calls of its own.
+	// Walking the result needs additional stack.
 	text, err := e.evaluate(m, path.Join(path.Dir(e.name), "<places>"), fmt.Sprintf(walk, name), 4*maxStack)
 	if err != nil {
 		return nil
@@ -254,7 +254,7 @@ func (m *marker) object(s *source, o *ast.Object) string {
 		if name == "" || name == "[]" || f.Method != nil {
 			continue
 		}
-		entry := s.places(f.Expr2)
+		entry := s.locate(f.Expr2)
 		entry.label = s.position(label)
 		if f.SuperSugar {
 			entry.items = nil // what was there before comes first
@@ -294,13 +294,12 @@ func (s *source) position(r ast.LocationRange) plan.Position {
 	return plan.Position{File: s.name, Line: r.Begin.Line, Column: r.Begin.Column}
 }
 
-// places is where an expression is written, and the elements of an array that
-// is written out.
-func (s *source) places(n ast.Node) *placed {
+// locate returns the position of an expression and, for an array literal, of its elements.
+func (s *source) locate(n ast.Node) *placed {
 	p := &placed{value: s.position(*n.Loc())}
 	if a, ok := n.(*ast.Array); ok {
 		for _, e := range a.Elements {
-			p.items = append(p.items, s.places(e.Expr))
+			p.items = append(p.items, s.locate(e.Expr))
 		}
 	}
 	return p

@@ -324,8 +324,8 @@ func (l *loader) refuse(f *ast.File) {
 	}, nil)
 }
 
-// standIn is a package with the schema's definitions, each accepting anything.
-func standIn(ctx *build.Context) *build.Instance {
+// newPermissiveSchema returns a schema package whose definitions accept any value.
+func newPermissiveSchema(ctx *build.Context) *build.Instance {
 	inst := ctx.NewInstance("schema", nil)
 	inst.ImportPath, inst.PkgName = schema.ImportPath, "schema"
 	var b strings.Builder
@@ -408,7 +408,7 @@ func (l *loader) evaluateUnbounded(files []*ast.File) {
 	bctx := build.NewContext()
 	inst := bctx.NewInstance("", func(_ token.Pos, path string) *build.Instance {
 		if isSchema(path) {
-			return standIn(bctx)
+			return newPermissiveSchema(bctx)
 		}
 		return nil
 	})

@@ -77,7 +77,7 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("docs/%s is not what the schema says: run go test ./compiler/language/reference -update", name)
+			t.Errorf("docs/%s does not match the schema: run go test ./compiler/language/reference -update", name)
 		}
 	}
 }
@@ -200,10 +200,10 @@ schema.#Config & {
 			refused = refused || strings.HasPrefix(d.ID, "YT01") || strings.HasPrefix(d.ID, "YT00")
 		}
 		if refused == tt.ok {
-			t.Errorf("%s: the compiler says %v: %v", tt.name, !refused, p.Report.All())
+			t.Errorf("%s: the compiler accepts it: %t; %v", tt.name, !refused, p.Report.All())
 		}
 		if err := s.Validate(value(p.Config.Root)); (err == nil) != tt.ok {
-			t.Errorf("%s: the JSON Schema says %v", tt.name, err)
+			t.Errorf("%s: the JSON Schema returns %v", tt.name, err)
 		}
 	}
 }

@@ -286,7 +286,7 @@ func TestEditorsCompleteFieldsButNotValues(t *testing.T) {
 			}
 		}
 		if slices.Contains(labels, c.not) {
-			t.Errorf("after %q: %s is on offer; docs/languages.md says that it is not", c.add, c.not)
+			t.Errorf("after %q: %s is offered; docs/languages.md lists it as unsupported", c.add, c.not)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestEditorsReportSyntaxButNotValues(t *testing.T) {
 		e.read() // after a moment of quiet; the server's time is bounded
 	}
 	if got := e.published[e.file]; len(got) > 0 {
-		t.Errorf("the server reports values now: %v; docs/languages.md says that it does not", got)
+		t.Errorf("the server reports values now: %v; docs/languages.md lists that as unsupported", got)
 	}
 }
 

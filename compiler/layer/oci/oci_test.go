@@ -236,7 +236,7 @@ func TestRemoteRegistryRequiresTLS(t *testing.T) {
 		}
 	}
 	if len(asked) > 0 {
-		t.Errorf("asked in the clear: %s", <-asked)
+		t.Errorf("requested without TLS: %s", <-asked)
 	}
 }
 

@@ -165,6 +165,6 @@ func TestPipelineGraphShowsDevicesAndLatency(t *testing.T) {
 		}
 	}
 	if last := texts[len(texts)-1]; !strings.Contains(last, "≤ 52ms") {
-		t.Errorf("the end says %q", last)
+		t.Errorf("the last line is %q", last)
 	}
 }

@@ -33,8 +33,8 @@ func (r *Review) WriteHTML(w io.Writer) error {
 	}.Write(w)
 }
 
-// open reports whether a file is shown open: those that say what the others say,
-// and long ones, are a key away.
+// open reports whether a file is shown expanded. Long files and files that repeat the
+// others are collapsed.
 func open(f File) bool {
 	return f.Path != "README.md" && !strings.HasSuffix(f.Path, "origins.json") && len(f.Was)+len(f.Now) < 24<<10
 }
@@ -267,7 +267,7 @@ func (h hunk) rows() []row {
 				r.Was.Before, r.Was.Mark, r.Was.After, r.Now.Mark = splitDifference(gone[n], come[n])
 				r.Now.Before, r.Now.After = r.Was.Before, r.Was.After
 			} else {
-				// A line without a partner is new as a whole: the row's colour says so.
+				// A line without a counterpart is entirely new, as the row's colour shows.
 				r.Was.Before, r.Was.Mark = r.Was.Mark, ""
 				r.Now.Before, r.Now.Mark = r.Now.Mark, ""
 			}

@@ -93,11 +93,11 @@ func TestForeignReferencesComputeTheSame(t *testing.T) {
 		o.blas.gemm(x, y, other, 64, 32, 48)
 		for i := range own {
 			if math.Abs(float64(own[i]-other[i])) > 1e-4 {
-				t.Fatalf("%s: element %d is %g, plain C says %g", o.blas.name(), i, other[i], own[i])
+				t.Fatalf("%s: element %d is %g, plain C computes %g", o.blas.name(), i, other[i], own[i])
 			}
 		}
 		if a, b := refSum(x), o.blas.sum(x); math.Abs(float64(a-b)) > 1e-3*float64(a) {
-			t.Errorf("%s: sum %g, plain C says %g", o.blas.name(), b, a)
+			t.Errorf("%s: sum %g, plain C computes %g", o.blas.name(), b, a)
 		}
 		if at := o.blas.indexOfMax(x); x[at] != refMax(x) {
 			t.Errorf("%s: %g is not the largest, %g is", o.blas.name(), x[at], refMax(x))
@@ -169,7 +169,7 @@ func TestTheRooflineIsTheLowestCeiling(t *testing.T) {
 	}
 }
 
-// Whatever was quickest is the ceiling: nothing is above it.
+// The fastest measurement raises the ceiling, so that no kernel exceeds it.
 func TestNoKernelIsAboveItsCeiling(t *testing.T) {
 	c := Ceilings{
 		Memory:  []MemoryCeiling{{WorkingSet: 1000, Rate: 3e9}, {WorkingSet: 10000, Rate: 2e9}, {WorkingSet: 100000, Rate: 1e9}},

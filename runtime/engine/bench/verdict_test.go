@@ -26,9 +26,9 @@ func measured(times, reference []int64) Measurement {
 	return m
 }
 
-// Thousands of pairs of runs of which nothing changed: the chance of a verdict must be
-// what the rule says, and with the least effect none at all.
-func TestEqualRunsAreSeldomCalledDifferent(t *testing.T) {
+// In thousands of pairs of unchanged runs, the rate of verdicts must match the rule's
+// significance level. With the minimum effect there must be no verdict.
+func TestEqualRunsRarelyGetAVerdict(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const draws = 3000
 	bare, ruled := 0, 0
@@ -146,7 +146,7 @@ func TestFewOrEqualSamplesAreInconclusive(t *testing.T) {
 	}
 }
 
-func TestBenchmarksOfOneRunOnlyAreReported(t *testing.T) {
+func TestBenchmarksInOnlyOneRunAreReported(t *testing.T) {
 	old, both, fresh := Measurement{Suite: "s", Name: "old"}, Measurement{Suite: "s", Name: "both"}, Measurement{Suite: "s", Name: "fresh"}
 	var got []string
 	for _, v := range Compare([]Measurement{old, both}, []Measurement{both, fresh}, DefaultRule()) {

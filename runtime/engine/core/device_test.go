@@ -293,8 +293,7 @@ func TestOpenWithoutCUDAReportsTheReason(t *testing.T) {
 	}
 }
 
-// A library that loads is used, and a fault that will not go away is told from
-// one that will.
+// A library that loads is used, and sticky faults are distinguished from transient ones.
 func TestStickyFaultOfALoadedBackend(t *testing.T) {
 	lib := build(t, "faulty", fakeBackend+`
 		static yt_status dead(yt_error *e) {
@@ -319,7 +318,7 @@ func TestStickyFaultOfALoadedBackend(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !strings.Contains(fmt.Sprint(err), "unusable until this process exits") {
-			t.Errorf("%s: %v does not say that only a new process helps", name, err)
+			t.Errorf("%s: %v does not report that a new process is needed", name, err)
 		}
 	}
 }

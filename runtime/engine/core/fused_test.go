@@ -21,8 +21,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
 )
 
-// node is an expression as the tests know it: text for the parser, and a value in
-// float64 with a bound on what float32 may differ by.
+// node is an expression under test: text for the parser, and a function that computes the
+// value in float64 with a bound of the float32 error.
 type node struct {
 	text string
 	rank int // 0 sum, 1 product, 2 atom
@@ -445,7 +445,7 @@ func TestNVRTCCompilesChains(t *testing.T) {
 		}
 	}
 	if _, _, err := core.CompileChain(chain, found[0], "sm_1"); !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "NVRTC 13") {
-		t.Errorf("an architecture that is none: %v", err)
+		t.Errorf("an invalid architecture: %v", err)
 	}
 }
 

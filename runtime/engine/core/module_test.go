@@ -73,8 +73,8 @@ func TestModuleCacheRebuildsBadEntries(t *testing.T) {
 	}
 	load(false, 1)
 	load(true, 1) // another start
-	// Whole, with the right checksum, but of a driver that is no more: what the
-	// cache cannot know the driver says.
+	// An intact entry of an older driver: the cache cannot detect it, but the driver
+	// refuses it.
 	key := core.CacheKey{Source: []byte(".version 7.4\x00"), Capability: "0.0", Driver: "0"}.ID()
 	c := core.OpenCache(dir)
 	c.Drop(key)
@@ -120,7 +120,7 @@ func TestInvalidLaunchConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// The compiler cannot ask the core, which is C: it has the same table in Go.
+// The compiler cannot call the core, which is in C; it has the same table in Go.
 func TestKernelLimitsOfCompilerAndCoreMatch(t *testing.T) {
 	var want []occupancy.Limits
 	for _, l := range c.Kernels() {

@@ -252,8 +252,8 @@ func TestStreamLimitsItsPendingLists(t *testing.T) {
 	wait(t, s)
 }
 
-// Many goroutines submit, free and allocate on one device; the race detector and the
-// sanitizers see what is wrong.
+// Many goroutines submit, free and allocate on one device. The race detector and the
+// sanitizers report errors.
 func TestStreamsAndBuffersInManyGoroutines(t *testing.T) {
 	d := openCPU(t)
 	var group sync.WaitGroup

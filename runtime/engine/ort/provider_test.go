@@ -88,8 +88,7 @@ func TestBindingUsesFixedMemory(t *testing.T) {
 	})
 }
 
-// The libraries of the tests list providers that they do not have: only trying
-// tells.
+// The test libraries list providers that they do not have, so a provider must be tried.
 func TestMissingProviderIsSkippedWithItsReason(t *testing.T) {
 	both(t, func(t *testing.T, rt *ort.Runtime) {
 		engine := func() (string, error) { return "", errors.New("no engine for this board") }

@@ -40,7 +40,7 @@ func TestFaultsAndTimeOfThisProcessAreCounted(t *testing.T) {
 	if got.CPU == nil || *got.CPU <= 0 || got.MajorFaults == nil || len(got.Interrupts) == 0 {
 		t.Errorf("%+v", got)
 	}
-	// What the machine cannot count is nil, and says why; what it can is not.
+	// A counter that the machine does not have is nil, with a reason; the others are not nil.
 	for name, v := range map[string]*int64{"cycles": got.Cycles, "instructions": got.Instructions, "migrations": got.Migrations, "cache misses": got.CacheMisses} {
 		explained := slices.ContainsFunc(got.Why, func(w string) bool { return strings.HasPrefix(w, name+": ") })
 		if (v == nil) != explained {

@@ -17,8 +17,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// records keeps what a pipeline saw: the mean of the tensor's values tells frames
-// apart.
+// records is a sink that keeps the mean of each tensor, which identifies the frame.
 type records struct {
 	values []float32
 	total  []int64

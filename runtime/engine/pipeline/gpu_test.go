@@ -172,7 +172,7 @@ func TestNoFrameIsLostWithTheGPU(t *testing.T) {
 			if !slices.ContainsFunc(sum.Events, func(e pipeline.Event) bool {
 				return e.Kind == pipeline.EventWorker && strings.HasPrefix(e.Why, "lost, "+string(tc.cause))
 			}) {
-				t.Errorf("no event tells of it: %v", sum.Events)
+				t.Errorf("no event reports it: %v", sum.Events)
 			}
 		})
 	}

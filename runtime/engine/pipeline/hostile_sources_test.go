@@ -127,7 +127,7 @@ func TestImplausibleLossCountsAreCapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	// A writer that claims to have written record n, which is in slot 0.
+	// A writer whose header counts record n as written, in slot 0.
 	put := func(n uint64) {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {

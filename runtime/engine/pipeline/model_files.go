@@ -79,15 +79,16 @@ func isSHA256(s string) bool {
 	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
 }
 
-// checkSum compares a model with the checksum in the plan, if the plan has one.
-func checkSum(want string) func([]byte) error {
+// newDigestCheck returns a function that compares a model with the digest in the plan, or nil
+// if the plan has none.
+func newDigestCheck(want string) func([]byte) error {
 	if want == "" {
 		return nil
 	}
 	return func(model []byte) error {
 		sum := sha256.Sum256(model)
 		if got := hex.EncodeToString(sum[:]); got != want {
-			return fmt.Errorf("%w: sha256 is %s, but the plan has %s: the file is another model or is damaged", ErrModelFile, got, want)
+			return fmt.Errorf("%w: sha256 is %s, but the plan has %s: the file is damaged or a different model", ErrModelFile, got, want)
 		}
 		return nil
 	}

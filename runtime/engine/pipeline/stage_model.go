@@ -93,7 +93,7 @@ func (b *modelBuilder) load() error {
 		if err != nil {
 			return err
 		}
-		o := ort.Options{Check: checkSum(m.SHA256)}
+		o := ort.Options{Check: newDigestCheck(m.SHA256)}
 		if n == 0 {
 			o.Input, o.Output, o.More = b.s.Model.Input, b.s.Model.Output, secondOutputs(b.levels[b.now].stages, b.k)
 		}

@@ -29,7 +29,7 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// page is a printed page of which the test knows where everything is.
+// page is a printed page with the known positions of its parts.
 type page struct {
 	*image.Gray
 	parts map[string][]image.Rectangle // by class of models.LayoutLabels

@@ -19,8 +19,8 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// trtexec is a stand-in for NVIDIA's program: it understands --saveEngine, says what
-// the real one says, and does what the script says.
+// trtexec replaces NVIDIA's program: it accepts --saveEngine, prints the same messages and
+// runs the script.
 func trtexec(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trtexec")
@@ -56,7 +56,7 @@ func job(t *testing.T, script string) tensorrt.Job {
 	}
 }
 
-// empty tells whether a store has nothing but its lock.
+// empty reports whether a store contains only its lock.
 func empty(t *testing.T, s tensorrt.Store) bool {
 	t.Helper()
 	all, err := os.ReadDir(s.Dir)

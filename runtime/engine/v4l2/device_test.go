@@ -143,7 +143,7 @@ func TestAnUnsupportedFormatIsReportedWithTheOfferedOnes(t *testing.T) {
 	}
 }
 
-// A driver that says less memory than its frames need is not believed.
+// A driver that reports less memory than its frames need is refused.
 func TestInconsistentDriversAreRefused(t *testing.T) {
 	for name, f := range map[string]v4l2test.Format{
 		"memory too small": {Pixels: "NV12", Width: 64, Height: 32, Size: 64*32*3/2 - 1},
@@ -235,8 +235,8 @@ func TestDroppedFramesAreCounted(t *testing.T) {
 	}
 }
 
-// An input that lost its signal, or has one of another size, gives no frames that are
-// half of the one and half of the other: it says so, and is to be opened anew.
+// After the signal is lost or its size changes, no mixed frames are returned. The error
+// requires reopening the device.
 func TestSignalChangesAreReported(t *testing.T) {
 	c := &v4l2test.Camera{
 		Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, HDMI: &v4l2test.HDMI{Lost: 1, Then: []v4l2test.Format{nv12(128, 64, 0, 1)}},

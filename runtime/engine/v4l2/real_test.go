@@ -138,7 +138,7 @@ func exported(t *testing.T, d *v4l2.Device, f *v4l2.Frame) {
 	}
 }
 
-// Buffers that are not given back make the driver lose frames, and it says so.
+// If buffers are not returned, the driver drops frames and counts them.
 func TestRealDriverCountsDroppedFrames(t *testing.T) {
 	for kind, path := range realCameras(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -329,21 +329,21 @@ func TestRealDriverReportsSignalChanges(t *testing.T) {
 	}
 }
 
-// TestSwitchOfAnHDMISource is no test but the switch of an HDMI source, for a script.
+// TestSwitchOfAnHDMISource checks nothing. A script uses it to switch an HDMI source.
 func TestSwitchOfAnHDMISource(t *testing.T) {
 	path, mode, _ := strings.Cut(os.Getenv("YOCTUNE_CAMERA_SIGNAL"), ",")
 	if path == "" {
-		t.Skip("YOCTUNE_CAMERA_SIGNAL says neither input nor signal")
+		t.Skip("YOCTUNE_CAMERA_SIGNAL has no input and signal")
 	}
 	setControls(t, path).set(t, "DV Timings Signal Mode", mode)
 }
 
-// The driver is taken away while it streams, as a cable that is pulled.
+// The driver is unbound while it streams, as if a cable were pulled.
 func TestRealDriverIsUnplugged(t *testing.T) {
 	unbind := os.Getenv("YOCTUNE_CAMERA_UNBIND") // driver folder and device
 	for kind, path := range realCameras(t) {
 		if unbind == "" {
-			t.Skip("YOCTUNE_CAMERA_UNBIND does not say how to take the driver away")
+			t.Skip("YOCTUNE_CAMERA_UNBIND has no driver folder and device")
 		}
 		t.Run(kind, func(t *testing.T) {
 			driver, device, _ := strings.Cut(unbind, " ")

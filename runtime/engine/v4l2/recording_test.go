@@ -20,12 +20,11 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
 )
 
-// A recording is what a driver was asked and answered, a call a line: the number of
-// the request, the error, the structure before and after, and the planes before and
-// after where it points to some. Numbers are hexadecimal, without zeros at the end;
-// what the camera saw is not in it.
+// A recording contains the calls of a driver, one per line: the request number, the error,
+// the structure before and after, and the planes before and after if there are any. Numbers
+// are hexadecimal, without trailing zeros. The contents of the frames are not recorded.
 
-// recorder writes down what happens between a program and a real driver.
+// recorder records the calls from a program to a real driver.
 type recorder struct {
 	v4l2.System
 	w  io.Writer
@@ -76,8 +75,8 @@ type exchange struct {
 	planesBefore, planesAfter string
 }
 
-// replayer is a driver that answers as a recorded one did, as long as it is asked the
-// same.
+// replayer is a driver that repeats a recording, as long as the program makes the same
+// calls.
 type replayer struct {
 	mu    sync.Mutex
 	lines []exchange
@@ -108,14 +107,13 @@ func newReplayer(r io.Reader) (*replayer, error) {
 	return p, in.Err()
 }
 
-// Err says where the program asked something else than was recorded, and Left how
-// many calls it did not make.
+// err returns the calls that differ from the recording.
 func (p *replayer) err() error { p.mu.Lock(); defer p.mu.Unlock(); return p.wrong }
 
-// Left is how many recorded calls were not made.
+// left returns the number of recorded calls that were not made.
 func (p *replayer) left() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.lines) - p.next }
 
-// Open is a System's.
+// Open implements v4l2.System.
 func (p *replayer) Open(string) (int, error) { return 1000, nil }
 
 // Close is a System's.
@@ -162,7 +160,7 @@ func (p *replayer) Ioctl(_ int, request uint, arg unsafe.Pointer) error {
 	}
 	x := p.lines[p.next]
 	if x.request != request || x.before != show(request, s) || x.planesBefore != show(0, planes) {
-		p.wrong = errors.Join(p.wrong, fmt.Errorf("line %d: asked %08x %s %s, recorded %08x %s %s",
+		p.wrong = errors.Join(p.wrong, fmt.Errorf("line %d: called %08x %s %s, recorded %08x %s %s",
 			p.next+1, request, show(request, s), show(0, planes), x.request, x.before, x.planesBefore))
 		return unix.EPROTO
 	}

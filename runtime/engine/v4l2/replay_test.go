@@ -13,8 +13,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
 )
 
-// What a real driver answered, single- and multi-planar: asked the same, it gives
-// the same frames, stamps and end.
+// Recordings of real drivers, single- and multi-planar: the same calls return the same
+// frames, timestamps and end.
 func TestRecordedDriversDeliverTheirFrames(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.ioctls")
 	if err != nil || len(files) == 0 {

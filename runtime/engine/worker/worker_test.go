@@ -96,7 +96,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// works checks that the worker does what it is told.
+// works checks that the worker executes commands.
 func works(t testing.TB, c *Client) {
 	t.Helper()
 	v := byte(rand.IntN(255) + 1)
@@ -259,7 +259,7 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 				err = c.Run(0, c.Draft().List().Memset(c.Region(0, 8), 1), patience)
 			}
 			if !errors.Is(err, tc.want) || !Elsewhere(err) {
-				t.Fatalf("it says: %v", err)
+				t.Fatalf("unexpected error: %v", err)
 			}
 			works(t, c)
 			st := c.Status()
@@ -805,7 +805,7 @@ func footprint(t *testing.T) (files, maps int) {
 	return len(fds), strings.Count(string(m), "memfd:yoctune")
 }
 
-// TestRestartsLeakNothing does 20 restarts, or as many as YOCTUNE_RESTARTS says.
+// TestRestartsLeakNothing restarts 20 times, or YOCTUNE_RESTARTS times.
 func TestRestartsLeakNothing(t *testing.T) {
 	rounds := 20
 	if v := os.Getenv("YOCTUNE_RESTARTS"); v != "" {

@@ -35,7 +35,7 @@ type Entry struct {
 	Base []Value
 }
 
-// Expression tags: what the low two bits of the first number say.
+// Expression tags, in the low two bits of the first number.
 const (
 	tagOp   = iota // the rest is the operator; Always is tagOp with True
 	tagWord        // the rest is a string: a name

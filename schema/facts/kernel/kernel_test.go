@@ -19,7 +19,7 @@ func TestEverySetOpensWithItsBase(t *testing.T) {
 			t.Errorf("%s: %d symbols, %d base lines, arch %q", s.Name, len(tree.Symbols), len(base), tree.Arch)
 		}
 		if s.Exactness != kernel.Exact && s.Caveat == "" {
-			t.Errorf("%s is not exact and does not say why", s.Name)
+			t.Errorf("%s is not exact and gives no reason", s.Name)
 		}
 		if _, ok := tree.Lookup("TCP_CONG_BBR"); !ok {
 			t.Errorf("%s: no TCP_CONG_BBR", s.Name)

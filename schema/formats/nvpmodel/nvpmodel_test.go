@@ -50,7 +50,7 @@ func written(f *File) []byte {
 	return b.Bytes()
 }
 
-// fromFacts makes a file of what the facts know about a stock one.
+// fromFacts builds a file from the facts about a stock one.
 func fromFacts(t board.Table) *File {
 	f := &File{}
 	for _, p := range t.Params {
@@ -81,7 +81,7 @@ func fromFacts(t board.Table) *File {
 	return f
 }
 
-// Every stock table that the facts know survives writing and reading.
+// Every stock table in the facts survives writing and reading.
 func TestStockTablesRoundTrip(t *testing.T) {
 	tables := 0
 	for _, id := range board.IDs() {

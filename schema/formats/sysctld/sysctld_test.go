@@ -26,7 +26,7 @@ func TestParseLine(t *testing.T) {
 		}
 	}
 	if !IsGlob("net.ipv4.conf.*.rp_filter") || IsGlob("vm.swappiness") {
-		t.Error("IsGlob does not tell a pattern from a name")
+		t.Error("IsGlob does not distinguish a pattern from a name")
 	}
 }
 

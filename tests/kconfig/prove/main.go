@@ -5,7 +5,7 @@
 // Each DIR is an unpacked kernel source, such as Debian's linux-source-6.1 or
 // linux-source-6.12. Its scripts/kconfig/conf is built, random fragments are
 // merged over the arm64 defconfig, and every line of the resulting .config is
-// compared, not only those asked for. It needs make, gcc, flex, bison and an
+// compared, not only the requested ones. It needs make, gcc, flex, bison and an
 // arm64 compiler. The exit code is 3 if a prediction was wrong.
 package main
 
@@ -60,9 +60,8 @@ type result struct {
 	ConfigLines  int      `json:"config_lines_compared"`
 	ConfigWrong  int      `json:"config_lines_wrong"`
 	Wrong        []string `json:"wrong,omitempty"`
-	// What differs if the compiler is declared instead of asked: each line is
-	// a fact of the compiler, assembler, linker or Rust of this machine, or
-	// follows from one.
+	// Lines that differ if the toolchain is declared instead of probed: each depends
+	// on the compiler, assembler, linker or Rust of this machine.
 	DeclaredDiffer    []string `json:"base_differs_with_declared_toolchain"`
 	Embedded          string   `json:"embedded_facts"`
 	EmbeddedDiffer    []string `json:"embedded_facts_differ"`
@@ -363,8 +362,8 @@ func orAbsent(v string, ok bool) string {
 	return v
 }
 
-// randomFragment asks for random values of random symbols: mostly ones with a
-// prompt, some without, and values that are wrong for the type.
+// randomFragment requests random values of random symbols. Most symbols have a prompt,
+// some do not, and some values are invalid for the type.
 func randomFragment(rng *rand.Rand, t *kernel.Tree, n int) *kconfig.Config {
 	c := &kconfig.Config{}
 	seen := map[string]bool{}

@@ -421,9 +421,9 @@ func (r *result) add(s checklayer.Step) {
 	r.Steps = append(r.Steps, s)
 }
 
-// covers reports whether r is a passed check of the same files as asked.
-func (r result) covers(asked result) bool {
-	return len(r.Steps) > 0 && !r.failed() && r.Layer == asked.Layer && maps.Equal(r.Commits, asked.Commits)
+// covers reports whether r is a passed check of the same files as other.
+func (r result) covers(other result) bool {
+	return len(r.Steps) > 0 && !r.failed() && r.Layer == other.Layer && maps.Equal(r.Commits, other.Commits)
 }
 
 func (r result) count(status string) int {

@@ -239,7 +239,7 @@ func TestBoxesOfEveryHeadEqualONNXRuntimes(t *testing.T) {
 				t.Fatal(name, err)
 			}
 
-			// One box has one class, its best; the referee is told only that.
+			// A box has only its best class; the reference gets only that one.
 			boxes, scores := make([]float32, 4*anchors), make([]float32, classes*anchors)
 			best := make([]int, anchors)
 			for a := range anchors {

@@ -93,7 +93,8 @@ func TestEveryClientIsAnswered(t *testing.T) {
 	if st, err := os.Stat(pipelines.Path(dir, "door")); err != nil || st.Mode().Perm() != 0o666 {
 		t.Errorf("%v %v", st, err)
 	}
-	// One that was killed, one that hangs up, one that talks nonsense, and files that are none.
+	// The list skips a socket without a process and a plain file. A process with an invalid answer
+	// is an error.
 	dead := pipelines.Path(dir, "dead")
 	if err := os.MkdirAll(filepath.Dir(dead), 0o755); err != nil {
 		t.Fatal(err)
@@ -138,9 +139,9 @@ func TestEveryClientIsAnswered(t *testing.T) {
 	if list, errs := live.All(filepath.Join(dir, "none")); list != nil || errs != nil {
 		t.Errorf("%v %v", list, errs)
 	}
-	// The same name twice: the second is told.
+	// A second server of the same pipeline is refused.
 	if _, err := live.Serve(t.Context(), pipelines.Path(dir, "door"), nil); err == nil {
-		t.Error("two serve one pipeline")
+		t.Error("two servers of one pipeline are accepted")
 	}
 }
 
@@ -184,7 +185,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		// Whatever another process says, looking at it does no harm.
+		// Using a decoded snapshot must not panic, whatever the other process sent.
 		s.Since(nil)
 		s.Since(snapshot("door"))
 		snapshot("door").Since(s)

@@ -324,18 +324,18 @@ func (c *Camera) setParameters(v view) error {
 }
 
 func (c *Camera) enumerateSize(v view) error {
-	var of []Format
+	var matching []Format
 	for _, f := range c.Formats {
 		if fourCC(f.Pixels) == v.u32(4) {
-			of = append(of, f)
+			matching = append(matching, f)
 		}
 	}
-	if int(v.u32(0)) >= len(of) {
+	if int(v.u32(0)) >= len(matching) {
 		return unix.EINVAL
 	}
 	v.set(8, 1)
-	v.set(12, uint32(of[v.u32(0)].Width))
-	v.set(16, uint32(of[v.u32(0)].Height))
+	v.set(12, uint32(matching[v.u32(0)].Width))
+	v.set(16, uint32(matching[v.u32(0)].Height))
 	return nil
 }
 
