@@ -63,8 +63,8 @@ func (m Meaning) Part() string {
 	return m.ID
 }
 
-// Complete adds to each file what only the whole layer can: what the bitbake
-// variables in it are, and the lines of the configuration that caused it.
+// Complete adds to each file what depends on the whole layer: the meaning of its bitbake
+// variables, and the lines of the configuration that caused it.
 func Complete(l *plan.Layer, files []File) {
 	targets := map[string]string{} // by machine
 	var machines []string
@@ -75,16 +75,16 @@ func Complete(l *plan.Layer, files []File) {
 	for i := range files {
 		f := &files[i]
 		f.Means = append(f.Means, readBitBake(f.Path, f.Data, machines, f.causes)...)
-		told := map[string]bool{}
+		stated := map[string]bool{}
 		for j := range f.Means {
 			m := &f.Means[j]
 			machine := cmp.Or(m.Machine, f.Machine)
 			if p, ok := Position(l, Ref{Target: targets[machine], ID: m.Part()}); ok {
 				m.From = Line(p)
-				told[m.From] = true
+				stated[m.From] = true
 			}
 		}
-		f.From = slices.DeleteFunc(Lines(l, f.Origins), func(at string) bool { return told[at] })
+		f.From = slices.DeleteFunc(Lines(l, f.Origins), func(at string) bool { return stated[at] })
 	}
 }
 

@@ -38,8 +38,8 @@ func runJSON[T any](t *testing.T, args ...string) []T {
 	return all
 }
 
-// A "see" must be within reach of somebody who has only the program: a command that the
-// program accepts, or a document outside this repository.
+// A "see" line must be usable without this repository: it names a command that the program
+// accepts, or a document published elsewhere.
 func TestNoSeeLineNamesAFileOfThisRepository(t *testing.T) {
 	type object struct{ Type, ID, See string }
 	see := map[string]string{} // id by text

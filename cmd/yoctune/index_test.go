@@ -30,7 +30,7 @@ func TestKernelIndexIsCachedUntilItsSourceChanges(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "k.kidx")
 	index := func(more ...string) (cached bool, data []byte) {
 		t.Helper()
-		said, stderr, code := runKernel(t, append([]string{"index", src, "-o", out, "--format", "json"}, more...)...)
+		output, stderr, code := runKernel(t, append([]string{"index", src, "-o", out, "--format", "json"}, more...)...)
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
@@ -38,7 +38,7 @@ func TestKernelIndexIsCachedUntilItsSourceChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Contains(said, `"cached":true`), data
+		return strings.Contains(output, `"cached":true`), data
 	}
 	check := func(what string, want bool, more ...string) []byte {
 		t.Helper()

@@ -150,8 +150,8 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 	return answer
 }
 
-// compare judges a run by the baseline, which may be nil. The error is the answer of a
-// regression, or why the two cannot be compared.
+// compare compares a run with the baseline, which may be nil. The error reports a
+// regression, or the reason why the two cannot be compared.
 func (f benchFlags) compare(base, report *bench.Report) ([]bench.Verdict, error) {
 	if base == nil {
 		return nil, nil

@@ -29,11 +29,11 @@ func TestKernelArgumentsAreCheckedAgainstTheBSP(t *testing.T) {
 		{r36 + `kernel: args: ro: true`, ""},
 	} {
 		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
-		var said []string
+		var messages []string
 		for _, d := range p.Report.All() {
-			said = append(said, d.ID+": "+d.Message)
+			messages = append(messages, d.ID+": "+d.Message)
 		}
-		text := strings.Join(said, "\n")
+		text := strings.Join(messages, "\n")
 		if c.wantText == "" && strings.Contains(text, "kernel-arg") || !strings.Contains(text, c.wantText) {
 			t.Errorf("%s: got %q, want %q", c.body, text, c.wantText)
 		}

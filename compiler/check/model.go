@@ -190,8 +190,9 @@ func (s *subject) modelUses() []modelUse {
 	return all
 }
 
-// findPart returns where to report a model: at the first of some fields of the stage that
-// is set, or on a lower level at the step that changes the stage.
+// findPart returns the position at which a fault of a model is reported: the first of the
+// given fields that is set. On a lower level of the ladder, it is the step that changes the
+// stage.
 func (s *subject) findPart(u modelUse, fields ...config.Part) config.Place {
 	if u.level > 0 {
 		ladder := s.Config.Pipelines.Get(u.pipeline).Degrade.Ladder
@@ -412,7 +413,7 @@ func checkPipelineLatency(s *subject) {
 		}
 		objective := time.Duration(p.SLO.LatencyP95)
 		if age := time.Duration(p.Queue.MaxAge); age > objective {
-			s.reportAt(c.Queue.MaxAge, age.String(), "", "pipeline %s: frames of up to %v are worked on, and the objective is %v", c.Key(), age, objective)
+			s.reportAt(c.Queue.MaxAge, age.String(), "", "pipeline %s: maxAge accepts frames of up to %v, more than the objective of %v", c.Key(), age, objective)
 		}
 		var delays time.Duration
 		for _, st := range p.Stages {
@@ -421,7 +422,7 @@ func checkPipelineLatency(s *subject) {
 			}
 		}
 		if delays >= objective {
-			s.reportAt(c.SLO.LatencyP95, objective.String(), "", "pipeline %s: batches may wait %v, and the objective is %v", c.Key(), delays, objective)
+			s.reportAt(c.SLO.LatencyP95, objective.String(), "", "pipeline %s: batches may wait %v, which the objective of %v does not allow", c.Key(), delays, objective)
 		}
 	}
 }

@@ -89,29 +89,30 @@ func (s *subject) pipelines() iter.Seq2[*config.Pipeline, plan.Pipeline] {
 	}
 }
 
-// missedObjective returns an objective that a pipeline cannot meet, and why; "" when it can
-// or the times are unknown. With a ladder, only a frame that never waits has to meet it.
+// missedObjective returns an objective that a pipeline cannot meet, and the reason. Both are
+// "" if it can meet them or the times are unknown. With a ladder, only a frame that never
+// waits has to meet the objective.
 func missedObjective(p plan.Pipeline) (objective, why string) {
 	if p.SLO == nil {
 		return "", ""
 	}
-	l := budget.LatencyOf(p, false)
+	l := budget.ComputeLatency(p, false)
 	most, age := time.Duration(p.SLO.LatencyP95), time.Duration(p.Queue.MaxAge)
 	ends := l.Own - time.Duration(p.Sink.Time)
 	switch {
 	case most > 0 && l.Own > most:
-		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and the objective is %v", l.Own, formatOwnTimes(l), most)
+		return "latencyP95", fmt.Sprintf("without queueing a frame takes %v (%s), more than the objective of %v", l.Own, formatOwnTimes(l), most)
 	case most > 0 && age > 0 && ends > age:
-		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and one older than %v is dropped", ends, formatOwnTimes(l), age)
+		return "latencyP95", fmt.Sprintf("without queueing a frame takes %v to the sink, and frames older than %v are dropped", ends, age)
 	case most > 0 && l.Worst > most && p.Degrade == nil:
-		return "latencyP95", fmt.Sprintf("a frame that finds the queues as full as they get takes %v (%s), and the objective is %v", l.Worst, l.Sum(), most)
+		return "latencyP95", fmt.Sprintf("with full queues a frame takes %v (%s), more than the objective of %v", l.Worst, l.Sum(), most)
 	case p.SLO.MinFPS > 0 && l.Pace > 0 && l.Pace > time.Second/time.Duration(p.SLO.MinFPS) && p.Degrade == nil:
-		return "minFps", fmt.Sprintf("%s gives a result every %v, %.1f a second, and the objective is %d", l.Slowest, l.Pace, float64(time.Second)/float64(l.Pace), p.SLO.MinFPS)
+		return "minFps", fmt.Sprintf("%s gives a result every %v (%.1f per second), fewer than the objective of %d", l.Slowest, l.Pace, float64(time.Second)/float64(l.Pace), p.SLO.MinFPS)
 	}
 	return "", ""
 }
 
-// formatOwnTimes shows the times of a frame that waits for nothing.
+// formatOwnTimes shows the times of a frame that never waits.
 func formatOwnTimes(l budget.Latency) string {
 	var all []string
 	for _, p := range l.Parts {
@@ -139,7 +140,7 @@ func checkLatencyUnknown(s *subject) {
 		if p.SLO == nil || p.SLO.LatencyP95 == 0 || p.Degrade != nil { // a ladder measures
 			continue
 		}
-		l := budget.LatencyOf(p, true)
+		l := budget.ComputeLatency(p, true)
 		if _, why := missedObjective(p); why == "" && len(l.Missing) > 0 {
 			s.reportAt(c.SLO.LatencyP95, c.SLO.LatencyP95.Show(), "", "pipeline %s: no time is declared for %s", c.Key(), strings.Join(l.Missing, ", "))
 		}

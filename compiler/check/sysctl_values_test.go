@@ -43,11 +43,11 @@ func TestEachKindOfSysctlIsChecked(t *testing.T) {
 		{"beyond the facts", r36 + `sysctl: "vendor.knob": 1`, "warning sysctl-unknown"},
 	} {
 		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
-		var said []string
+		var messages []string
 		for _, d := range p.Report.All() {
-			said = append(said, d.Severity.String()+" "+d.ID)
+			messages = append(messages, d.Severity.String()+" "+d.ID)
 		}
-		text := strings.Join(said, ", ")
+		text := strings.Join(messages, ", ")
 		if c.wantText == "" && text != "" || !strings.Contains(text, c.wantText) {
 			t.Errorf("%s: got %q, want %q", c.kind, text, c.wantText)
 		}

@@ -56,7 +56,7 @@ func pages() []Explanation {
 			Wrong: "x: _ @embed(file=\"a.json\")", Right: "x: {a: 1}"},
 		{ID: "YT0005", Title: "a name is used that is not defined",
 			Cause: "The configuration refers to a field, definition or import that does not exist.",
-			Fix:   "Define it, correct its spelling, or quote it if it is meant as text.",
+			Fix:   "Define it, correct its spelling, or quote it to make it a string.",
 			Wrong: "governor: schedutil", Right: "governor: \"schedutil\""},
 		{ID: "YT0006", Title: "the configuration is too large",
 			Cause: "The text is larger, or nested deeper, than any real configuration; limits protect build servers from accidents.",

@@ -560,14 +560,15 @@ func readSwitch(l *Line, value string) (string, bool) {
 	return "", false
 }
 
-// readSwitchAs reads a switch that is one of several words of a field.
+// readSwitchAs returns a reader of a switch that stands for one word of an enumeration:
+// the field gets the word if the switch is 1.
 func readSwitchAs(word string) func(*Line, string) (string, bool) {
 	return func(l *Line, value string) (string, bool) {
 		switch value {
 		case "1":
 			return quoted(word), true
 		case "0", "":
-			l.understood("it is off anyway")
+			l.understood("off is the default")
 		default:
 			l.leavePart(clean(value), "not a switch")
 		}

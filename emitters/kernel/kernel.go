@@ -53,7 +53,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		where, err := origins(l, t)
+		where, err := encodeOrigins(l, t)
 		if err != nil {
 			return nil, err
 		}
@@ -109,9 +109,9 @@ func options(t *plan.Target) []emitters.Meaning {
 	return out
 }
 
-// origins maps each option to its place in the configuration, for the message of
-// a build that stops.
-func origins(l *plan.Layer, t *plan.Target) ([]byte, error) {
+// encodeOrigins encodes the position of each option in the configuration. A build that
+// stops names it.
+func encodeOrigins(l *plan.Layer, t *plan.Target) ([]byte, error) {
 	where := map[string]string{}
 	for _, o := range t.Kernel.Config {
 		if p, ok := emitters.Position(l, emitters.Ref{Target: t.Name, ID: "kernel.config." + o.Symbol}); ok {

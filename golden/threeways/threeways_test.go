@@ -35,12 +35,12 @@ func open(t *testing.T, dir string) *compiler.Project {
 		t.Fatal(err)
 	}
 	if p.Report.Failed() {
-		t.Fatalf("%s:\n%s", dir, shown(t, p))
+		t.Fatalf("%s:\n%s", dir, formatReport(t, p))
 	}
 	return p
 }
 
-func shown(t *testing.T, p *compiler.Project) string {
+func formatReport(t *testing.T, p *compiler.Project) string {
 	t.Helper()
 	var b strings.Builder
 	if err := diag.WriteText(&b, p.Report, p.Config.Sources, false); err != nil {
@@ -103,7 +103,7 @@ func TestThreeLanguagesGiveTheSameLayer(t *testing.T) {
 	}
 }
 
-// An origin is good when the line it names is the one a person would point at.
+// An origin must name the line that a person would point at.
 func TestEverySettingNamesItsOrigin(t *testing.T) {
 	for _, dir := range ways {
 		p := open(t, dir)
@@ -304,7 +304,7 @@ target "cam" {
 				all := p.Report.All()
 				i := slices.IndexFunc(all, func(d diag.Diagnostic) bool { return d.ID == c.id })
 				if i < 0 {
-					t.Fatalf("no %s:\n%s", c.id, shown(t, p))
+					t.Fatalf("no %s:\n%s", c.id, formatReport(t, p))
 				}
 				d := all[i]
 				if d.Pos != pos || d.Path != c.path && c.path != "" {
@@ -314,7 +314,7 @@ target "cam" {
 					t.Errorf("the other side is at %v, want %v", d.Related, related)
 				}
 				if n := p.Report.Count(diag.Error); n != 1 {
-					t.Errorf("%d errors:\n%s", n, shown(t, p))
+					t.Errorf("%d errors:\n%s", n, formatReport(t, p))
 				}
 				help := c.help
 				if l.ext == "hcl" && c.hclHelp != "" {
@@ -343,7 +343,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 		value, at    string // path and where it was written
 	}{
 		{
-			claim: "each says its part",
+			claim: "each language sets its part",
 			files: map[string]string{
 				"layer.cue":       "package box\nlayer: {name: \"box\", maintainer: \"A <a@example.com>\"}\n",
 				"target.hcl":      "target \"cam\" {\n  board   = \"orin-nano-8gb\"\n  release = \"scarthgap\"\n  use     = [\"calm\"]\n}\n",
@@ -383,7 +383,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 			value: "targets.cam.cpu.governor", at: "b.hcl:3:16",
 		},
 		{
-			claim: "CUE holds the others to a policy",
+			claim: "CUE enforces a policy on the others",
 			files: map[string]string{
 				"a.hcl":      "layer {\n  name = \"box\"\n  maintainer = \"A <a@example.com>\"\n}\ntarget \"cam\" {\n  board = \"orin-nano-8gb\"\n  release = \"master\"\n}\n",
 				"policy.cue": "package box\ntargets: [string]: release: \"scarthgap\"\n",
@@ -391,7 +391,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 			id: "YT0105", path: "targets.cam.release", pos: "a.hcl:7:13", related: "policy.cue:2:29",
 		},
 		{
-			claim: "CUE refers to what another language says",
+			claim: "CUE refers to a value of another language",
 			files: map[string]string{
 				"a.jsonnet": "{ layer: { name: 'box', maintainer: 'A <a@example.com>' }, profiles: { calm: { sysctl: { 'vm.swappiness': 10 } } } }\n",
 				"b.cue":     "package box\ntargets: cam: {board: \"orin-nano-8gb\", release: \"scarthgap\", sysctl: profiles.calm.sysctl}\n",
@@ -407,7 +407,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 			p := compiler.OpenFiles(files)
 			if c.id == "" {
 				if p.Report.Failed() {
-					t.Fatalf("refused:\n%s", shown(t, p))
+					t.Fatalf("refused:\n%s", formatReport(t, p))
 				}
 				if c.value != "" {
 					a, err := p.Explain(c.value)
@@ -419,7 +419,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 			}
 			all := p.Report.All()
 			if len(all) != 1 || all[0].ID != c.id || all[0].Path != c.path {
-				t.Fatalf("want one %s for %s:\n%s", c.id, c.path, shown(t, p))
+				t.Fatalf("want one %s for %s:\n%s", c.id, c.path, formatReport(t, p))
 			}
 			d := all[0]
 			places := []string{compiler.Place(d.Pos)}
@@ -434,7 +434,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 	}
 }
 
-// What the guide shows side by side is one configuration.
+// The three examples of the guide describe the same configuration.
 func TestGuideExamplesAreEquivalent(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/languages.md")
 	if err != nil {
@@ -450,7 +450,7 @@ func TestGuideExamplesAreEquivalent(t *testing.T) {
 		p := compiler.OpenFiles(map[string][]byte{"config." + ext: []byte(text)})
 		doc, _ := p.Document("")
 		if doc == nil {
-			t.Fatalf("%s:\n%s", ext, shown(t, p))
+			t.Fatalf("%s:\n%s", ext, formatReport(t, p))
 		}
 		plan, err := doc.Encode()
 		if err != nil {

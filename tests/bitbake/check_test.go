@@ -41,7 +41,7 @@ func TestBuildStopsForAKernelWithoutTheOptions(t *testing.T) {
 			"YOCTUNE_KERNEL_REQUESTS": " " + fragment, "YOCTUNE_KERNEL_ORIGINS": " " + origins,
 		}
 	}
-	run := func(t *testing.T, variables map[string]string) (said string, errors int) {
+	run := func(t *testing.T, variables map[string]string) (output string, errors int) {
 		problems, behind := bbref.Run(t, inc, "yoctune_kernel_check", variables)
 		if !slices.Contains(behind, "yoctune_kernel_check") {
 			t.Errorf("behind do_configure runs %q", behind)
@@ -57,29 +57,29 @@ func TestBuildStopsForAKernelWithoutTheOptions(t *testing.T) {
 	}
 
 	t.Run("as asked for", func(t *testing.T) {
-		if said, _ := run(t, folder(t, string(asked)+"CONFIG_OTHER=y\n")); said != "" {
-			t.Errorf("the output is %s", said)
+		if output, _ := run(t, folder(t, string(asked)+"CONFIG_OTHER=y\n")); output != "" {
+			t.Errorf("the output is %s", output)
 		}
 	})
 	const lost = "CONFIG_TCP_CONG_BBR: wanted m, actual not in .config"
 	without := strings.ReplaceAll(string(asked), "CONFIG_TCP_CONG_BBR=m\n", "")
 	t.Run("an option lost", func(t *testing.T) {
-		said, errors := run(t, folder(t, without))
-		if errors == 0 || !strings.Contains(said, lost) || !strings.Contains(said, "config.cue:") || strings.Count(said, "CONFIG_") != 1 {
-			t.Errorf("%d errors: %s", errors, said)
+		output, errors := run(t, folder(t, without))
+		if errors == 0 || !strings.Contains(output, lost) || !strings.Contains(output, "config.cue:") || strings.Count(output, "CONFIG_") != 1 {
+			t.Errorf("%d errors: %s", errors, output)
 		}
 	})
 	t.Run("an option lost, and only a warning wanted", func(t *testing.T) {
 		variables := folder(t, without)
 		variables["YOCTUNE_KERNEL_CHECK"] = "warn"
-		said, errors := run(t, variables)
-		if errors > 0 || !strings.Contains(said, "warning: ") || !strings.Contains(said, lost) {
-			t.Errorf("%d errors: %s", errors, said)
+		output, errors := run(t, variables)
+		if errors > 0 || !strings.Contains(output, "warning: ") || !strings.Contains(output, lost) {
+			t.Errorf("%d errors: %s", errors, output)
 		}
 	})
 	t.Run("no .config", func(t *testing.T) {
-		if said, errors := run(t, folder(t, "")); errors == 0 || !strings.Contains(said, "cannot be checked") {
-			t.Errorf("%d errors: %s", errors, said)
+		if output, errors := run(t, folder(t, "")); errors == 0 || !strings.Contains(output, "cannot be checked") {
+			t.Errorf("%d errors: %s", errors, output)
 		}
 	})
 	t.Run("a whole .config", func(t *testing.T) {
@@ -91,13 +91,13 @@ func TestBuildStopsForAKernelWithoutTheOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, _ := run(t, folder(t, string(config)))
-		t.Log(said)
+		output, _ := run(t, folder(t, string(config)))
+		t.Log(output)
 		for line := range strings.Lines(string(asked)) {
 			symbol, _, ok := strings.Cut(strings.TrimSpace(line), "=")
 			if ok && strings.HasPrefix(symbol, "CONFIG_") {
 				held := strings.Contains("\n"+string(config), "\n"+strings.TrimSpace(line)+"\n")
-				if held == strings.Contains(said, symbol+":") {
+				if held == strings.Contains(output, symbol+":") {
 					t.Errorf("%s holds: %t", strings.TrimSpace(line), held)
 				}
 			}

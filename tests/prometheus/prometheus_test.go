@@ -104,9 +104,9 @@ func start(t *testing.T, program, target string) string {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
+	var stderr bytes.Buffer
 	cmd := exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
-	cmd.Stderr = &said
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func start(t *testing.T, program, target string) string {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Log(said.String())
+			t.Log(stderr.String())
 		}
 	})
 	return "http://" + address

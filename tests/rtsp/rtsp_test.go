@@ -36,8 +36,8 @@ type server struct {
 func start(t *testing.T, clip, port string) *server {
 	t.Helper()
 	s := &server{cmd: exec.Command("/usr/bin/python3", "server.py", port, "192", "48", "10", clip, "cam", "se%cret")}
-	var said bytes.Buffer
-	s.cmd.Stderr = &said
+	var stderr bytes.Buffer
+	s.cmd.Stderr = &stderr
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -48,7 +48,7 @@ func start(t *testing.T, clip, port string) *server {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		_ = s.cmd.Wait()
-		t.Fatalf("the server does not start: %v\n%s", err, said.String())
+		t.Fatalf("the server does not start: %v\n%s", err, stderr.String())
 	}
 	s.port = strings.TrimSpace(line)
 	t.Cleanup(s.kill)
@@ -129,8 +129,8 @@ func compile(t *testing.T, yoctune, user, port, via, restart string) string {
 
 // run is a running pipeline.
 type run struct {
-	cmd  *exec.Cmd
-	said bytes.Buffer // output of the program
+	cmd    *exec.Cmd
+	stderr bytes.Buffer // output of the program
 
 	mu      sync.Mutex
 	seen    []string // texts, in order
@@ -149,7 +149,7 @@ func pipeline(t *testing.T, yoctuned, plan string) *run {
 	t.Helper()
 	dir := models.Dir(t)
 	r := &run{end: make(chan struct{}), cmd: exec.Command(yoctuned, "pipeline", "run", plan, "--format", "json", "--models", dir, "--library", models.Library(t))}
-	r.cmd.Stderr = &r.said
+	r.cmd.Stderr = &r.stderr
 	out, err := r.cmd.StdoutPipe()
 	if err == nil {
 		err = r.cmd.Start()
@@ -197,7 +197,7 @@ func (r *run) await(t *testing.T, what string, results int) {
 	for deadline := time.Now().Add(long); r.count() < results; time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-r.end:
-			t.Fatalf("%s: the run ended: %s", what, r.said.String())
+			t.Fatalf("%s: the run ended: %s", what, r.stderr.String())
 		default:
 		}
 		if time.Now().After(deadline) {
@@ -227,7 +227,7 @@ func TestStreamLabelsAreRead(t *testing.T) {
 			}
 			<-r.end
 			if err := r.cmd.Wait(); err != nil {
-				t.Errorf("%v: %s", err, r.said.String())
+				t.Errorf("%v: %s", err, r.stderr.String())
 			}
 			known := 0
 			for _, text := range r.seen {
@@ -251,8 +251,8 @@ func TestStreamLabelsAreRead(t *testing.T) {
 					t.Errorf("a password is shown: %s", e.Why)
 				}
 			}
-			if notices == 0 || !strings.Contains(r.said.String(), "restarting it") {
-				t.Errorf("nobody noticed: %s", r.said.String())
+			if notices == 0 || !strings.Contains(r.stderr.String(), "restarting it") {
+				t.Errorf("nobody noticed: %s", r.stderr.String())
 			}
 		})
 	}
@@ -268,10 +268,10 @@ func TestWrongPasswordIsReported(t *testing.T) {
 			r := pipeline(t, yoctuned, compile(t, yoctune, "cam:hunter2", s.port, via, "never"))
 			<-r.end
 			err := r.cmd.Wait()
-			said := r.said.String()
-			t.Logf("saw: %v: %.300s", err, said)
-			if r.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said, "401") || !strings.Contains(said, "nauthorized") || strings.Contains(said, "hunter2") {
-				t.Errorf("%v: %s", err, said)
+			stderr := r.stderr.String()
+			t.Logf("saw: %v: %.300s", err, stderr)
+			if r.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr, "401") || !strings.Contains(stderr, "nauthorized") || strings.Contains(stderr, "hunter2") {
+				t.Errorf("%v: %s", err, stderr)
 			}
 		})
 	}

@@ -53,8 +53,8 @@ func TestHashServerOfTheReleaseRunsAsItsUnit(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			server := command(ctx, "yoctune-hashserv.service")
-			var said strings.Builder
-			server.Stdout, server.Stderr = &said, &said
+			var output strings.Builder
+			server.Stdout, server.Stderr = &output, &output
 			server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
 			server.WaitDelay = 10 * time.Second
 			if err := server.Start(); err != nil {
@@ -70,7 +70,7 @@ func TestHashServerOfTheReleaseRunsAsItsUnit(t *testing.T) {
 				if time.Now().After(deadline) {
 					stop()
 					_ = server.Wait()
-					t.Fatalf("no answer within a minute: %v\n%s", err, &said)
+					t.Fatalf("no answer within a minute: %v\n%s", err, &output)
 				}
 				time.Sleep(100 * time.Millisecond)
 			}

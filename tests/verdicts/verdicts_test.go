@@ -435,7 +435,7 @@ func TestProgramsGiveTheSameVerdicts(t *testing.T) {
 			write(t, filepath.Join(dir, name), string(model))
 			write(t, filepath.Join(b.dir, name), string(model))
 		}
-		vet, said := run("yoctune", "vet", dir)
+		vet, output := run("yoctune", "vet", dir)
 		_, p := c.vet()
 		if err := p.Seal(); err != nil {
 			t.Fatal(err)
@@ -447,7 +447,7 @@ func TestProgramsGiveTheSameVerdicts(t *testing.T) {
 		write(t, filepath.Join(b.dir, "plan.json"), string(text))
 		ran, result := run("yoctuned", "pipeline", "run", filepath.Join(b.dir, "plan.json"), "--frames", "1", "--library", b.library)
 		if (vet == 0) != (ran == 0) || ran != 0 && !strings.Contains(result, pipeline.ErrPlan.Error()) {
-			t.Errorf("%s: vet exits with %d, pipeline run with %d\n%s\n%s", c.name, vet, ran, said, result)
+			t.Errorf("%s: vet exits with %d, pipeline run with %d\n%s\n%s", c.name, vet, ran, output, result)
 		}
 		if vet != 0 {
 			continue

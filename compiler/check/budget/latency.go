@@ -10,31 +10,31 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Latency is how late the result of a frame can be, by what the plan declares.
+// Latency is the longest delay of a frame's result, computed from the times in the plan.
 type Latency struct {
-	Own     time.Duration // of a frame that waits for nothing: the longest times added up
-	Worst   time.Duration // of a frame before which everything waits that can
-	Parts   []Part        // of Worst, in the order of the frame
-	Missing []string      // whose time is not declared, and is in neither
+	Own     time.Duration // of a frame that never waits: the sum of the longest times
+	Worst   time.Duration // of a frame that finds all queues full
+	Parts   []Part        // of Worst, in the order in which a frame passes them
+	Missing []string      // stages without a declared time; neither sum includes them
 
-	Pace    time.Duration // between two results at best, by the slowest stage
-	Slowest string        // that stage
+	Pace    time.Duration // shortest time between two results
+	Slowest string        // the stage that limits Pace
 }
 
-// Part is what one stage adds to the worst case.
+// Part is one stage's share of the worst case.
 type Part struct {
 	Name  string
-	Ahead int           // frames that go before
-	Wait  time.Duration // for them
+	Ahead int           // frames that are processed first
+	Wait  time.Duration // for those frames
 	Batch time.Duration // for a fuller batch
 	Own   time.Duration
 }
 
-// String shows the sum: "read 4 ahead 80ms + 20ms".
+// String shows the sum: "read 80ms behind 4 frames + 20ms".
 func (p Part) String() string {
 	var all []string
 	if p.Wait > 0 {
-		all = append(all, fmt.Sprintf("%d ahead %v", p.Ahead, p.Wait))
+		all = append(all, fmt.Sprintf("%v behind %d frames", p.Wait, p.Ahead))
 	}
 	if p.Batch > 0 {
 		all = append(all, fmt.Sprintf("batch %v", p.Batch))
@@ -42,7 +42,7 @@ func (p Part) String() string {
 	return p.Name + " " + strings.Join(append(all, p.Own.String()), " + ")
 }
 
-// Sum shows how Worst comes about.
+// Sum shows the parts of Worst.
 func (l Latency) Sum() string {
 	var all []string
 	for _, p := range l.Parts {
@@ -53,10 +53,10 @@ func (l Latency) Sum() string {
 	return strings.Join(all, ", ")
 }
 
-// place is one stage, or the sink, as the queue before it sees it.
+// place is one stage, or the sink, with the queue before it.
 type place struct {
 	name     string
-	time     time.Duration // of one run, 0: not known
+	time     time.Duration // of one run, 0: unknown
 	workers  int
 	batch    int // frames of a run
 	capacity int // of the queue before it
@@ -64,32 +64,31 @@ type place struct {
 	delay    time.Duration
 }
 
-// pace is the time between two frames that leave a place which is never idle.
+// pace returns the time between two frames that leave a place which is never idle.
 func (p place) pace() time.Duration { return p.time / time.Duration(p.workers*p.batch) }
 
-// LatencyOf computes the latency from the declared times. With bounds, a deadline replaces
-// an undeclared time: a longer run gives no result.
+// ComputeLatency computes the latency from the declared times. With bounds, a deadline
+// replaces an undeclared time: a longer run gives no result.
 //
-// A frame that enters a queue waits for the run in progress and for those ahead of it.
-// How many those are is bounded by the queue, and, where frames come at a rate that
-// every stage keeps up with, by how many can come while the frame's own way until
-// there differs from another's. In a queue that blocks, frames move no faster than the
-// slowest place behind.
-func LatencyOf(p plan.Pipeline, bounds bool) Latency {
+// A frame that enters a queue waits for the run in progress and for the frames ahead of it.
+// The queue bounds their number. If every stage keeps up with the rate of the source, the
+// number is also bounded by the frames that can arrive within the jitter of one frame. In a
+// queue that blocks, frames move at the pace of the slowest later place.
+func ComputeLatency(p plan.Pipeline, bounds bool) Latency {
 	var l Latency
 	if t := time.Duration(p.Source.Time); p.Source.Live && t > 0 {
 		l.add(Part{Name: "source", Own: t})
 	} else if p.Source.Live && p.Source.Format == pipeline.MJPEG {
 		l.Missing = append(l.Missing, "the source, which decodes")
 	}
-	places := placesOf(p, bounds)
+	places := listPlaces(p, bounds)
 	l.addPace(p, places)
-	known := !slices.ContainsFunc(places, func(pl place) bool { return pl.time == 0 })
+	complete := !slices.ContainsFunc(places, func(pl place) bool { return pl.time == 0 })
 	l.addWaits(p, places)
 	if age := time.Duration(p.Queue.MaxAge); age > 0 {
-		// It is dropped where it waits, up to the sink. That bounds what is not known.
+		// An older frame is dropped before the sink. That bounds the unknown times, too.
 		last := places[len(places)-1]
-		if most := age + last.time; most < l.Worst || bounds && !known {
+		if most := age + last.time; most < l.Worst || bounds && !complete {
 			l.Worst = most
 			l.Parts = []Part{{Name: "maxAge", Own: age}, {Name: last.name, Own: last.time}}
 			l.Missing = nil
@@ -141,14 +140,14 @@ func (l *Latency) addWaits(p plan.Pipeline, places []place) {
 	// Places without a time count as fast enough: the sum covers the others.
 	steady := period > 0 && l.Pace <= period
 	behind := pacesBehind(places)
-	outside := 1 // of the source
+	outside := 1 // the source holds one frame
 	for k, pl := range places {
-		ahead := pl.capacity - 1 + pl.workers*pl.batch // in the queue, and in work
+		ahead := pl.capacity - 1 + pl.workers*pl.batch // in the queue and in progress
 		if pl.blocks {
-			ahead += outside // and what waits for room in it
+			ahead += outside // and those that wait for room in the queue
 		}
 		if outside = pl.batch; pl.workers > 1 {
-			outside = 2 * pl.workers * pl.batch // and for its turn: order is kept
+			outside = 2 * pl.workers * pl.batch // and those that wait for their turn: order is kept
 		}
 		if steady {
 			ahead = min(ahead, int(l.Worst/period))
@@ -158,7 +157,7 @@ func (l *Latency) addWaits(p plan.Pipeline, places []place) {
 		}
 		round := max(pl.time, behind[k]*time.Duration(pl.workers*pl.batch))
 		if p.Queue.InFlight > 0 && k == 0 {
-			// It waits until one of those in work is done.
+			// The frame waits until one in progress is done.
 			round = max(round, l.Pace*time.Duration(pl.workers*pl.batch))
 		}
 		rounds := (ahead + pl.workers*pl.batch - 1) / (pl.workers * pl.batch)
@@ -172,7 +171,7 @@ func (l *Latency) add(p Part) {
 	l.Worst += p.Wait + p.Batch + p.Own
 }
 
-func placesOf(p plan.Pipeline, bounds bool) []place {
+func listPlaces(p plan.Pipeline, bounds bool) []place {
 	var all []place
 	for i := range p.Stages {
 		s := &p.Stages[i]
@@ -183,7 +182,7 @@ func placesOf(p plan.Pipeline, bounds bool) []place {
 		if s.Model != nil && s.Model.Batch != nil {
 			pl.delay = time.Duration(s.Model.Batch.Delay)
 		}
-		// What the CPU does after the GPU's deadline has no bound.
+		// The fallback to the CPU after the GPU's deadline has no bound.
 		if limit := time.Duration(s.Deadline); bounds && limit > 0 && (pl.time == 0 || limit < pl.time) && (!pipeline.OnGPU(s) || s.Fallback == pipeline.FallbackDrop) {
 			pl.time = limit
 		}

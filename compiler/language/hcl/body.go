@@ -28,7 +28,7 @@ func (m *module) body(b *hclsyntax.Body, sh conform.Shape, path string, top bool
 			continue
 		}
 		if top && slices.Contains([]string{"locals", "variable", "output", "module"}, part.block.Type) {
-			continue // taken by declare
+			continue // read by declare
 		}
 		m.block(n, part.block, t, path)
 	}
@@ -59,7 +59,7 @@ func (m *module) attribute(n *load.Node, a *hclsyntax.Attribute, t *table, path 
 	e := m.ev
 	f, ok := t.field(a.Name)
 	if !ok {
-		e.soft(misspelt(e.place(a.NameRange), path, a.Name))
+		e.soft(newUnknownField(e.place(a.NameRange), path, a.Name))
 		return
 	}
 	v, ok := m.eval(a.Expr)
@@ -68,7 +68,7 @@ func (m *module) attribute(n *load.Node, a *hclsyntax.Attribute, t *table, path 
 	}
 	value := e.node(v, source{a.Expr, m}, f.shape, load.PathOf(path, f.name), 0)
 	if value == nil {
-		return // null is the same as not written
+		return // null means absent
 	}
 	m.addField(n, load.Field{Name: f.name, Pos: e.place(a.NameRange), Value: value}, a.Name)
 }
@@ -87,9 +87,9 @@ func (t *table) field(name string) (field, bool) {
 	return field{name: camel(name)}, true
 }
 
-func misspelt(pos position, path, name string) diag.Diagnostic {
+func newUnknownField(pos position, path, name string) diag.Diagnostic {
 	return diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, name), Message: fmt.Sprintf("unknown field %q", name),
-		Help: fmt.Sprintf("names are written in small letters here: %q", snake(name))}
+		Help: fmt.Sprintf("field names use lower case and underscores: %q", snake(name))}
 }
 
 func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) {
@@ -100,7 +100,7 @@ func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) 
 		return
 	}
 	if !ok {
-		e.soft(t.unknown(e.place(b.TypeRange), path, b.Type, len(b.Labels) > 0))
+		e.soft(t.newUnknownBlock(e.place(b.TypeRange), path, b.Type, len(b.Labels) > 0))
 		return
 	}
 	want := 0
@@ -132,8 +132,8 @@ func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) 
 	m.addField(all, entry, fmt.Sprintf("%s %q", b.Type, b.Labels[0]))
 }
 
-// unknown reports a block that the language does not have here.
-func (t *table) unknown(pos position, path, kind string, labelled bool) diag.Diagnostic {
+// newUnknownBlock returns the diagnostic for a block that the language does not have here.
+func (t *table) newUnknownBlock(pos position, path, kind string, labelled bool) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, kind), Message: fmt.Sprintf("unknown block %q", kind)}
 	for name, k := range t.blocks {
 		if snake(k.field) == kind {
@@ -263,7 +263,7 @@ func (e *evaluator) members(n *load.Node, v cty.Value, at source, sh conform.Sha
 		}
 		f, ok := t.field(name)
 		if !ok {
-			e.soft(misspelt(origin.pos, path, name))
+			e.soft(newUnknownField(origin.pos, path, name))
 			continue
 		}
 		sub := load.PathOf(path, f.name)

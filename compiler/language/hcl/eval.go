@@ -70,7 +70,7 @@ func (m *module) resolveReference(t hcl.Traversal, spaces map[string]map[string]
 		}
 	default:
 		m.ev.add(diag.Diagnostic{ID: "YT0005", Pos: m.ev.place(at), Message: fmt.Sprintf("the name %q is not defined", root),
-			Help: "quote it if it is meant as text; variables are var.NAME, locals local.NAME"})
+			Help: "quote it to make it a string; variables are var.NAME, locals local.NAME"})
 		return false
 	}
 	if compute == nil {

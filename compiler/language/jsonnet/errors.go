@@ -17,7 +17,7 @@ import (
 )
 
 // diagnose converts an error of the evaluator to a diagnostic. Only this file depends on the
-// evaluator's texts.
+// wording of the evaluator's messages.
 func (e *evaluator) diagnose(err error) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0100", Pos: e.top(), Message: err.Error()}
 	var deep *tooDeep
@@ -47,16 +47,16 @@ func (e *evaluator) diagnose(err error) diag.Diagnostic {
 			d.Pos = p
 		}
 	}
-	return e.explain(d)
+	return e.classify(d)
 }
 
 var deepMessage = "brackets are nested more than " + strconv.Itoa(load.MaxDepth) + " deep"
 
-// located is a message about a file that was imported: NAME:LINE:COLUMN-… TEXT.
+// located matches a message about an imported file: NAME:LINE:COLUMN-… TEXT.
 var located = lazyregexp.New(`^([^\s:]+):(?:(\d+):(\d+)(?:-\d+)?|\((\d+):(\d+)\)-\(\d+:\d+\))\s+(.*)$`)
 
-// explain classifies an error by its message.
-func (e *evaluator) explain(d diag.Diagnostic) diag.Diagnostic {
+// classify sets the id, position and help of an error by its message.
+func (e *evaluator) classify(d diag.Diagnostic) diag.Diagnostic {
 	d.Message, _, _ = strings.Cut(strings.TrimSpace(d.Message), "\n")
 	if m := located.FindStringSubmatch(d.Message); m != nil && e.importer.known(m[1]) {
 		line, _ := strconv.Atoi(m[2] + m[4])
@@ -75,7 +75,7 @@ func (e *evaluator) explain(d diag.Diagnostic) diag.Diagnostic {
 	case strings.HasPrefix(text, "Unknown variable: "):
 		d.ID = "YT0005"
 		d.Message = "the name " + strconv.Quote(strings.TrimPrefix(text, "Unknown variable: ")) + " is not defined"
-		d.Help = "define it with local, or quote it if it is meant as text"
+		d.Help = "define it with local, or quote it to make it a string"
 		return d
 	case strings.HasPrefix(text, "field does not exist: "), strings.HasPrefix(text, "Field does not exist: "):
 		d.ID = "YT0005"
@@ -88,8 +88,8 @@ func (e *evaluator) explain(d diag.Diagnostic) diag.Diagnostic {
 		return d
 	case strings.HasPrefix(text, "max stack frames exceeded"):
 		d.ID = "YT0007"
-		d.Message = "the program calls itself without end, or more than " + strconv.Itoa(maxStack) + " deep"
-		d.Help = "look for a value or a function that needs itself"
+		d.Message = "the program calls itself without end or is nested more than " + strconv.Itoa(maxStack) + " deep"
+		d.Help = "look for a value that refers to itself or a function that calls itself"
 		return d
 	}
 	if len(text) > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z') {

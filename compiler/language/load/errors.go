@@ -91,7 +91,7 @@ func classify(e cueerrors.Error) diag.Diagnostic {
 		d.Help = "keep one of them, or move the difference into a profile that only some targets use"
 	case strings.Contains(text, "reference") && strings.Contains(text, "not found"):
 		d.ID = "YT0005"
-		d.Help = "define it, or quote it if it is meant as text"
+		d.Help = "define it, or quote it to make it a string"
 	case strings.Contains(text, "undefined field"):
 		d.ID = "YT0005"
 	case strings.Contains(text, "cycle"), strings.Contains(text, "cyclic"):

@@ -36,8 +36,8 @@ type rig struct {
 	badValue error                        // of [rig.assign]
 }
 
-// openRig returns a rig to be closed. The error wraps [ErrSetup], or is the context's
-// cause.
+// openRig prepares a work folder; the caller closes the rig. The error wraps [ErrSetup], or
+// is the context's cause.
 func openRig(ctx context.Context, o Options) (*rig, error) {
 	if o.Threads <= 0 {
 		o.Threads = runtime.NumCPU()
@@ -66,8 +66,8 @@ func (g *rig) finish(ctx context.Context, s *Summary, began time.Time) error {
 	return context.Cause(ctx)
 }
 
-// prepare checks everything that can be wrong before bitbake starts and makes
-// the work folder.
+// prepare checks everything that can be checked without bitbake, and creates the work
+// folder.
 func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 	src, err := findSources(o)
 	if err != nil {
@@ -185,7 +185,7 @@ func (g *rig) makeWorkDir() error {
 		return fmt.Errorf("work folder %s is in use by another run: %w", g.work, err)
 	}
 	g.logs = filepath.Join(g.work, "logs")
-	// What an earlier run left would be taken for results of this one.
+	// Remove the results of earlier runs.
 	for _, dir := range []string{"logs", "home", "build", "downloads", "sstate", "stand-ins"} {
 		dir = filepath.Join(g.work, dir)
 		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
@@ -197,8 +197,8 @@ func (g *rig) makeWorkDir() error {
 			return err
 		}
 	}
-	// git refuses to report the revision of a checkout of another user, which
-	// fills the log with errors.
+	// Otherwise git refuses to read a checkout that belongs to another user, and the log
+	// fills with errors.
 	return os.WriteFile(filepath.Join(g.work, "home", ".gitconfig"), []byte("[safe]\n\tdirectory = *\n"), 0o644)
 }
 

@@ -1,16 +1,15 @@
 // Package checklayer runs the user's own bitbake over a generated layer and reports
-// what is proven and what is not.
+// which checks passed and what was not checked.
 //
-// A build of an image takes hours and needs NVIDIA's packages; most mistakes of a
-// layer show long before. The quick mode masks every recipe but the layer's own
-// and those it appends to, and puts empty stand-in recipes in place of what they
-// depend on, so that bitbake's parser, its dependency resolution, its signatures,
-// real tasks and oe-core's yocto-check-layer run in about a minute, offline. The
-// full mode parses and checks the unmasked world as well.
+// A build of an image takes hours and needs NVIDIA's packages, but most faults of a layer
+// show earlier. The quick mode masks all recipes except the layer's own and those that it
+// appends to. Empty stand-in recipes replace their dependencies. bitbake's parser, its
+// dependency resolution, its signatures, real tasks and oe-core's yocto-check-layer then run
+// offline in about a minute. The full mode also parses and checks all recipes unmasked.
 //
-// Everything is written below one work folder. The layer is copied there first,
-// so its own path may hold any character and an edit during the run changes
-// nothing; checkouts are used in place and never written to.
+// Everything is written below one work folder. The layer is copied there first, so its own
+// path may contain any character and an edit during the run has no effect. Checkouts are
+// used in place and never written to.
 package checklayer
 
 import (
@@ -25,8 +24,8 @@ import (
 	"time"
 )
 
-// ErrSetup marks that a check could not be run at all: a missing checkout, host
-// tool or right. Test with errors.Is.
+// ErrSetup reports that no check could be run: a missing checkout, host
+// tool or permission. Test with errors.Is.
 var ErrSetup = errors.New("the check could not be run")
 
 // Options selects what to check, and with what. All paths may be relative.
@@ -39,7 +38,7 @@ type Options struct {
 	MetaTegra string
 	Extra     []string // further layers that the layer depends on
 	WorkDir   string   // "": a temporary folder, removed again when all passed
-	User      string   // account to run bitbake as when we are root, which bitbake refuses; "": nobody
+	User      string   // account that runs bitbake if the caller is root, which bitbake refuses; "": nobody
 	Full      bool
 	Timeout   time.Duration // per step; 0: 15 minutes, 6 hours for the steps of Full
 	Threads   int           // parser and task threads; 0: one per CPU
@@ -61,7 +60,7 @@ type Step struct {
 	Reason  string   `json:"reason,omitempty"` // why skipped
 	Log     string   `json:"log,omitempty"`    // bitbake's whole output
 	Errors  []string `json:"errors,omitempty"` // the lines that matter
-	Notes   []string `json:"notes,omitempty"`  // what was seen, what was not proven
+	Notes   []string `json:"notes,omitempty"`  // observations, and what was not checked
 }
 
 // Summary ends a run.
@@ -75,7 +74,7 @@ type Summary struct {
 	Failed  int     `json:"failed"`
 	Skipped int     `json:"skipped"`
 	Seconds float64 `json:"seconds"`
-	WorkDir string  `json:"work_dir,omitempty"` // kept: given, or something failed
+	WorkDir string  `json:"work_dir,omitempty"` // kept because it was given or a step failed
 }
 
 // Observer is called for each step. Either function may be nil.
@@ -104,7 +103,7 @@ func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 	return s, err
 }
 
-// seconds rounds to a tenth: more is noise.
+// seconds rounds to tenths of a second; further digits are noise.
 func seconds(d time.Duration) float64 {
 	return float64(d.Round(100*time.Millisecond).Milliseconds()) / 1000
 }
@@ -117,7 +116,7 @@ type run struct {
 	summary *Summary
 }
 
-// outcome is what a step's function found.
+// outcome is the result of a step's function.
 type outcome struct {
 	errors []string
 	notes  []string
@@ -188,7 +187,7 @@ func (r *run) step(ctx context.Context, name, subject string, limit time.Duratio
 		}
 	}
 	if ctx.Err() != nil {
-		return // cancelled: half a result is none
+		return // cancelled: an incomplete result is not reported
 	}
 	s.Seconds = seconds(time.Since(began))
 	if _, err := os.Stat(s.Log); errors.Is(err, fs.ErrNotExist) {

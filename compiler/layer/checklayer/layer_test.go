@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// checkouts makes the files of the three checkouts that are looked at before
-// bitbake starts.
-func checkouts(t *testing.T, root string) Options {
+// writeCheckouts creates the files of the three checkouts that are read before bitbake
+// starts.
+func writeCheckouts(t *testing.T, root string) Options {
 	t.Helper()
 	for name, text := range map[string]string{
 		"bitbake/bin/bitbake":                           "",
@@ -36,7 +36,7 @@ func checkouts(t *testing.T, root string) Options {
 }
 
 func TestWrongCheckoutsAreNamed(t *testing.T) {
-	good := checkouts(t, t.TempDir())
+	good := writeCheckouts(t, t.TempDir())
 	if _, err := findSources(good); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestWrongCheckoutsAreNamed(t *testing.T) {
 			}
 		})
 	}
-	bad := checkouts(t, filepath.Join(t.TempDir(), "a b"))
+	bad := writeCheckouts(t, filepath.Join(t.TempDir(), "a b"))
 	if _, err := findSources(bad); err == nil || !strings.Contains(err.Error(), `" "`) {
 		t.Errorf("a path with a space: %v", err)
 	}
@@ -73,7 +73,7 @@ func TestWrongCheckoutsAreNamed(t *testing.T) {
 
 func TestTooOldBitBakeIsRefused(t *testing.T) {
 	root := t.TempDir()
-	o := checkouts(t, root)
+	o := writeCheckouts(t, root)
 	if err := os.WriteFile(filepath.Join(root, "bitbake/lib/bb/__init__.py"), []byte("__version__ = \"2.10.0\"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestTooOldBitBakeIsRefused(t *testing.T) {
 }
 
 func TestNamesAreFoundInTheCheckouts(t *testing.T) {
-	s, err := findSources(checkouts(t, t.TempDir()))
+	s, err := findSources(writeCheckouts(t, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

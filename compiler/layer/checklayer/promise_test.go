@@ -57,7 +57,7 @@ do_install() {
 	}
 }
 
-// The kernel takes the last of two, and nothing of what stands behind --.
+// The kernel uses the last of two equal arguments and ignores those after --.
 func TestOverruledArgumentsAreFound(t *testing.T) {
 	p := &plan.Plan{Layer: "edge", Target: "one", Board: "orin-nano-8gb", Release: "scarthgap", Settings: []plan.Setting{
 		{ID: "kernel.args.log_buf_len", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "log_buf_len"}, Type: plan.TypeString, Want: "1M"},

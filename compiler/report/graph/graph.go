@@ -119,7 +119,7 @@ func describeWorker(s *plan.PipelineStage) string {
 func describeNeeds(p plan.Pipeline) string {
 	b := budget.Of(p, nil)
 	text := fmt.Sprintf("%d frames, ≥ %d MiB", b.Frames, b.Pool>>20)
-	switch l := budget.LatencyOf(p, true); {
+	switch l := budget.ComputeLatency(p, true); {
 	case len(l.Missing) == 0:
 		text += ", ≤ " + l.Worst.String()
 	case l.Own > 0:

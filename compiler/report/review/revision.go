@@ -26,8 +26,8 @@ func CheckOut(ctx context.Context, dir, rev string) (string, error) {
 		c.Stderr = &stderr
 		out, err := c.Output()
 		if err != nil {
-			if said := strings.TrimSpace(stderr.String()); said != "" {
-				err = errors.New(said)
+			if message := strings.TrimSpace(stderr.String()); message != "" {
+				err = errors.New(message)
 			}
 			return nil, fmt.Errorf("git: %w", err)
 		}

@@ -13,7 +13,7 @@ type Analysis struct {
 
 	Count    Path   // the longest path when every task counts as one
 	Time     *Path  // the longest by measured time; nil without buildstats
-	Levels   []int  // tasks at each depth: level 0 waits for nothing
+	Levels   []int  // tasks at each depth: level 0 has no dependencies
 	Limits   []Gain // recipes on the path that decides, what a build without them would save
 	Threads  []Run  // by BB_NUMBER_THREADS
 	Caches   []Cache
@@ -136,7 +136,7 @@ func (g *Graph) findLimits(w []int64, p Path) []Gain {
 
 // addSimulations fills Threads and Caches.
 func (g *Graph) addSimulations(a *Analysis, w []int64) {
-	rank := g.priorities()
+	rank := g.rankTasks()
 	whole := build{runs: make([]bool, len(g.Tasks)), restored: make([]bool, len(g.Tasks))}
 	var work int64
 	for t := range g.Tasks {

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what is read. A world build of openembedded-core has about 60,000
-// tasks and 400,000 edges; these leave room for a hundred times that and keep a
-// file that never ends from taking the machine with it.
+// Limits of a graph. A world build of openembedded-core has about 60,000 tasks and 400,000
+// edges. The limits are almost a hundred times that; they bound the memory that an endless
+// file can use.
 const (
 	maxTasks = 4 << 20
 	maxEdges = 32 << 20
@@ -43,10 +43,9 @@ func (e *SyntaxError) Error() string {
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // Read reads a directed graph in the DOT language. bitbake -g writes one
-// statement a line; files that graph tools have written again (several
-// statements a line, chains of edges, comments, attributes) are accepted as
-// well. Subgraphs, HTML labels and undirected edges are refused: bitbake writes
-// none.
+// statement a line. Files that graph tools rewrote (several statements a line, chains of
+// edges, comments, attributes) are accepted, too. Subgraphs, HTML labels and undirected
+// edges are refused, because bitbake writes none.
 //
 // The file is read once, front to back. Memory grows with the number of tasks
 // and edges, not with the size of labels.
@@ -161,13 +160,13 @@ func (p *parser) advance() {
 	case c == '-' && p.s.Peek() == '-':
 		p.fail("an edge without direction; bitbake -g writes \"->\"")
 	case c == '-', c == '/':
-		p.fail("%q outside of a name; names with it are written in quotes", string(c))
+		p.fail("unexpected %q; quote names that contain it", string(c))
 	case c == '<':
 		p.fail("an HTML label; bitbake -g writes none")
 	case strings.ContainsRune("{}[]=;,", c):
 		p.kind, p.text = mark, string(c)
 	default:
-		p.fail("%q does not belong here", string(c))
+		p.fail("unexpected %q", string(c))
 	}
 }
 
@@ -179,10 +178,10 @@ func (p *parser) quote() {
 		c := p.s.Next()
 		switch {
 		case c == scanner.EOF:
-			p.fail("a quote that does not end")
+			p.fail("a quoted name that does not end")
 			return
 		case c == '\n': // a missing quote would swallow the file
-			p.fail("a quote that does not end on its line")
+			p.fail("a quoted name that does not end on its line")
 			return
 		case c == '"':
 			p.text = string(p.buf)

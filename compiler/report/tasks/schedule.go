@@ -10,12 +10,12 @@ import (
 // precision of a task's weight, in bits.
 const precision = 128
 
-// priorities ranks the tasks as bitbake's default scheduler ("speed") does: a
-// task weighs one, or ten when no task waits for it, plus the weights of all that
-// wait for it; the heaviest task that can run is started first. 0 is heaviest.
-// Weights double with every level at worst, so they are kept to 128 bits of
-// precision: exact for what bitbake writes, bounded for what it does not.
-func (g *Graph) priorities() []int32 {
+// rankTasks ranks the tasks as bitbake's default scheduler ("speed") does; 0 is the
+// heaviest. A task weighs one, or ten if no task waits for it, plus the weights of all tasks
+// that wait for it. The heaviest runnable task starts first. In the worst case weights double
+// with every level. Their precision is therefore limited to 128 bits, which is exact for
+// bitbake's own graphs.
+func (g *Graph) rankTasks() []int32 {
 	weight := make([]big.Float, len(g.Tasks))
 	for _, t := range slices.Backward(g.order) {
 		w := weight[t].SetPrec(precision)
@@ -53,10 +53,10 @@ func (g *Graph) priorities() []int32 {
 	return rank
 }
 
-// build is what a build does with each task.
+// build records for each task whether a build runs or restores it.
 type build struct {
-	runs     []bool // it is run or restored; the others are not needed
-	restored []bool // it comes from the cache, and waits for nothing
+	runs     []bool // run or restored; the other tasks are not needed
+	restored []bool // taken from the cache, without waiting for dependencies
 }
 
 // eachDependency lists what a task waits for, as far as it runs.
@@ -72,8 +72,8 @@ func (b build) eachDependency(g *Graph, t int32, yield func(int32)) {
 }
 
 // simulate runs a build on a number of threads and returns when the last task
-// ends. It is list scheduling: a free thread takes the heaviest task that waits
-// for nothing any more.
+// ends. It is list scheduling: a free thread takes the heaviest task whose dependencies are
+// done.
 func (g *Graph) simulate(threads int, w []int64, rank []int32, b build) int64 {
 	left := make([]int32, len(g.Tasks))
 	ready := &queue{less: func(a, b entry) bool { return rank[a.task] < rank[b.task] }}
@@ -140,8 +140,8 @@ func isShared(kind string) bool {
 	return false
 }
 
-// isTool reports whether a recipe makes something that runs on the build machine:
-// what machines and images of one team have in common.
+// isTool reports whether a recipe builds a program for the build machine. All machines and
+// images of a team share these.
 func isTool(recipe string) bool {
 	return strings.HasSuffix(recipe, "-native") || strings.Contains(recipe, "-cross") ||
 		strings.Contains(recipe, "nativesdk-")
@@ -175,7 +175,7 @@ func (g *Graph) neededTasks(hit func(recipe string) bool) build {
 	return b
 }
 
-// longestWithin is the longest path through what a build runs.
+// longestWithin returns the length of the longest path through the tasks that a build runs.
 func (g *Graph) longestWithin(w []int64, b build) int64 {
 	ends := make([]int64, len(g.Tasks))
 	var last int64

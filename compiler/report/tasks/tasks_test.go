@@ -110,10 +110,10 @@ func TestBrokenFilesAreRefusedWithPosition(t *testing.T) {
 		{"not dot", "BBFILES += \"x\"\n", `1:1: got "BBFILES", want "digraph" at the start; give the task-depends.dot that bitbake -g writes`},
 		{"undirected", "graph g {\n}", `1:1: got "graph", want "digraph" at the start; give the task-depends.dot that bitbake -g writes`},
 		{"cut short", "digraph depends {\n\"a.do_x\" -> \"b.do_x\"\n", "3:1: the file ends inside the graph; run bitbake -g again"},
-		{"cut in a name", "digraph depends {\n\"a.do_x\" -> \"b.do", "2:13: a quote that does not end"},
-		{"missing quote", "digraph depends {\n\"a.do_x -> \n\"b.do_x\"\n}", "2:1: a quote that does not end on its line"},
+		{"cut in a name", "digraph depends {\n\"a.do_x\" -> \"b.do", "2:13: a quoted name that does not end"},
+		{"missing quote", "digraph depends {\n\"a.do_x -> \n\"b.do_x\"\n}", "2:1: a quoted name that does not end on its line"},
 		{"missing task", "digraph depends {\n\"a.do_x\" -> ;\n}", `2:13: got ";", want a task after "->"`},
-		{"bare dash", "digraph depends {\na - b\n}", `2:3: "-" outside of a name; names with it are written in quotes`},
+		{"bare dash", "digraph depends {\na - b\n}", `2:3: unexpected "-"; quote names that contain it`},
 		{"no direction", "digraph depends {\na -- b\n}", `2:3: an edge without direction; bitbake -g writes "->"`},
 		{"subgraph", "digraph d {\n\tsubgraph s { a }\n}", "2:2: unsupported subgraph; bitbake -g writes none"},
 		{"html", "digraph d {\na [label=<b>]\n}", "2:10: an HTML label; bitbake -g writes none"},
@@ -122,7 +122,7 @@ func TestBrokenFilesAreRefusedWithPosition(t *testing.T) {
 		{"a name that reads backwards", "digraph d {\n\"a\u202eb\"\n}", `2:1: task name "a\u202eb" has unprintable characters`},
 		{"no name", "digraph d {\n\"\" -> a\n}", "2:1: a task without a name"},
 		{"after the end", "digraph d {\n}\nmore", `3:1: unexpected "more" after the end of the graph`},
-		{"byte", "digraph d {\n  \x00\n}", `2:3: "\x00" does not belong here`},
+		{"byte", "digraph d {\n  \x00\n}", `2:3: unexpected "\x00"`},
 		{"comment", "digraph d {\n /* never\n", "2:2: a comment that does not end"},
 	} {
 		_, err := Read(strings.NewReader(c.text))

@@ -138,11 +138,11 @@ func finishUnreadable(dev rootfs.FS, t *target, o Options) bool {
 
 // listOriginals returns the originals of targets and their neighbours that the journal does
 // not hold yet. They must be recorded before the targets are written.
-func listOriginals(r *reader, knows func(path string) bool, pending []*target) ([]journal.Original, error) {
+func listOriginals(r *reader, recorded func(path string) bool, pending []*target) ([]journal.Original, error) {
 	var out []journal.Original
 	listed := map[string]bool{}
 	add := func(o journal.Original) {
-		if !listed[o.Path] && !knows(o.Path) {
+		if !listed[o.Path] && !recorded(o.Path) {
 			listed[o.Path] = true
 			out = append(out, o)
 		}

@@ -30,7 +30,7 @@ func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
 	// Include the originals under a lease whose session was killed.
 	recorded := slices.Clone(j.Originals)
 	for _, c := range j.Covered {
-		if !j.Knows(c.Path) {
+		if !j.HasOriginal(c.Path) {
 			recorded = append(recorded, c)
 		}
 	}

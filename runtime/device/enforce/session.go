@@ -95,7 +95,7 @@ func (s *Session) applyMode() error {
 func (s *Session) applyTargets(all []*target) error {
 	s.observe(all)
 	pending := selectWritable(s.dev, all, s.options)
-	originals, err := listOriginals(s.reader, s.journal.Knows, pending)
+	originals, err := listOriginals(s.reader, s.journal.HasOriginal, pending)
 	if err == nil {
 		err = s.journal.Begin(s.planInfo, originals)
 	}

@@ -145,8 +145,8 @@ func (j *Journal) enter(r record) {
 	}
 }
 
-// Knows reports whether the original of a resolved path is recorded.
-func (j *Journal) Knows(path string) bool { return j.known[path] }
+// HasOriginal reports whether the original value of a resolved path is recorded.
+func (j *Journal) HasOriginal(path string) bool { return j.known[path] }
 
 // Begin records new originals and returns once they are on the disk. Only then may the nodes
 // be written.

@@ -42,7 +42,7 @@ func TestStartedRecordsSurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := load(t, st)
-	if !slices.Equal(j.Originals, want) || j.Plan == nil || j.Plan.Serial != 7 || !j.Knows(want[0].Path) {
+	if !slices.Equal(j.Originals, want) || j.Plan == nil || j.Plan.Serial != 7 || !j.HasOriginal(want[0].Path) {
 		t.Errorf("%+v", j)
 	}
 }
@@ -94,7 +94,7 @@ func TestDamagedRecordsAreCounted(t *testing.T) {
 	st.data = bytes.Replace(st.data, []byte(original(1).Path), []byte("/proc/sys/other"), 1)
 	for n := range 2 { // loaded as it is, and written anew
 		j := load(t, st)
-		if j.Damaged != 1 || len(j.Originals) != n+1 || !j.Knows(original(2).Path) {
+		if j.Damaged != 1 || len(j.Originals) != n+1 || !j.HasOriginal(original(2).Path) {
 			t.Fatalf("round %d: %+v", n, j)
 		}
 		if err := j.Begin(journal.Plan{}, []journal.Original{original(3)}); err != nil {
@@ -237,7 +237,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := journal.Load(&st, "boot-a")
-		if err != nil || !again.Knows(original(1).Path) || again.Damaged > 0 && j.Damaged == 0 {
+		if err != nil || !again.HasOriginal(original(1).Path) || again.Damaged > 0 && j.Damaged == 0 {
 			t.Fatalf("%v %+v", err, again)
 		}
 	})

@@ -105,7 +105,7 @@ func TestPriorityOfHeatLeaseAndLoad(t *testing.T) {
 
 func TestHourlyBudgetIsKeptAndReportedOnce(t *testing.T) {
 	l := ladder.New(ladder.Config{Steps: 2, UpLoad: 80, UpFor: time.Second, DownLoad: 40, DownFor: time.Second}, 0, 0)
-	moves, said := 0, 0
+	moves, reports := 0, 0
 	for s := range 3600 {
 		in := load(100)
 		if l.Step() == 1 {
@@ -115,11 +115,11 @@ func TestHourlyBudgetIsKeptAndReportedOnce(t *testing.T) {
 		if d.Moved {
 			moves++
 		} else if d.Why != "" {
-			said++
+			reports++
 		}
 	}
-	if moves != ladder.Budget || said != 1 {
-		t.Errorf("%d moves, reported %d times", moves, said)
+	if moves != ladder.Budget || reports != 1 {
+		t.Errorf("%d moves, reported %d times", moves, reports)
 	}
 	again := load(100)
 	if l.Step() == 1 {

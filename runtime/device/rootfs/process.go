@@ -117,8 +117,7 @@ func RunningProcesses(dev FS) ([]RunningProcess, error) {
 	return out, nil
 }
 
-// NameProcess describes a process of this host. Processes belong to the running system,
-// whatever the root is.
+// NameProcess describes a process of the running system, even if the root is another folder.
 func NameProcess(pid int) Process {
 	p := Process{PID: pid}
 	dir := "/proc/" + strconv.Itoa(pid) + "/"

@@ -31,10 +31,10 @@ func openCPU(t *testing.T) *core.Device {
 func TestEverySuiteHasReferences(t *testing.T) {
 	d := openCPU(t)
 	names, kernels := map[string]bool{}, map[string]bool{}
-	told := 0
+	left := 0
 	report, err := Run(context.Background(), d, Options{
 		Suite: All, Samples: 1,
-		Progress: func(number, total int, name string) { told = total - number },
+		Progress: func(number, total int, name string) { left = total - number },
 		Each: func(m Measurement) error {
 			if m.P50 <= 0 || m.P95 < m.P50 || m.P99 < m.P95 || m.Samples != 1 || m.Backend != "cpu" || m.Device == "" {
 				t.Errorf("%+v", m)
@@ -69,8 +69,8 @@ func TestEverySuiteHasReferences(t *testing.T) {
 			t.Errorf("no benchmark of %s", k)
 		}
 	}
-	if told != 0 || len(report.Measurements) != len(names) || report.Measurements[0].Times == nil {
-		t.Errorf("progress stopped %d short, %d of %d reported", told, len(report.Measurements), len(names))
+	if left != 0 || len(report.Measurements) != len(names) || report.Measurements[0].Times == nil {
+		t.Errorf("progress stopped %d short, %d of %d reported", left, len(report.Measurements), len(names))
 	}
 	if c := report.Ceilings; len(c.Memory) != 6 || len(c.Compute) == 0 || c.Memory[0].Rate < c.Memory[5].Rate || c.Compute[0].Rate <= 0 {
 		t.Errorf("ceilings %+v", c)

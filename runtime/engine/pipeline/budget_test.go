@@ -128,10 +128,10 @@ func TestNoFrameStartsWhileTheReserveIsUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 			balanced(t, s)
-			said := fmt.Sprint(s.Events)
+			events := fmt.Sprint(s.Events)
 			switch left := s.Drops[reasonReserve]; {
-			case !strings.Contains(said, "budget.keepFree.memory is 512 MiB, and there are 100 MiB available") || !strings.Contains(said, "there is enough again"):
-				t.Errorf("live %t: the events are %s", live, said)
+			case !strings.Contains(events, "budget.keepFree.memory is 512 MiB, and there are 100 MiB available") || !strings.Contains(events, "there is enough again"):
+				t.Errorf("live %t: the events are %s", live, events)
 			case live && (left < 29 || left > 31 || worked != 100-int(left)):
 				t.Errorf("%d frames were left out, %d worked on: 0.3 s at 100 a second are 30", left, worked)
 			case !live && (worked != 100 || time.Duration(s.Duration) < 600*time.Millisecond):
@@ -239,7 +239,7 @@ func TestNoResultIsLaterThanTheCompilersWorstCase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := budget.LatencyOf(pl, false)
+			l := budget.ComputeLatency(pl, false)
 			found := time.Duration(s.Latency.Total.Max)
 			// Quantiles are within 1.6 %.
 			if len(l.Missing) > 0 || found > l.Worst+l.Worst/50 {

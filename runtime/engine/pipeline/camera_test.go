@@ -172,10 +172,10 @@ func TestAnUnpluggedCameraIsReopenedByItsPort(t *testing.T) {
 	if sum.Frames.Done != 30 {
 		t.Errorf("%+v", sum.Frames)
 	}
-	said := whys(sum)
+	events := whys(sum)
 	for _, s := range []string{"the camera is gone", "reopening it", "is back after"} {
-		if !strings.Contains(said, s) {
-			t.Errorf("no %q in %s", s, said)
+		if !strings.Contains(events, s) {
+			t.Errorf("no %q in %s", s, events)
 		}
 	}
 	paths := cam.Opened()
@@ -197,8 +197,8 @@ func TestAStalledCameraIsReopened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := whys(sum); sum.Frames.Done != 20 || !strings.Contains(said, "the camera delivers no frames within 50ms") {
-		t.Errorf("%+v %s", sum.Frames, said)
+	if events := whys(sum); sum.Frames.Done != 20 || !strings.Contains(events, "the camera delivers no frames within 50ms") {
+		t.Errorf("%+v %s", sum.Frames, events)
 	}
 }
 
@@ -211,10 +211,10 @@ func TestACameraWaitsForALostSignal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := whys(sum)
-	if sum.Frames.Done != 30 || strings.Count(said, "nothing is connected to Test Camera, or it is off") != 1 ||
-		!strings.Contains(said, "the signal of the input has changed") || !strings.Contains(said, "is back after") {
-		t.Errorf("%+v\n%s", sum.Frames, said)
+	events := whys(sum)
+	if sum.Frames.Done != 30 || strings.Count(events, "nothing is connected to Test Camera, or it is off") != 1 ||
+		!strings.Contains(events, "the signal of the input has changed") || !strings.Contains(events, "is back after") {
+		t.Errorf("%+v\n%s", sum.Frames, events)
 	}
 }
 
@@ -290,8 +290,8 @@ func TestImplausibleTimestampsAreIgnored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := whys(sum); strings.Count(said, wantText) != 1 {
-			t.Errorf("%s", said)
+		if events := whys(sum); strings.Count(events, wantText) != 1 {
+			t.Errorf("%s", events)
 		}
 		for n, ns := range seen.total {
 			if ns < 0 || ns > int64(time.Minute) {
@@ -307,10 +307,10 @@ func TestAdjustedCameraFormatsAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := whys(sum)
-	if !strings.Contains(said, "requested frames of 64x32, Test Camera delivers 32x16; it offers 32x16") ||
-		!strings.Contains(said, "requested 30 frames per second, Test Camera delivers 15") {
-		t.Error(said)
+	events := whys(sum)
+	if !strings.Contains(events, "requested frames of 64x32, Test Camera delivers 32x16; it offers 32x16") ||
+		!strings.Contains(events, "requested 30 frames per second, Test Camera delivers 15") {
+		t.Error(events)
 	}
 }
 

@@ -186,10 +186,10 @@ func TestFaultsOfACustomStageFailOnlyItsFrames(t *testing.T) {
 	if !errors.Is(err, ErrFrames) {
 		t.Errorf("%v", err)
 	}
-	said := whys(sum)
+	events := whys(sum)
 	for _, s := range []string{"lost my way", "signal: aborted", "restarting it"} {
-		if !strings.Contains(said, s) {
-			t.Errorf("no %q in %s", s, said)
+		if !strings.Contains(events, s) {
+			t.Errorf("no %q in %s", s, events)
 		}
 	}
 	var failures []string

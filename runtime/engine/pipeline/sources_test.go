@@ -185,8 +185,8 @@ func TestALiveProgramIsRestarted(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if said := whys(sum); sum.Frames.Done != 6 || !strings.Contains(said, c.wantText) {
-			t.Errorf("%s: %+v %s", name, sum.Frames, said)
+		if events := whys(sum); sum.Frames.Done != 6 || !strings.Contains(events, c.wantText) {
+			t.Errorf("%s: %+v %s", name, sum.Frames, events)
 		}
 	}
 }

@@ -72,15 +72,15 @@ func TestAnEngineIsBuiltOnceAndItsProgressIsTold(t *testing.T) {
 	if _, err := s.Find(j.Key); !errors.Is(err, tensorrt.ErrNone) || !strings.Contains(err.Error(), "yoctuned engines build") {
 		t.Errorf("before: %v", err)
 	}
-	var said []string
-	built, err := s.Build(context.Background(), j, func(p tensorrt.Progress) { said = append(said, p.Line) })
+	var lines []string
+	built, err := s.Build(context.Background(), j, func(p tensorrt.Progress) { lines = append(lines, p.Line) })
 	if err != nil || !built {
 		t.Fatalf("%t, %v", built, err)
 	}
 	want := "--onnx=" + j.Model + " --saveEngine=" + filepath.Join(s.Dir, ".building-"+j.Key.String(), "engine.plan") +
 		" --iterations=1 --duration=0 --warmUp=0 --fp16 --memPoolSize=workspace:256 --minShapes=x:1x3x64x64 --optShapes=x:4x3x64x64 --maxShapes=x:4x3x64x64"
-	if len(said) != 2 || !strings.HasSuffix(said[0], "# "+want) || said[1] != "[I] Engine built in 61 sec." {
-		t.Errorf("said %q\nwant %s", said, want)
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], "# "+want) || lines[1] != "[I] Engine built in 61 sec." {
+		t.Errorf("got %q\nwant %s", lines, want)
 	}
 	path, err := s.Find(j.Key)
 	if err != nil {

@@ -124,10 +124,10 @@ func TestAdjustmentsOfTheDriverAreReported(t *testing.T) {
 	c := &v4l2test.Camera{Num: 15, Formats: []v4l2test.Format{nv12(320, 240, 0, 1), nv12(640, 480, 0, 1)}}
 	d := open(t, c, want(1920, 1080))
 	f := d.Format()
-	said := strings.Join(f.Adjusted, "\n")
+	adjusted := strings.Join(f.Adjusted, "\n")
 	for _, s := range []string{"requested frames of 1920x1080, Test Camera delivers 640x480; it offers 320x240, 640x480", "requested 30 frames per second, Test Camera delivers 15"} {
-		if !strings.Contains(said, s) {
-			t.Errorf("no %q in %q", s, said)
+		if !strings.Contains(adjusted, s) {
+			t.Errorf("no %q in %q", s, adjusted)
 		}
 	}
 	if f.Width != 640 || f.Height != 480 || f.Num != 15 {
@@ -229,7 +229,7 @@ func TestDroppedFramesAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What came before the first frame is not known.
+	// Frames lost before the first one cannot be counted.
 	if !slices.Equal(lost, []uint32{0, 0, 2, 0}) {
 		t.Errorf("%v", lost)
 	}

@@ -180,10 +180,10 @@ func TestRealDriverAdjustsTheFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	said := strings.Join(d.Format().Adjusted, "; ")
-	fmt.Println("CAMERA adjusted:", said)
-	if !strings.Contains(said, "requested frames of 1000x700") || !strings.Contains(said, "it offers 320x180") || !strings.Contains(said, "requested 1000 frames per second") {
-		t.Error(said)
+	adjusted := strings.Join(d.Format().Adjusted, "; ")
+	fmt.Println("CAMERA adjusted:", adjusted)
+	if !strings.Contains(adjusted, "requested frames of 1000x700") || !strings.Contains(adjusted, "it offers 320x180") || !strings.Contains(adjusted, "requested 1000 frames per second") {
+		t.Error(adjusted)
 	}
 	if _, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.MJPEG}, Width: 320, Height: 180}); !errors.Is(err, v4l2.ErrFormat) {
 		t.Errorf("MJPG: %v", err)

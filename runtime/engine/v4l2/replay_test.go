@@ -55,7 +55,8 @@ func TestRecordedDriversDeliverTheirFrames(t *testing.T) {
 	}
 }
 
-// replay makes the calls of the tests above until the recording ends.
+// replay captures frames until the recording ends. It makes the same calls as the tests that
+// recorded it.
 func replay(t *testing.T, r io.Reader, want v4l2.Want, ends error) (frames []v4l2.Frame, end error) {
 	t.Helper()
 	p, err := newReplayer(r)

@@ -39,8 +39,8 @@ func TestTreeRoundTrips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The embedded file lists what several kernels share first; alone, a tree's
-	// own order is kept, so that its second encoding is its last.
+	// The embedded file lists first what several kernels share, so its order differs from
+	// that of a tree encoded alone. Compare the second encoding with the third.
 	encode := func(t2 *kernel.Tree) []byte {
 		var b bytes.Buffer
 		if err := kernel.Encode(&b, kernel.Entry{Tree: t2, Base: base}); err != nil {

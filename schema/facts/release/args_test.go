@@ -81,8 +81,8 @@ func TestBranchesCarryArgumentsAsInTheTable(t *testing.T) {
 				}
 				for _, arg := range []string{"root=*)", "ro)", "rootwait)", "rootfstype=*)", "rootflags=*)", "rootdelay=*)"} {
 					read := strings.Contains(reader, arg)
-					if said := slices.Contains(p.RootArgs, strings.TrimRight(arg, "=*)")); read != said {
-						t.Errorf("%s is read: %t, the table says %t", arg, read, said)
+					if listed := slices.Contains(p.RootArgs, strings.TrimRight(arg, "=*)")); read != listed {
+						t.Errorf("%s is read: %t, the table lists it: %t", arg, read, listed)
 					}
 				}
 			})

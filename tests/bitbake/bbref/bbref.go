@@ -157,7 +157,7 @@ func Attach(t testing.TB, request Request, series string, collections ...string)
 // Run runs a python function defined in file as bitbake would run it after a task, with variables
 // set. It returns the messages of the function, and the functions that file appends to
 // do_configure.
-func Run(t testing.TB, file, function string, variables map[string]string) (said []Problem, behindConfigure []string) {
+func Run(t testing.TB, file, function string, variables map[string]string) (problems []Problem, afterConfigure []string) {
 	t.Helper()
 	path, err := filepath.Abs(file)
 	if err != nil {

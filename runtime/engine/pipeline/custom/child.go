@@ -64,13 +64,13 @@ type started struct {
 
 // process is one run of the program.
 type process struct {
-	cmd  *exec.Cmd
-	to   *os.File
-	from *os.File
-	said *tailbuf.Buffer
-	wire wire
-	once sync.Once
-	end  error
+	cmd    *exec.Cmd
+	to     *os.File
+	from   *os.File
+	stderr *tailbuf.Buffer
+	wire   wire
+	once   sync.Once
+	end    error
 
 	buffers bool                   // the program accepts BUFFER
 	sent    [maxBuffers + 1]uint64 // ID of the buffer that the program has, by number
@@ -109,7 +109,7 @@ func Start(o Options) (*Child, error) {
 }
 
 func (c *Child) start() (_ *process, err error) {
-	p := &process{said: &tailbuf.Buffer{}}
+	p := &process{stderr: &tailbuf.Buffer{}}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%w: %s: %w", ErrStart, c.name(), err)
@@ -131,7 +131,7 @@ func (c *Child) start() (_ *process, err error) {
 	p.to, p.from = to, from
 	p.wire = wire{r: from, w: to}
 	p.cmd = exec.Command(c.o.Argv[0], c.o.Argv[1:]...)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = childIn, childOut, p.said
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = childIn, childOut, p.stderr
 	p.cmd.ExtraFiles = []*os.File{shm}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.WaitDelay = endTime
@@ -262,7 +262,7 @@ func (p *process) wait(why error) error {
 		case errors.Is(why, io.EOF) || errors.Is(why, io.ErrUnexpectedEOF) || errors.Is(why, syscall.EPIPE):
 			why = fmt.Errorf("the program exited: %w", cmp.Or(err, errors.New("exit status 0")))
 		}
-		if s := p.said.String(); s != "" {
+		if s := p.stderr.String(); s != "" {
 			why = fmt.Errorf("%w: %s", why, s)
 		}
 		p.end = why
@@ -291,10 +291,10 @@ func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	_ = p.from.SetReadDeadline(end)
 	_ = p.to.SetWriteDeadline(end)
 	n, err := p.processFrame(&i, r, c.o.Metric, c.in[:0])
-	var said *answer
+	var failure *answer
 	switch {
-	case errors.As(err, &said):
-		return nil, copies, said
+	case errors.As(err, &failure):
+		return nil, copies, failure
 	case err == nil && (n > c.o.Out.Bytes || c.o.Out.Kind == Tensor && n != c.o.Out.Bytes):
 		err = fmt.Errorf("output of %d bytes, want %d", n, c.o.Out.Bytes)
 	case err == nil:

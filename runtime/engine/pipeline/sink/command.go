@@ -24,7 +24,7 @@ type commandSink struct {
 	timeout time.Duration
 	cmd     *exec.Cmd
 	in      *os.File
-	said    *tailbuf.Buffer
+	stderr  *tailbuf.Buffer
 	buf     []byte
 	rest    retry
 }
@@ -46,9 +46,9 @@ func (s *commandSink) start() error {
 		return err
 	}
 	defer r.Close()
-	s.said = &tailbuf.Buffer{}
+	s.stderr = &tailbuf.Buffer{}
 	cmd := exec.Command(s.argv[0], s.argv[1:]...)
-	cmd.Stdin, cmd.Stderr = r, s.said
+	cmd.Stdin, cmd.Stderr = r, s.stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = sinkStopTime
 	if err := cmd.Start(); err != nil {
@@ -102,7 +102,7 @@ func (s *commandSink) end(now bool) error {
 	}
 	err := cmd.Wait()
 	if err != nil && !now {
-		return fmt.Errorf("%s: %w %s", s.argv[0], err, s.said.String())
+		return fmt.Errorf("%s: %w %s", s.argv[0], err, s.stderr.String())
 	}
 	return nil
 }

@@ -411,7 +411,7 @@ func (c *cameraSource) endStream(err error) error {
 // pipeline was built for.
 func (c *cameraSource) reopen() error {
 	began := c.clock.Now()
-	said := ""
+	reported := ""
 	for {
 		if c.after.pause.Wait(c.stop) {
 			return context.Canceled
@@ -435,8 +435,8 @@ func (c *cameraSource) reopen() error {
 			return err
 		}
 		// Reported once, not at each attempt.
-		if text := err.Error(); text != said && !errors.Is(err, v4l2.ErrGone) {
-			said = text
+		if text := err.Error(); text != reported && !errors.Is(err, v4l2.ErrGone) {
+			reported = text
 			c.after.event("%s", strings.TrimSpace(text))
 		}
 	}

@@ -195,7 +195,7 @@ func (s *commandSource) stopProgram(err error, wait time.Duration) error {
 // restart retries until the program delivers frames again. It returns [context.Canceled] if
 // the source is interrupted.
 func (s *commandSource) restart() error {
-	said := ""
+	reported := ""
 	for {
 		if s.after.pause.Wait(s.stop) {
 			return context.Canceled
@@ -211,8 +211,8 @@ func (s *commandSource) restart() error {
 			s.child, s.inner, s.begun = child, inner, false
 			return nil
 		}
-		if text := err.Error(); text != said {
-			said = text
+		if text := err.Error(); text != reported {
+			reported = text
 			s.after.event("%s", text)
 		}
 	}

@@ -18,11 +18,11 @@ import (
 
 // command is a child process that writes frames to its standard output.
 type command struct {
-	cmd  *exec.Cmd
-	r    *os.File
-	said tailbuf.Buffer // its standard error
-	once sync.Once
-	err  error
+	cmd    *exec.Cmd
+	r      *os.File
+	stderr tailbuf.Buffer
+	once   sync.Once
+	err    error
 }
 
 // stopTime is how long a child may take to exit after SIGTERM.
@@ -40,7 +40,7 @@ func startCommand(argv []string) (*command, error) {
 	}
 	defer w.Close()
 	c := &command{r: r, cmd: exec.Command(argv[0], argv[1:]...)}
-	c.cmd.Stdout, c.cmd.Stderr = w, &c.said
+	c.cmd.Stdout, c.cmd.Stderr = w, &c.stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.cmd.WaitDelay = stopTime
 	if err := c.cmd.Start(); err != nil {
@@ -76,18 +76,18 @@ func (c *command) wait() error {
 // withOutput appends the child's last output to err. Programs print the address that they cannot
 // read, so its user and password are removed.
 func (c *command) withOutput(err error) error {
-	said := c.said.String()
+	output := c.stderr.String()
 	for _, a := range c.cmd.Args {
 		_, address, _ := strings.Cut(a, "://")
 		address, _, _ = strings.Cut(address, "/")
 		if at := strings.LastIndexByte(address, '@'); at > 0 {
-			said = strings.ReplaceAll(said, address[:at], "…")
+			output = strings.ReplaceAll(output, address[:at], "…")
 		}
 	}
-	if said == "" {
+	if output == "" {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, said)
+	return fmt.Errorf("%w: %s", err, output)
 }
 
 // Close ends the child and everything in its process group. The exit status of a stopped child

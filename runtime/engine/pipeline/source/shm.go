@@ -67,7 +67,7 @@ func (s *ringSource) Interrupt()                   { s.once.Do(func() { close(s.
 func (s *ringSource) Capture(f *frame.Frame) (int, error) {
 	t := time.NewTimer(0)
 	defer t.Stop()
-	began, said := time.Now(), false
+	began, reported := time.Now(), false
 	since := began // or when the ring was opened, if that is later
 	for {
 		select {
@@ -82,7 +82,7 @@ func (s *ringSource) Capture(f *frame.Frame) (int, error) {
 			if len(got) != len(f.Pixels) {
 				return int(lost), fmt.Errorf("%w: %d of %d bytes", frame.ErrLost, len(got), len(f.Pixels))
 			}
-			if said {
+			if reported {
 				s.after.event("frames resumed after %v", time.Since(began).Round(time.Millisecond))
 			}
 			return int(lost), nil
@@ -91,8 +91,8 @@ func (s *ringSource) Capture(f *frame.Frame) (int, error) {
 		if time.Since(since) < s.after.timeout {
 			continue
 		}
-		if !said {
-			said = true
+		if !reported {
+			reported = true
 			if s.after.restart == restartNever {
 				return 0, fmt.Errorf("%w: %s: no frame for %v", frame.ErrFormat, s.path, s.after.timeout)
 			}
