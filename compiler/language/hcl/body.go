@@ -14,23 +14,23 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
-// body turns the attributes and blocks of a file or a block into a struct.
-func (m *module) body(b *hclsyntax.Body, sh conform.Shape, path string, top bool) *load.Node {
+// convertBody turns the attributes and blocks of a file or a block into a struct.
+func (m *module) convertBody(b *hclsyntax.Body, sh conform.Shape, path string, top bool) *load.Node {
 	e := m.ev
-	t := e.table(sh)
-	n := &load.Node{Kind: load.Struct, Pos: e.place(b.SrcRange)}
+	t := e.tableOf(sh)
+	n := &load.Node{Kind: load.Struct, Pos: e.startOf(b.SrcRange)}
 	if top {
 		n.Pos.Line, n.Pos.Column = 1, 1
 	}
-	for _, part := range parts(b) {
+	for _, part := range listParts(b) {
 		if a := part.attribute; a != nil {
-			m.attribute(n, a, t, path)
+			m.convertAttribute(n, a, t, path)
 			continue
 		}
 		if top && slices.Contains([]string{"locals", "variable", "output", "module"}, part.block.Type) {
 			continue // read by declare
 		}
-		m.block(n, part.block, t, path)
+		m.convertBlock(n, part.block, t, path)
 	}
 	return n
 }
@@ -42,8 +42,8 @@ type part struct {
 	at        int
 }
 
-// parts lists the attributes and blocks of a body in source order.
-func parts(b *hclsyntax.Body) []part {
+// listParts lists the attributes and blocks of a body in source order.
+func listParts(b *hclsyntax.Body) []part {
 	list := make([]part, 0, len(b.Attributes)+len(b.Blocks))
 	for _, a := range b.Attributes {
 		list = append(list, part{attribute: a, at: a.SrcRange.Start.Byte})
@@ -55,26 +55,26 @@ func parts(b *hclsyntax.Body) []part {
 	return list
 }
 
-func (m *module) attribute(n *load.Node, a *hclsyntax.Attribute, t *table, path string) {
+func (m *module) convertAttribute(n *load.Node, a *hclsyntax.Attribute, t *table, path string) {
 	e := m.ev
-	f, ok := t.field(a.Name)
+	f, ok := t.findField(a.Name)
 	if !ok {
-		e.soft(newUnknownField(e.place(a.NameRange), path, a.Name))
+		e.addNonFatal(newUnknownField(e.startOf(a.NameRange), path, a.Name))
 		return
 	}
 	v, ok := m.eval(a.Expr)
 	if !ok {
 		return
 	}
-	value := e.node(v, source{a.Expr, m}, f.shape, load.PathOf(path, f.name), 0)
+	value := e.buildNode(v, source{a.Expr, m}, f.shape, load.PathOf(path, f.name), 0)
 	if value == nil {
 		return // null means absent
 	}
-	m.addField(n, load.Field{Name: f.name, Pos: e.place(a.NameRange), Value: value}, a.Name)
+	m.addField(n, load.Field{Name: f.name, Pos: e.startOf(a.NameRange), Value: value}, a.Name)
 }
 
-// field finds the schema's field for a name.
-func (t *table) field(name string) (field, bool) {
+// findField finds the schema's field for a name.
+func (t *table) findField(name string) (field, bool) {
 	switch {
 	case t.verbatim:
 		return field{name, t.values}, true
@@ -84,23 +84,23 @@ func (t *table) field(name string) (field, bool) {
 	if f, ok := t.fields[name]; ok {
 		return f, true
 	}
-	return field{name: camel(name)}, true
+	return field{name: toCamelCase(name)}, true
 }
 
 func newUnknownField(pos position, path, name string) diag.Diagnostic {
 	return diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, name), Message: fmt.Sprintf("unknown field %q", name),
-		Help: fmt.Sprintf("field names use lower case and underscores: %q", snake(name))}
+		Help: fmt.Sprintf("field names use lower case and underscores: %q", toSnakeCase(name))}
 }
 
-func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) {
+func (m *module) convertBlock(n *load.Node, b *hclsyntax.Block, t *table, path string) {
 	e := m.ev
 	k, ok := t.blocks[b.Type]
 	if !ok && b.Type == "dynamic" {
-		e.soft(t.dynamic(e.place(b.TypeRange), path, b.Labels))
+		e.addNonFatal(t.refuseDynamic(e.startOf(b.TypeRange), path, b.Labels))
 		return
 	}
 	if !ok {
-		e.soft(t.newUnknownBlock(e.place(b.TypeRange), path, b.Type, len(b.Labels) > 0))
+		e.addNonFatal(t.newUnknownBlock(e.startOf(b.TypeRange), path, b.Type, len(b.Labels) > 0))
 		return
 	}
 	want := 0
@@ -112,19 +112,19 @@ func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) 
 	}
 	sub := load.PathOf(path, k.field)
 	if !k.labelled {
-		value := m.body(b.Body, k.shape, sub, false)
-		value.Pos = e.place(b.TypeRange)
+		value := m.convertBody(b.Body, k.shape, sub, false)
+		value.Pos = e.startOf(b.TypeRange)
 		m.addField(n, load.Field{Name: k.field, Pos: value.Pos, Value: value}, b.Type)
 		return
 	}
-	value := m.body(b.Body, k.shape, load.PathOf(sub, b.Labels[0]), false)
-	value.Pos = e.place(b.TypeRange)
+	value := m.convertBody(b.Body, k.shape, load.PathOf(sub, b.Labels[0]), false)
+	value.Pos = e.startOf(b.TypeRange)
 	all := n.Get(k.field)
 	if all == nil {
 		all = &load.Node{Kind: load.Struct, Pos: value.Pos}
 		n.Fields = append(n.Fields, load.Field{Name: k.field, Pos: value.Pos, Value: all})
 	}
-	entry := load.Field{Name: b.Labels[0], Pos: e.place(b.LabelRanges[0]), Value: value}
+	entry := load.Field{Name: b.Labels[0], Pos: e.startOf(b.LabelRanges[0]), Value: value}
 	if all.Kind != load.Struct {
 		m.reportClash(entry.Pos, all.Pos, k.field)
 		return
@@ -136,7 +136,7 @@ func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) 
 func (t *table) newUnknownBlock(pos position, path, kind string, labelled bool) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, kind), Message: fmt.Sprintf("unknown block %q", kind)}
 	for name, k := range t.blocks {
-		if snake(k.field) == kind {
+		if toSnakeCase(k.field) == kind {
 			d.Help = fmt.Sprintf("write one block for each: %s \"NAME\" { … }", name)
 			return d
 		}
@@ -146,10 +146,10 @@ func (t *table) newUnknownBlock(pos position, path, kind string, labelled bool) 
 		return d
 	}
 	if t.verbatim {
-		d.Help = fmt.Sprintf("names here are your own, with values: %s = …", kind)
+		d.Help = fmt.Sprintf("names here are free, and each has a value: %s = …", kind)
 		return d
 	}
-	candidates := t.kinds()
+	candidates := t.blockNames()
 	if !labelled {
 		for name := range t.fields {
 			candidates = append(candidates, name)
@@ -157,19 +157,19 @@ func (t *table) newUnknownBlock(pos position, path, kind string, labelled bool) 
 		slices.Sort(candidates)
 	}
 	if d.Help = diag.DidYouMean(kind, candidates); d.Help == "" {
-		d.Help = "blocks here: " + strings.Join(t.kinds(), ", ")
+		d.Help = "blocks here: " + strings.Join(t.blockNames(), ", ")
 	}
 	return d
 }
 
-// dynamic refuses Terraform's dynamic blocks and explains the alternative: every labelled
+// refuseDynamic refuses Terraform's dynamic blocks and explains the alternative: every labelled
 // block is an entry of a map, and a map can be computed as a value.
-func (t *table) dynamic(pos position, path string, labels []string) diag.Diagnostic {
-	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: path, Message: "there are no dynamic blocks in this language"}
+func (t *table) refuseDynamic(pos position, path string, labels []string) diag.Diagnostic {
+	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: path, Message: "dynamic blocks are not supported"}
 	plural := "services"
 	if len(labels) == 1 {
 		if k, ok := t.blocks[labels[0]]; ok && k.labelled {
-			plural = snake(k.field)
+			plural = toSnakeCase(k.field)
 		}
 	}
 	d.Help = fmt.Sprintf("compute the map as a value: %s = { for name in local.names : name => { … } }", plural)
@@ -188,7 +188,7 @@ func (m *module) addField(n *load.Node, f load.Field, written string) {
 
 func (m *module) reportClash(here, there position, written string) {
 	m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: here, Message: written + " is given twice",
-		Related: []diag.Related{{Pos: there, Message: "the other one"}}, Help: "keep one of them, or bring them together"})
+		Related: []diag.Related{{Pos: there, Message: "the other one"}}, Help: "keep one of them, or merge them"})
 }
 
 // source is the origin of a value: an expression and the module whose names it uses.
@@ -197,13 +197,13 @@ type source struct {
 	m    *module
 }
 
-// node converts a value to a tree. The value gives the content, its source only the
+// buildNode converts a value to a tree. The value gives the content, its source only the
 // positions.
-func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, depth int) *load.Node {
+func (e *evaluator) buildNode(v cty.Value, at source, sh conform.Shape, path string, depth int) *load.Node {
 	if v.IsNull() {
 		return nil
 	}
-	n := &load.Node{Pos: e.place(e.chosen(at).expr.Range())}
+	n := &load.Node{Pos: e.startOf(e.followBranches(at).expr.Range())}
 	if e.values++; depth > load.MaxDepth || e.values > maxValues {
 		if e.values <= maxValues+1 || depth == load.MaxDepth+1 {
 			e.errorf("YT0006", n.Pos, path, "the configuration holds more than %d values, or nests them more than %d deep", maxValues, load.MaxDepth)
@@ -223,10 +223,10 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 	case t == cty.String:
 		n.Kind, n.Text = load.String, v.AsString()
 	case t == cty.Number:
-		return e.number(n, v, path)
+		return e.setNumber(n, v, path)
 	case t.IsTupleType() || t.IsListType() || t.IsSetType():
 		n.Kind = load.List
-		at = e.origin(at)
+		at = e.findOrigin(at)
 		tuple, _ := at.expr.(*hclsyntax.TupleConsExpr)
 		i := 0
 		for it := v.ElementIterator(); it.Next(); i++ {
@@ -235,15 +235,15 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 			if tuple != nil && len(tuple.Exprs) == v.LengthInt() {
 				from.expr = tuple.Exprs[i]
 			}
-			sub := e.node(item, from, sh.Items(), fmt.Sprintf("%s[%d]", path, i), depth+1)
+			sub := e.buildNode(item, from, sh.Items(), fmt.Sprintf("%s[%d]", path, i), depth+1)
 			if sub == nil {
-				sub = &load.Node{Kind: load.Null, Pos: e.place(from.expr.Range())}
+				sub = &load.Node{Kind: load.Null, Pos: e.startOf(from.expr.Range())}
 			}
 			n.Items = append(n.Items, sub)
 		}
 	case t.IsObjectType() || t.IsMapType():
 		n.Kind = load.Struct
-		e.members(n, v, at, sh, path, depth)
+		e.addMembers(n, v, at, sh, path, depth)
 	default:
 		e.errorf("YT0101", n.Pos, path, "wrong type for %q: %s", path, t.FriendlyName())
 		return nil
@@ -251,9 +251,9 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 	return n
 }
 
-func (e *evaluator) members(n *load.Node, v cty.Value, at source, sh conform.Shape, path string, depth int) {
-	t := e.table(sh)
-	from := e.written(at)
+func (e *evaluator) addMembers(n *load.Node, v cty.Value, at source, sh conform.Shape, path string, depth int) {
+	t := e.tableOf(sh)
+	from := e.listLiteralMembers(at)
 	for it := v.ElementIterator(); it.Next(); {
 		key, item := it.Element()
 		name := key.AsString()
@@ -261,13 +261,13 @@ func (e *evaluator) members(n *load.Node, v cty.Value, at source, sh conform.Sha
 		if !ok {
 			origin = e.computedMember(at, n.Pos)
 		}
-		f, ok := t.field(name)
+		f, ok := t.findField(name)
 		if !ok {
-			e.soft(newUnknownField(origin.pos, path, name))
+			e.addNonFatal(newUnknownField(origin.pos, path, name))
 			continue
 		}
 		sub := load.PathOf(path, f.name)
-		if value := e.node(item, origin.source, f.shape, sub, depth+1); value != nil {
+		if value := e.buildNode(item, origin.source, f.shape, sub, depth+1); value != nil {
 			if n.Get(f.name) != nil {
 				e.errorf("YT0105", origin.pos, sub, "%q is given twice", name)
 				continue
@@ -277,11 +277,11 @@ func (e *evaluator) members(n *load.Node, v cty.Value, at source, sh conform.Sha
 	}
 }
 
-// maxDigits bounds numbers, in bits: beyond it HCL's own arithmetic is not
-// exact, and writing the number down could take all memory.
+// maxDigits limits numbers, in bits: HCL's arithmetic is not exact beyond it, and printing
+// a larger number could use all memory.
 const maxDigits = 512
 
-func (e *evaluator) number(n *load.Node, v cty.Value, path string) *load.Node {
+func (e *evaluator) setNumber(n *load.Node, v cty.Value, path string) *load.Node {
 	b := v.AsBigFloat()
 	if b.IsInf() || b.MantExp(nil) > maxDigits {
 		e.errorf("YT0106", n.Pos, path, "the number is too large")

@@ -38,7 +38,7 @@ func (m *module) eval(expr hclsyntax.Expression) (cty.Value, bool) {
 		return cty.DynamicVal, false
 	}
 	if !v.IsWhollyKnown() {
-		e.errorf("YT0107", e.place(expr.Range()), "", "the value is not decided")
+		e.errorf("YT0107", e.startOf(expr.Range()), "", "the value is not decided")
 		return cty.DynamicVal, false
 	}
 	return v, true
@@ -56,25 +56,25 @@ func (m *module) resolveReference(t hcl.Traversal, spaces map[string]map[string]
 	case "var":
 		known = slices.Sorted(maps.Keys(m.vars))
 		if v := m.vars[name]; v != nil {
-			compute = func() (cty.Value, bool) { return m.ev.variable(v) }
+			compute = func() (cty.Value, bool) { return m.ev.computeVariable(v) }
 		}
 	case "local":
 		known = slices.Sorted(maps.Keys(m.locals))
 		if v := m.locals[name]; v != nil {
-			compute = func() (cty.Value, bool) { return m.ev.compute(v) }
+			compute = func() (cty.Value, bool) { return m.ev.computeValue(v) }
 		}
 	case "module":
 		known = slices.Sorted(maps.Keys(m.calls))
 		if c := m.calls[name]; c != nil {
-			compute = func() (cty.Value, bool) { return m.ev.results(m, c) }
+			compute = func() (cty.Value, bool) { return m.ev.computeOutputs(m, c) }
 		}
 	default:
-		m.ev.add(diag.Diagnostic{ID: "YT0005", Pos: m.ev.place(at), Message: fmt.Sprintf("the name %q is not defined", root),
+		m.ev.add(diag.Diagnostic{ID: "YT0005", Pos: m.ev.startOf(at), Message: fmt.Sprintf("the name %q is not defined", root),
 			Help: "quote it to make it a string; variables are var.NAME, locals local.NAME"})
 		return false
 	}
 	if compute == nil {
-		d := diag.Diagnostic{ID: "YT0005", Pos: m.ev.place(at), Message: fmt.Sprintf("%s.%s is not defined", root, name), Help: diag.DidYouMean(name, known)}
+		d := diag.Diagnostic{ID: "YT0005", Pos: m.ev.startOf(at), Message: fmt.Sprintf("%s.%s is not defined", root, name), Help: diag.DidYouMean(name, known)}
 		if name == "" {
 			d.Message = fmt.Sprintf("%s is not a value: name one of its members", root)
 		}
@@ -92,7 +92,7 @@ func (m *module) resolveReference(t hcl.Traversal, spaces map[string]map[string]
 	return true
 }
 
-// stepName is the name in a step of a reference: .quiet or ["quiet"].
+// stepName returns the name in a step of a reference: .quiet or ["quiet"].
 func stepName(step hcl.Traverser) string {
 	switch s := step.(type) {
 	case hcl.TraverseAttr:
@@ -105,15 +105,15 @@ func stepName(step hcl.Traverser) string {
 	return ""
 }
 
-// compute is the value of a local or an output.
-func (e *evaluator) compute(v *value) (cty.Value, bool) {
+// computeValue returns the value of a local or an output.
+func (e *evaluator) computeValue(v *value) (cty.Value, bool) {
 	switch v.state {
 	case computed:
 		return v.v, true
 	case failed:
 		return cty.DynamicVal, false
 	case computing:
-		e.add(diag.Diagnostic{ID: "YT0108", Pos: e.place(v.expr.Range()), Message: v.name + " depends on itself",
+		e.add(diag.Diagnostic{ID: "YT0108", Pos: e.startOf(v.expr.Range()), Message: v.name + " depends on itself",
 			Help: "give one of the names in the cycle a concrete value"})
 		return cty.DynamicVal, false
 	}
@@ -127,9 +127,9 @@ func (e *evaluator) compute(v *value) (cty.Value, bool) {
 	return result, true
 }
 
-// variable is the value of a variable: from the command line, from the caller
-// of the module, or the default.
-func (e *evaluator) variable(v *variable) (cty.Value, bool) {
+// computeVariable returns the value of a variable: from the command line, from the caller of
+// the module, or the default.
+func (e *evaluator) computeVariable(v *variable) (cty.Value, bool) {
 	if v.state == computed {
 		return v.v, true
 	}
@@ -156,8 +156,8 @@ func (e *evaluator) variable(v *variable) (cty.Value, bool) {
 		}
 	case v.expr != nil:
 		var ok bool
-		at = e.place(v.expr.Range())
-		if result, ok = e.compute(&v.value); !ok {
+		at = e.startOf(v.expr.Range())
+		if result, ok = e.computeValue(&v.value); !ok {
 			return cty.DynamicVal, false
 		}
 	default:
@@ -176,15 +176,15 @@ func (e *evaluator) variable(v *variable) (cty.Value, bool) {
 	return converted, true
 }
 
-// results is the object of a module's outputs.
-func (e *evaluator) results(m *module, c *call) (cty.Value, bool) {
+// computeOutputs returns the outputs of a module as an object.
+func (e *evaluator) computeOutputs(m *module, c *call) (cty.Value, bool) {
 	inner := m.open(c)
 	if inner == nil {
 		return cty.DynamicVal, false
 	}
 	members := map[string]cty.Value{}
 	for name, out := range inner.outputs {
-		v, ok := e.compute(out)
+		v, ok := e.computeValue(out)
 		if !ok {
 			return cty.DynamicVal, false
 		}
@@ -199,11 +199,11 @@ func (e *evaluator) add(d diag.Diagnostic) {
 		return
 	}
 	e.incomplete = true
-	e.soft(d)
+	e.addNonFatal(d)
 }
 
-// soft reports an error that does not prevent checking the rest.
-func (e *evaluator) soft(d diag.Diagnostic) {
+// addNonFatal reports an error that does not prevent checking the rest.
+func (e *evaluator) addNonFatal(d diag.Diagnostic) {
 	d.Severity = diag.Error
 	e.found = append(e.found, d)
 }
@@ -212,7 +212,7 @@ func (e *evaluator) errorf(id string, pos position, path, format string, args ..
 	e.add(diag.Diagnostic{ID: id, Pos: pos, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// report converts HCL's diagnostics. Only this function depends on their texts.
+// report converts HCL's diagnostics. Only this function depends on their wording.
 func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 	for _, h := range diags {
 		if h.Severity != hcl.DiagError {
@@ -223,12 +223,12 @@ func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 			d.ID = "YT0001"
 		}
 		if h.Subject != nil {
-			d.Pos = e.place(*h.Subject)
+			d.Pos = e.startOf(*h.Subject)
 		}
 		cause, rest, _ := strings.Cut(strings.TrimSpace(h.Detail), ". ")
 		rest, _, _ = strings.Cut(rest, "\n")
-		d.Message = lower(h.Summary) + ": " + lower(strings.TrimSuffix(cause, "."))
-		d.Help = lower(strings.TrimSuffix(rest, "."))
+		d.Message = lowerFirst(h.Summary) + ": " + lowerFirst(strings.TrimSuffix(cause, "."))
+		d.Help = lowerFirst(strings.TrimSuffix(rest, "."))
 		switch h.Summary {
 		case "Attribute redefined":
 			d.ID, d.Help = "YT0105", "keep one of them"
@@ -243,8 +243,8 @@ func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 			d.Message = fmt.Sprintf("%q is given twice", name)
 		case "Call to unknown function":
 			d.ID = "YT0005"
-			if d.Help == "" || asksOutside(h.Detail) {
-				d.Help = "functions here compute from their arguments alone; there is none that reads files, the environment or the clock"
+			if d.Help == "" || isExternalFunction(h.Detail) {
+				d.Help = "functions compute from their arguments alone; none of them reads files, the environment or the clock"
 			}
 		case "Unsupported attribute", "Unknown variable", "Invalid index":
 			d.ID = "YT0005"
@@ -255,9 +255,9 @@ func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 	}
 }
 
-// asksOutside reports whether a message is about a Terraform function that reads files, the
-// environment or the clock: suggesting a similar name would not help.
-func asksOutside(detail string) bool {
+// isExternalFunction reports whether a message is about a Terraform function that reads
+// files, the environment or the clock. Suggesting a similar name would not help.
+func isExternalFunction(detail string) bool {
 	for _, name := range []string{"file", "fileexists", "fileset", "filebase64", "templatefile", "abspath", "pathexpand", "env", "get_env", "timestamp", "plantimestamp", "uuid", "bcrypt"} {
 		if strings.Contains(detail, `function named "`+name+`"`) {
 			return true
@@ -266,8 +266,8 @@ func asksOutside(detail string) bool {
 	return false
 }
 
-// lower changes the first letter of HCL's messages to lower case.
-func lower(s string) string {
+// lowerFirst changes the first letter of HCL's messages to lower case.
+func lowerFirst(s string) string {
 	if len(s) > 1 && s[0] >= 'A' && s[0] <= 'Z' && (s[1] < 'A' || s[1] > 'Z') {
 		return string(s[0]-'A'+'a') + s[1:]
 	}

@@ -53,16 +53,16 @@ const (
 // tree.
 func Load(p load.Program) load.Evaluated {
 	e := &evaluator{prog: p, lang: conform.Language(), sources: map[string][]byte{}, tables: map[conform.Shape]*table{}, functions: functions()}
-	m := e.module(".", p.Files)
+	m := e.parseModule(".", p.Files)
 	if m == nil {
-		return e.result(nil)
+		return e.newResult(nil)
 	}
 	m.setVariables(p.Vars, p.VarsShared)
 	roots := m.roots()
 	if e.incomplete {
 		roots = nil
 	}
-	return e.result(roots)
+	return e.newResult(roots)
 }
 
 type evaluator struct {
@@ -75,21 +75,21 @@ type evaluator struct {
 	modules   int
 	values    int
 
-	// incomplete is set when a value could not be computed: what is missing then would only
-	// repeat the error.
+	// incomplete is set when a value could not be computed. Checks for missing fields would
+	// then only repeat the error.
 	incomplete bool
 	quiet      int // above zero, failures are not reported
 }
 
-func (e *evaluator) result(roots []*load.Node) load.Evaluated {
+func (e *evaluator) newResult(roots []*load.Node) load.Evaluated {
 	for name := range e.prog.Files {
 		delete(e.sources, name)
 	}
 	return load.Evaluated{Roots: roots, Sources: e.sources, Diagnostics: e.found}
 }
 
-// module parses the files of a folder. It is nil when they cannot be used.
-func (e *evaluator) module(dir string, files map[string][]byte) *module {
+// parseModule parses the files of a folder. It returns nil if one has errors.
+func (e *evaluator) parseModule(dir string, files map[string][]byte) *module {
 	m := &module{
 		ev: e, dir: dir, vars: map[string]*variable{}, locals: map[string]*value{},
 		outputs: map[string]*value{}, calls: map[string]*call{},
@@ -118,8 +118,8 @@ func (e *evaluator) module(dir string, files map[string][]byte) *module {
 	return m
 }
 
-// folder reads the HCL files of a module's folder.
-func (e *evaluator) folder(dir string) (map[string][]byte, error) {
+// readFolder reads the HCL files of a module's folder.
+func (e *evaluator) readFolder(dir string) (map[string][]byte, error) {
 	entries, err := fs.ReadDir(e.prog.Root, dir)
 	if err != nil {
 		return nil, err
@@ -140,8 +140,8 @@ func (e *evaluator) folder(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// place returns the start of a range. HCL counts columns in characters, yoctune in bytes.
-func (e *evaluator) place(r hcl.Range) plan.Position {
+// startOf returns the start of a range. HCL counts columns in characters, yoctune in bytes.
+func (e *evaluator) startOf(r hcl.Range) plan.Position {
 	p := plan.Position{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 	if text, ok := e.sources[r.Filename]; ok && r.Start.Byte <= len(text) {
 		p.Column = r.Start.Byte - bytes.LastIndexByte(text[:r.Start.Byte], '\n')

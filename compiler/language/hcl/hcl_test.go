@@ -113,16 +113,16 @@ func TestNoTwoFieldsShareANameInHCL(t *testing.T) {
 			return
 		}
 		seen[sh] = true
-		table := e.table(sh)
+		table := e.tableOf(sh)
 		names := map[string]string{}
 		for _, f := range sh.Fields() {
 			count++
-			name := snake(f.Name)
+			name := toSnakeCase(f.Name)
 			if old, ok := names[name]; ok && old != f.Name {
 				t.Errorf("%s: %s and %s are both %s", path, old, f.Name, name)
 			}
 			names[name] = f.Name
-			if got, ok := table.field(name); !ok || got.name != f.Name {
+			if got, ok := table.findField(name); !ok || got.name != f.Name {
 				t.Errorf("%s: %s reads as %s", path, name, got.name)
 			}
 			walk(f.Shape, path+"."+f.Name)
@@ -266,7 +266,7 @@ func TestLanguageErrorsHavePositions(t *testing.T) {
 		{"unquoted text", "target \"a\" {\n  board = orin\n}\n", "YT0005", "2:11", `"orin" is not defined`, "quote it"},
 		{"local misspelt", "locals {\n  cores = 1\n}\nlayer {\n  serial = local.core\n}\n", "YT0005", "5:12", "local.core is not defined", `did you mean "cores"?`},
 		{"function unknown", "layer {\n  name = uper(\"a\")\n}\n", "YT0005", "2:10", "unknown function", ""},
-		{"function that reads a file", "layer {\n  name = file(\"a\")\n}\n", "YT0005", "2:10", "unknown function", "none that reads files"},
+		{"function that reads a file", "layer {\n  name = file(\"a\")\n}\n", "YT0005", "2:10", "unknown function", "none of them reads files"},
 		{"wrong argument", "layer {\n  name = upper([1])\n}\n", "YT0100", "2:16", "invalid function argument", ""},
 		{"circle", "locals {\n  a = local.b\n  b = local.c\n  c = local.a\n}\n", "YT0108", "", "depends on itself", "a concrete value"},
 		{"variable without a value", "variable \"x\" {}\nlayer {\n  name = var.x\n}\n", "YT0107", "1:1", "var.x has no value", "--var x=VALUE"},
@@ -301,7 +301,7 @@ func TestNamesInHCL(t *testing.T) {
 		"napiDeferHardIRQs": "napi_defer_hard_irqs", "latencyP95": "latency_p95", "minFps": "min_fps", "sha256": "sha256",
 		"txQueueLen": "tx_queue_len", "hashserve": "hashserve", "rmWork": "rm_work",
 	} {
-		if got := snake(in); got != want {
+		if got := toSnakeCase(in); got != want {
 			t.Errorf("%s is %s, want %s", in, got, want)
 		}
 	}

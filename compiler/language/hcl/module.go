@@ -75,7 +75,7 @@ func (m *module) declare(body *hclsyntax.Body) bool {
 			ok = m.labels(b, 0) && ok
 			for _, a := range attributes(b.Body) {
 				if old := m.locals[a.Name]; old != nil {
-					ok = m.reportTwice("local."+a.Name, m.ev.place(a.NameRange), m.ev.place(old.expr.Range()))
+					ok = m.reportTwice("local."+a.Name, m.ev.startOf(a.NameRange), m.ev.startOf(old.expr.Range()))
 					continue
 				}
 				m.locals[a.Name] = &value{name: "local." + a.Name, expr: a.Expr, in: m}
@@ -100,14 +100,14 @@ func (m *module) labels(b *hclsyntax.Block, want int) bool {
 	if want == 1 {
 		message, help = "has one label, its name", "write "+b.Type+" \"NAME\" { … }"
 	}
-	m.ev.add(diag.Diagnostic{ID: "YT0001", Pos: m.ev.place(b.TypeRange), Message: fmt.Sprintf("block %q %s", b.Type, message), Help: help})
+	m.ev.add(diag.Diagnostic{ID: "YT0001", Pos: m.ev.startOf(b.TypeRange), Message: fmt.Sprintf("block %q %s", b.Type, message), Help: help})
 	return false
 }
 
 // refuseBlocks refuses nested blocks.
 func (m *module) refuseBlocks(b *hclsyntax.Block) bool {
 	for _, inner := range b.Body.Blocks {
-		m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(inner.TypeRange), Message: fmt.Sprintf("block %q is not allowed in %s", inner.Type, b.Type),
+		m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.startOf(inner.TypeRange), Message: fmt.Sprintf("block %q is not allowed in %s", inner.Type, b.Type),
 			Help: "write it as an attribute: " + inner.Type + " = { … }"})
 	}
 	return len(b.Body.Blocks) == 0
@@ -125,7 +125,7 @@ func (m *module) checkAttributes(b *hclsyntax.Block, allowed ...string) bool {
 	ok := m.refuseBlocks(b)
 	for _, a := range attributes(b.Body) {
 		if !slices.Contains(allowed, a.Name) {
-			m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(a.NameRange), Message: fmt.Sprintf("unknown field %q of a %s", a.Name, b.Type), Help: diag.DidYouMean(a.Name, allowed)})
+			m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.startOf(a.NameRange), Message: fmt.Sprintf("unknown field %q of a %s", a.Name, b.Type), Help: diag.DidYouMean(a.Name, allowed)})
 			ok = false
 		}
 	}
@@ -135,9 +135,9 @@ func (m *module) checkAttributes(b *hclsyntax.Block, allowed ...string) bool {
 func (m *module) variable(b *hclsyntax.Block) bool {
 	name := b.Labels[0]
 	if old := m.vars[name]; old != nil {
-		return m.reportTwice("variable "+name, m.ev.place(b.LabelRanges[0]), old.pos)
+		return m.reportTwice("variable "+name, m.ev.startOf(b.LabelRanges[0]), old.pos)
 	}
-	v := &variable{pos: m.ev.place(b.TypeRange), typ: cty.DynamicPseudoType, value: value{name: "var." + name, in: m}}
+	v := &variable{pos: m.ev.startOf(b.TypeRange), typ: cty.DynamicPseudoType, value: value{name: "var." + name, in: m}}
 	m.vars[name] = v
 	ok := m.checkAttributes(b, "type", "default", "description")
 	if a := b.Body.Attributes["type"]; a != nil {
@@ -159,11 +159,11 @@ func (m *module) output(b *hclsyntax.Block) bool {
 	ok := m.checkAttributes(b, "value", "description")
 	a := b.Body.Attributes["value"]
 	if a == nil {
-		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.place(b.TypeRange), Message: `"value" is missing`, Help: "an output gives a value to the module's callers: value = …"})
+		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.startOf(b.TypeRange), Message: `"value" is missing`, Help: "an output gives a value to the module's callers: value = …"})
 		return false
 	}
 	if old := m.outputs[name]; old != nil {
-		return m.reportTwice("output "+name, m.ev.place(b.LabelRanges[0]), m.ev.place(old.expr.Range()))
+		return m.reportTwice("output "+name, m.ev.startOf(b.LabelRanges[0]), m.ev.startOf(old.expr.Range()))
 	}
 	m.outputs[name] = &value{name: "output " + name, expr: a.Expr, in: m}
 	return ok
@@ -173,11 +173,11 @@ func (m *module) call(b *hclsyntax.Block) bool {
 	name := b.Labels[0]
 	ok := m.refuseBlocks(b)
 	if old := m.calls[name]; old != nil {
-		return m.reportTwice("module "+name, m.ev.place(b.LabelRanges[0]), m.ev.place(old.block.LabelRanges[0]))
+		return m.reportTwice("module "+name, m.ev.startOf(b.LabelRanges[0]), m.ev.startOf(old.block.LabelRanges[0]))
 	}
 	a := b.Body.Attributes["source"]
 	if a == nil {
-		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.place(b.TypeRange), Message: `"source" is missing`, Help: "name the module's folder: source = \"./modules/network\""})
+		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.startOf(b.TypeRange), Message: `"source" is missing`, Help: "name the module's folder: source = \"./modules/network\""})
 		return false
 	}
 	m.calls[name] = &call{name: name, block: b, source: a.Expr}
@@ -203,7 +203,7 @@ func (m *module) setVariables(vars map[string]string, shared bool) {
 func (m *module) roots() []*load.Node {
 	var roots []*load.Node
 	for _, b := range m.bodies {
-		roots = append(roots, m.body(b, m.ev.lang.Root(), "", true))
+		roots = append(roots, m.convertBody(b, m.ev.lang.Root(), "", true))
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.calls)) {
 		if inner := m.open(m.calls[name]); inner != nil {
@@ -213,7 +213,7 @@ func (m *module) roots() []*load.Node {
 	// Everything that was written is computed, used or not: a mistake in a local
 	// shows when it is made, not when it is first used.
 	for _, name := range slices.Sorted(maps.Keys(m.locals)) {
-		m.ev.compute(m.locals[name])
+		m.ev.computeValue(m.locals[name])
 	}
 	return roots
 }
@@ -228,7 +228,7 @@ func (m *module) open(c *call) *module {
 		return nil
 	}
 	c.state = failed
-	at := e.place(c.source.Range())
+	at := e.startOf(c.source.Range())
 	refuse := func(id, message, help string) *module {
 		e.incomplete = true
 		e.add(diag.Diagnostic{ID: id, Pos: at, Message: message, Help: help})
@@ -261,14 +261,14 @@ func (m *module) open(c *call) *module {
 	if e.prog.Root == nil {
 		return refuse("YT0003", "modules need a folder, and this configuration has none", "")
 	}
-	files, err := e.folder(dir)
+	files, err := e.readFolder(dir)
 	if err != nil {
 		return refuse("YT0003", fmt.Sprintf("module %q cannot be read: %v", source, load.WithoutPath(err)), help)
 	}
 	if len(files) == 0 {
 		return refuse("YT0003", fmt.Sprintf("module %q has no %s file", source, Extension), help)
 	}
-	inner := e.module(dir, files)
+	inner := e.parseModule(dir, files)
 	if inner == nil {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (m *module) open(c *call) *module {
 		}
 		v := inner.vars[a.Name]
 		if v == nil {
-			e.add(diag.Diagnostic{ID: "YT0102", Pos: e.place(a.NameRange), Message: fmt.Sprintf("module %q has no variable %q", c.name, a.Name),
+			e.add(diag.Diagnostic{ID: "YT0102", Pos: e.startOf(a.NameRange), Message: fmt.Sprintf("module %q has no variable %q", c.name, a.Name),
 				Help: diag.DidYouMean(a.Name, slices.Sorted(maps.Keys(inner.vars)))})
 			continue
 		}

@@ -33,7 +33,7 @@ type block struct {
 	shape    conform.Shape // of the block's body
 }
 
-func (e *evaluator) table(sh conform.Shape) *table {
+func (e *evaluator) tableOf(sh conform.Shape) *table {
 	if t := e.tables[sh]; t != nil {
 		return t
 	}
@@ -46,12 +46,12 @@ func (e *evaluator) table(sh conform.Shape) *table {
 		return t
 	}
 	for _, f := range fields {
-		name := snake(f.Name)
+		name := toSnakeCase(f.Name)
 		t.fields[name] = field{f.Name, f.Shape}
 		values, isMap := f.Shape.Values()
 		switch {
 		case isMap && values.IsStruct():
-			t.blocks[singular(name)] = block{f.Name, true, values}
+			t.blocks[toSingular(name)] = block{f.Name, true, values}
 		case f.Shape.IsStruct():
 			t.blocks[name] = block{f.Name, false, f.Shape}
 		}
@@ -59,23 +59,23 @@ func (e *evaluator) table(sh conform.Shape) *table {
 	return t
 }
 
-// kinds lists the blocks of a struct.
-func (t *table) kinds() []string {
+// blockNames lists the blocks of a struct.
+func (t *table) blockNames() []string {
 	return slices.Sorted(maps.Keys(t.blocks))
 }
 
-// singular names one entry of a map: service for services. Names that are not
-// plurals stay: storage, network, suppress.
-func singular(name string) string {
+// toSingular returns the name of one entry of a map: service for services. Names that are
+// not plurals stay unchanged: storage, network, suppress.
+func toSingular(name string) string {
 	if strings.HasSuffix(name, "ss") {
 		return name
 	}
 	return strings.TrimSuffix(name, "s")
 }
 
-// snake converts a name of the schema to snake_case: groFlushTimeout becomes
+// toSnakeCase converts a name of the schema to snake_case: groFlushTimeout becomes
 // gro_flush_timeout, napiDeferHardIRQs napi_defer_hard_irqs.
-func snake(name string) string {
+func toSnakeCase(name string) string {
 	var b strings.Builder
 	upper := func(i int) bool { return i >= 0 && i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
 	for i := range len(name) {
@@ -84,7 +84,7 @@ func snake(name string) string {
 			continue
 		}
 		// A word starts where capitals start, or at the last capital of a run
-		// that small letters follow; the s of a plural does not count.
+		// that lower-case letters follow; the s of a plural does not count.
 		starts := !upper(i-1) || i+1 < len(name) && !upper(i+1) && name[i+1:] != "s"
 		if i > 0 && starts {
 			b.WriteByte('_')
@@ -94,8 +94,8 @@ func snake(name string) string {
 	return b.String()
 }
 
-// camel guesses the schema's form of a name that the schema does not have.
-func camel(name string) string {
+// toCamelCase guesses the schema's form of a name that the schema does not have.
+func toCamelCase(name string) string {
 	var b strings.Builder
 	up := false
 	for i := range len(name) {
@@ -115,20 +115,21 @@ func camel(name string) string {
 
 // Words converts the language's names in a diagnostic about an HCL file to HCL's form.
 func Words(lang *conform.Schema) func(*diag.Diagnostic) {
-	rewrite := sync.OnceValue(func() func(string) string { return rewriter(lang) })
+	rewrite := sync.OnceValue(func() func(string) string { return newRewriter(lang) })
 	return func(d *diag.Diagnostic) {
 		if !strings.HasSuffix(d.Pos.File, Extension) {
 			return
 		}
 		if name, ok := strings.CutPrefix(d.Message, "unknown field "); ok {
-			d.Message = "unknown field " + snake(name)
+			d.Message = "unknown field " + toSnakeCase(name)
 		}
 		d.Message, d.Help = rewrite()(d.Message), rewrite()(d.Help)
 	}
 }
 
-// rewriter replaces the language's names in a text, and no other words.
-func rewriter(lang *conform.Schema) func(string) string {
+// newRewriter returns a function that replaces the language's names in a text by HCL's, and
+// no other words.
+func newRewriter(lang *conform.Schema) func(string) string {
 	known := map[string]bool{}
 	seen := map[conform.Shape]bool{}
 	var collect func(sh conform.Shape)
@@ -150,7 +151,7 @@ func rewriter(lang *conform.Schema) func(string) string {
 	return func(text string) string {
 		return word.ReplaceAllStringFunc(text, func(w string) string {
 			if known[w] {
-				return snake(w)
+				return toSnakeCase(w)
 			}
 			return w
 		})

@@ -11,10 +11,10 @@ import (
 // maxHops limits the references followed to find where a value was written.
 const maxHops = 64
 
-// origin follows an object or a list from its use to its literal, through locals, variables,
-// outputs, conditions and parentheses, to find the positions of its members. Where it cannot
-// follow, it returns the use.
-func (e *evaluator) origin(at source) source {
+// findOrigin follows an object or a list from its use to its literal, which has the positions
+// of its members. It passes locals, variables, outputs, conditions and parentheses, and
+// returns the last expression that it can reach.
+func (e *evaluator) findOrigin(at source) source {
 	for range maxHops {
 		next, ok := e.selectBranch(at)
 		if !ok {
@@ -28,9 +28,9 @@ func (e *evaluator) origin(at source) source {
 	return at
 }
 
-// chosen is the part of an expression that gives its value: the taken branch of a condition,
-// or the content of parentheses.
-func (e *evaluator) chosen(at source) source {
+// followBranches returns the part of an expression that gives its value: the taken branch of
+// a condition, or the content of parentheses.
+func (e *evaluator) followBranches(at source) source {
 	for range maxHops {
 		next, ok := e.selectBranch(at)
 		if !ok {
@@ -50,7 +50,7 @@ func (e *evaluator) selectBranch(at source) (source, bool) {
 	case *hclsyntax.TemplateWrapExpr:
 		return source{x.Wrapped, at.m}, true
 	case *hclsyntax.ConditionalExpr:
-		v, ok := e.known(source{x.Condition, at.m})
+		v, ok := e.evalQuietly(source{x.Condition, at.m})
 		if !ok || v.IsNull() || v.Type() != cty.Bool {
 			return at, false
 		}
@@ -66,20 +66,20 @@ func (e *evaluator) selectBranch(at source) (source, bool) {
 func (e *evaluator) followReference(at source) (source, bool) {
 	switch x := at.expr.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
-		return e.definition(at, x.Traversal)
+		return e.followDefinition(at, x.Traversal)
 	case *hclsyntax.IndexExpr:
-		key, ok := e.known(source{x.Key, at.m})
+		key, ok := e.evalQuietly(source{x.Key, at.m})
 		if !ok {
 			return at, false
 		}
-		return e.step(source{x.Collection, at.m}, key)
+		return e.findElement(source{x.Collection, at.m}, key)
 	}
 	return at, false
 }
 
-// definition finds the expression behind local.NAME, var.NAME or
+// followDefinition finds the expression behind local.NAME, var.NAME or
 // module.NAME.OUTPUT and walks down the rest of the reference.
-func (e *evaluator) definition(at source, t hcl.Traversal) (source, bool) {
+func (e *evaluator) followDefinition(at source, t hcl.Traversal) (source, bool) {
 	if len(t) < 2 {
 		return at, false
 	}
@@ -111,7 +111,7 @@ func (e *evaluator) definition(at source, t hcl.Traversal) (source, bool) {
 		default:
 			return at, false
 		}
-		next, ok := e.step(to, key)
+		next, ok := e.findElement(to, key)
 		if !ok {
 			return at, false
 		}
@@ -120,14 +120,14 @@ func (e *evaluator) definition(at source, t hcl.Traversal) (source, bool) {
 	return to, true
 }
 
-// step finds the member of an object or the element of a list.
-func (e *evaluator) step(at source, key cty.Value) (source, bool) {
-	at = e.origin(at)
+// findElement finds the member of an object or the element of a list.
+func (e *evaluator) findElement(at source, key cty.Value) (source, bool) {
+	at = e.findOrigin(at)
 	if key.IsNull() {
 		return at, false
 	}
 	if key.Type() == cty.String {
-		m, ok := e.written(at)[key.AsString()]
+		m, ok := e.listLiteralMembers(at)[key.AsString()]
 		return m.source, ok
 	}
 	tuple, ok := at.expr.(*hclsyntax.TupleConsExpr)
@@ -147,31 +147,31 @@ type member struct {
 	pos position
 }
 
-// computedMember is the origin of members that are not written literally: the body of a for
-// expression, or else the whole expression.
+// computedMember returns the origin of members that are not written literally: the body of a
+// for expression, or else the whole expression.
 func (e *evaluator) computedMember(at source, pos position) member {
-	o := e.origin(at)
+	o := e.findOrigin(at)
 	x, ok := o.expr.(*hclsyntax.ForExpr)
 	if !ok {
 		return member{at, pos}
 	}
 	if x.KeyExpr != nil {
-		pos = e.place(x.KeyExpr.Range())
+		pos = e.startOf(x.KeyExpr.Range())
 	}
 	return member{source{x.ValExpr, o.m}, pos}
 }
 
-// written lists the literal members of an object by name: those of { … } and of merge(…),
-// whose later arguments win.
-func (e *evaluator) written(at source) map[string]member {
-	at = e.origin(at)
+// listLiteralMembers lists the literal members of an object by name: those of { … } and of
+// merge(…), whose later arguments win.
+func (e *evaluator) listLiteralMembers(at source) map[string]member {
+	at = e.findOrigin(at)
 	members := map[string]member{}
 	switch x := at.expr.(type) {
 	case *hclsyntax.ObjectConsExpr:
 		for _, item := range x.Items {
-			key, ok := e.known(source{item.KeyExpr, at.m})
+			key, ok := e.evalQuietly(source{item.KeyExpr, at.m})
 			if ok && !key.IsNull() && key.Type() == cty.String {
-				members[key.AsString()] = member{source{item.ValueExpr, at.m}, e.place(item.KeyExpr.Range())}
+				members[key.AsString()] = member{source{item.ValueExpr, at.m}, e.startOf(item.KeyExpr.Range())}
 			}
 		}
 	case *hclsyntax.FunctionCallExpr:
@@ -179,14 +179,14 @@ func (e *evaluator) written(at source) map[string]member {
 			return nil
 		}
 		for _, arg := range x.Args {
-			maps.Copy(members, e.written(source{arg, at.m}))
+			maps.Copy(members, e.listLiteralMembers(source{arg, at.m}))
 		}
 	}
 	return members
 }
 
-// known computes an expression only to find positions: failures are not reported.
-func (e *evaluator) known(at source) (cty.Value, bool) {
+// evalQuietly evaluates an expression only to find positions, without reporting failures.
+func (e *evaluator) evalQuietly(at source) (cty.Value, bool) {
 	e.quiet++
 	defer func() { e.quiet-- }()
 	return at.m.eval(at.expr)

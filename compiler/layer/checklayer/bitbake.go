@@ -55,7 +55,7 @@ func openRig(ctx context.Context, o Options) (*rig, error) {
 // finish completes the summary and removes a temporary work folder, unless a step failed:
 // its logs are kept.
 func (g *rig) finish(ctx context.Context, s *Summary, began time.Time) error {
-	s.Seconds = seconds(time.Since(began))
+	s.Seconds = roundSeconds(time.Since(began))
 	if g.opt.WorkDir != "" || s.Failed > 0 && ctx.Err() == nil {
 		s.WorkDir = g.work
 		return context.Cause(ctx)
@@ -114,10 +114,10 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 			return nil, fmt.Errorf("%s: %q is not a recipe name", a.File, a.Name)
 		}
 	}
-	if g.pseudo, err = g.pseudoSysroot(); err != nil {
+	if g.pseudo, err = g.makePseudoSysroot(); err != nil {
 		return nil, err
 	}
-	return g, g.accountCanRead(ctx)
+	return g, g.checkAccountAccess(ctx)
 }
 
 // chooseUser selects the account that runs bitbake, which refuses root.
@@ -217,8 +217,8 @@ func (g *rig) close() {
 	}
 }
 
-// accountCanRead makes sure that the account which runs bitbake can read everything.
-func (g *rig) accountCanRead(ctx context.Context) error {
+// checkAccountAccess makes sure that the account which runs bitbake can read everything.
+func (g *rig) checkAccountAccess(ctx context.Context) error {
 	if g.owner == nil {
 		return nil
 	}
@@ -236,9 +236,9 @@ func (g *rig) accountCanRead(ctx context.Context) error {
 	return nil
 }
 
-// pseudoSysroot arranges the host's pseudo as openembedded-core expects the one
+// makePseudoSysroot arranges the host's pseudo as openembedded-core expects the one
 // it would build first. Without it, tasks that install files cannot run.
-func (g *rig) pseudoSysroot() (string, error) {
+func (g *rig) makePseudoSysroot() (string, error) {
 	program, err := exec.LookPath("pseudo")
 	if err != nil {
 		return "", nil

@@ -103,8 +103,8 @@ func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 	return s, err
 }
 
-// seconds rounds to tenths of a second; further digits are noise.
-func seconds(d time.Duration) float64 {
+// roundSeconds rounds to tenths of a second; further digits are noise.
+func roundSeconds(d time.Duration) float64 {
 	return float64(d.Round(100*time.Millisecond).Milliseconds()) / 1000
 }
 
@@ -124,40 +124,42 @@ type outcome struct {
 }
 
 func (r *run) runSteps(ctx context.Context) {
-	quick := r.rig.timeout(15 * time.Minute)
-	r.step(ctx, "parse", "", quick, nil, r.rig.parse)
-	r.step(ctx, "appends", "", quick, []string{"parse"}, r.rig.appends)
-	r.step(ctx, "dependencies", "", quick, []string{"parse"}, r.rig.dependencies)
-	r.step(ctx, "variables", "", quick, []string{"dependencies"}, r.rig.variables)
+	quick := r.rig.stepTimeout(15 * time.Minute)
+	r.runStep(ctx, "parse", "", quick, nil, r.rig.checkParse)
+	r.runStep(ctx, "appends", "", quick, []string{"parse"}, r.rig.checkAppends)
+	r.runStep(ctx, "dependencies", "", quick, []string{"parse"}, r.rig.checkDependencies)
+	r.runStep(ctx, "variables", "", quick, []string{"dependencies"}, r.rig.checkVariables)
 	for _, pn := range r.rig.layer.Recipes {
-		r.step(ctx, "task package_qa", pn.Name, quick, []string{"dependencies"}, func(ctx context.Context, log string) outcome {
-			return r.rig.task(ctx, log, pn)
+		r.runStep(ctx, "task package_qa", pn.Name, quick, []string{"dependencies"}, func(ctx context.Context, log string) outcome {
+			return r.rig.checkPackaging(ctx, log, pn)
 		})
 		if r.passed["task package_qa "+pn.Name] {
-			r.step(ctx, "installed files", pn.Name, quick, nil, func(ctx context.Context, log string) outcome {
-				return r.rig.installed(ctx, log, pn)
+			r.runStep(ctx, "installed files", pn.Name, quick, nil, func(ctx context.Context, log string) outcome {
+				return r.rig.checkInstalledFiles(ctx, log, pn)
 			})
 		}
 	}
-	r.step(ctx, "yocto-check-layer", "", quick, []string{"parse"}, r.rig.yoctoCheckLayer)
-	r.step(ctx, "other machines", "", quick, []string{"parse"}, r.rig.otherMachines)
+	r.runStep(ctx, "yocto-check-layer", "", quick, []string{"parse"}, r.rig.runYoctoCheckLayer)
+	r.runStep(ctx, "other machines", "", quick, []string{"parse"}, r.rig.checkOtherMachines)
 	if !r.rig.opt.Full {
 		return
 	}
-	long := r.rig.timeout(6 * time.Hour)
-	r.step(ctx, "full parse", "", long, []string{"parse"}, r.rig.fullParse)
-	r.step(ctx, "full dependencies", "", long, []string{"full parse"}, r.rig.fullDependencies)
-	r.step(ctx, "full yocto-check-layer", "", long, []string{"full parse"}, r.rig.fullYoctoCheckLayer)
+	long := r.rig.stepTimeout(6 * time.Hour)
+	r.runStep(ctx, "full parse", "", long, []string{"parse"}, r.rig.checkFullParse)
+	r.runStep(ctx, "full dependencies", "", long, []string{"full parse"}, r.rig.checkFullDependencies)
+	r.runStep(ctx, "full yocto-check-layer", "", long, []string{"full parse"}, r.rig.runFullYoctoCheckLayer)
 }
 
-func (g *rig) timeout(standard time.Duration) time.Duration {
+func (g *rig) stepTimeout(standard time.Duration) time.Duration {
 	if g.opt.Timeout > 0 {
 		return g.opt.Timeout
 	}
 	return standard
 }
 
-func (r *run) step(ctx context.Context, name, subject string, limit time.Duration, needs []string, check func(context.Context, string) outcome) {
+// runStep runs check as a step, unless one of the steps that it needs did not pass, and
+// counts the result.
+func (r *run) runStep(ctx context.Context, name, subject string, limit time.Duration, needs []string, check func(context.Context, string) outcome) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -167,29 +169,12 @@ func (r *run) step(ctx context.Context, name, subject string, limit time.Duratio
 	if i := slices.IndexFunc(needs, func(n string) bool { return !r.passed[n] }); i >= 0 {
 		s.Status, s.Reason = Skipped, fmt.Sprintf("step %q did not pass", needs[i])
 	} else {
-		if r.watch.Started != nil {
-			r.watch.Started(name, subject)
-		}
-		limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("took longer than %s", limit))
-		o := check(limited, s.Log)
-		if limited.Err() != nil && ctx.Err() == nil {
-			o.errors = append([]string{context.Cause(limited).Error()}, o.errors...)
-		}
-		cancel()
-		s.Errors, s.Notes = r.rig.readable(o.errors), r.rig.readable(o.notes)
-		switch {
-		case len(o.errors) > 0:
-			s.Status = Fail
-		case o.skip != "":
-			s.Status, s.Reason = Skipped, o.skip
-		default:
-			s.Status = Pass
-		}
+		r.runCheck(ctx, &s, limit, check)
 	}
 	if ctx.Err() != nil {
 		return // cancelled: an incomplete result is not reported
 	}
-	s.Seconds = seconds(time.Since(began))
+	s.Seconds = roundSeconds(time.Since(began))
 	if _, err := os.Stat(s.Log); errors.Is(err, fs.ErrNotExist) {
 		s.Log = ""
 	}
@@ -204,5 +189,27 @@ func (r *run) step(ctx context.Context, name, subject string, limit time.Duratio
 	}
 	if r.watch.Finished != nil {
 		r.watch.Finished(s)
+	}
+}
+
+// runCheck runs check with a time limit and puts its outcome into s.
+func (r *run) runCheck(ctx context.Context, s *Step, limit time.Duration, check func(context.Context, string) outcome) {
+	if r.watch.Started != nil {
+		r.watch.Started(s.Name, s.Subject)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("took longer than %s", limit))
+	defer cancel()
+	o := check(limited, s.Log)
+	if limited.Err() != nil && ctx.Err() == nil {
+		o.errors = append([]string{context.Cause(limited).Error()}, o.errors...)
+	}
+	s.Errors, s.Notes = r.rig.restoreUserPaths(o.errors), r.rig.restoreUserPaths(o.notes)
+	switch {
+	case len(o.errors) > 0:
+		s.Status = Fail
+	case o.skip != "":
+		s.Status, s.Reason = Skipped, o.skip
+	default:
+		s.Status = Pass
 	}
 }

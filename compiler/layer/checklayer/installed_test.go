@@ -66,7 +66,7 @@ func TestInstalledFilesMatchTheLayer(t *testing.T) {
 			g := rig{layer: &layer{Plans: []*plan.Plan{p}}, values: map[string]map[string]string{"yoctune-edge-config": {
 				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x file://licenses.txt ", "LIC_FILES_CHKSUM": "file:///srv/licenses.txt;md5=0", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
 			}}}
-			got := strings.Join(g.installed(t.Context(), "", recipe{Name: "yoctune-edge-config"}).errors, "\n")
+			got := strings.Join(g.checkInstalledFiles(t.Context(), "", recipe{Name: "yoctune-edge-config"}).errors, "\n")
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

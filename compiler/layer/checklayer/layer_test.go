@@ -167,7 +167,7 @@ func TestLayerIsReadFromASnapshot(t *testing.T) {
 	if l.Collection != "edge" || len(l.Recipes) != 2 || len(l.Appends) != 1 || l.Appends[0].Name != "linux-jammy-nvidia-tegra" {
 		t.Errorf("read as %+v", l)
 	}
-	if got := promises(l.Appends[0].Lines, []string{"jetson-a"}); len(got) != 1 || got[0].Words[0] != "file://edge.cfg" {
+	if got := collectPromises(l.Appends[0].Lines, []string{"jetson-a"}); len(got) != 1 || got[0].Words[0] != "file://edge.cfg" {
 		t.Errorf("promises of the append: %+v", got)
 	}
 	if !l.owns("yoctune-edge-config-dev") || l.owns("yoctune-edge-conf") || !l.requests("htop") || l.requests("top") {

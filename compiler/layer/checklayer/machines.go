@@ -34,22 +34,22 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 	defer g.close()
 	sum := Summary{Layer: g.layer.Collection, Release: o.Release, Mode: "machines", BitBake: g.src.BitBakeVersion}
 	for _, m := range machines {
-		if err := g.forMachine(m); err != nil {
+		if err := g.setMachine(m); err != nil {
 			return sum, fmt.Errorf("%w: %w", ErrSetup, err)
 		}
 		r := &run{rig: g, passed: map[string]bool{}, summary: &sum, watch: Observer{Finished: func(s Step) { finished(m, s) }}}
-		limit := g.timeout(15 * time.Minute)
+		limit := g.stepTimeout(15 * time.Minute)
 		var answer reading
-		r.step(ctx, "parse", "", limit, nil, func(ctx context.Context, log string) outcome {
+		r.runStep(ctx, "parse", "", limit, nil, func(ctx context.Context, log string) outcome {
 			if err := g.configureQuick(); err != nil {
-				return failure(err)
+				return failedOutcome(err)
 			}
 			var o outcome
-			answer, o = g.read(ctx, log)
+			answer, o = g.readQuickBuild(ctx, log)
 			return o
 		})
-		r.step(ctx, "appends", "", limit, []string{"parse"}, func(context.Context, string) outcome { return g.checkAppends(answer.Appends) })
-		r.step(ctx, "variables", "", limit, []string{"parse"}, func(ctx context.Context, log string) outcome { return g.compareValues(ctx, log, answer) })
+		r.runStep(ctx, "appends", "", limit, []string{"parse"}, func(context.Context, string) outcome { return g.appendsOutcome(answer.Appends) })
+		r.runStep(ctx, "variables", "", limit, []string{"parse"}, func(ctx context.Context, log string) outcome { return g.compareValues(ctx, log, answer) })
 		if ctx.Err() != nil {
 			break
 		}
@@ -58,8 +58,8 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 	return sum, err
 }
 
-// forMachine turns the rig to another machine.
-func (g *rig) forMachine(machine string) error {
+// setMachine switches the rig to another machine.
+func (g *rig) setMachine(machine string) error {
 	if err := g.src.checkTarget(g.opt.Release, machine); err != nil {
 		return err
 	}
@@ -90,9 +90,9 @@ func (r reading) values(pn string, o *outcome) map[string]string {
 	return answer.Values
 }
 
-// read parses the quick build folder and reads the variables of its recipes that
+// readQuickBuild parses the quick build folder and reads the variables of its recipes that
 // the layer sets.
-func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
+func (g *rig) readQuickBuild(ctx context.Context, log string) (reading, outcome) {
 	var answer reading
 	wanted := map[string][]string{}
 	for _, a := range g.layer.Appends {
@@ -103,16 +103,16 @@ func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
 	}
 	raw, err := json.Marshal(wanted)
 	if err != nil {
-		return answer, failure(err)
+		return answer, failedOutcome(err)
 	}
 	dir := g.build(quickBuild)
 	// Outside the build folder, so that Python does not import files of bitbake.
 	program, request, file := filepath.Join(g.work, "read.py"), filepath.Join(dir, "request.json"), filepath.Join(dir, "answer.json")
 	if err := errors.Join(os.WriteFile(program, readProgram, 0o755), os.WriteFile(request, raw, 0o644)); err != nil {
-		return answer, failure(err)
+		return answer, failedOutcome(err)
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return answer, failure(err)
+		return answer, failedOutcome(err)
 	}
 	out, err := g.bitbake(ctx, quickBuild, log, program, request, file)
 	o := g.parseOutcome(out, err)
@@ -123,7 +123,7 @@ func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
 		err = json.Unmarshal(raw, &answer)
 	}
 	if err != nil {
-		return answer, failure(fmt.Errorf("reading bitbake's answer: %w", err))
+		return answer, failedOutcome(fmt.Errorf("reading bitbake's answer: %w", err))
 	}
 	return answer, o
 }

@@ -14,11 +14,11 @@ import (
 
 const otherCase = "other"
 
-// otherMachines computes signatures for a machine that is not a target of the
+// checkOtherMachines computes signatures for a machine that is not a target of the
 // layer, with the layer enabled: every recipe must have the signatures that it has
 // without the layer and with the same settings. yocto-check-layer does this for a
 // layer that is not enabled.
-func (g *rig) otherMachines(ctx context.Context, log string) outcome {
+func (g *rig) checkOtherMachines(ctx context.Context, log string) outcome {
 	machine := g.similarMachine()
 	if machine == "" {
 		return outcome{skip: "all machines of meta-tegra with this SoC are targets of the layer"}
@@ -33,7 +33,7 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	}
 	with, out, err := g.signatures(ctx, otherCase, log)
 	if err != nil {
-		return outcome{errors: failed(out, err)}
+		return outcome{errors: errorLines(out, err)}
 	}
 	// The same settings, without the layer's recipes and appends.
 	var settings []string
@@ -42,7 +42,7 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	}
 	unpack, err := g.layer.unpackDir()
 	if err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	lines := slices.Concat(unpack, g.rigLines(), g.sampleMask())
 	if g.src.Fragments && len(g.layer.Fragments) > 0 { // bitbake reads a fragment after local.conf
@@ -51,11 +51,11 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 		lines = slices.Concat(g.localConf(), settings, lines)
 	}
 	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), s.Dir), Lines: lines}); err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	without, out, err := g.signatures(ctx, otherCase, log)
 	if err != nil {
-		return outcome{errors: failed(out, err)}
+		return outcome{errors: errorLines(out, err)}
 	}
 	o = compareSignatures(with, without, func(pn string) bool {
 		return g.layer.owns(pn) || strings.HasPrefix(pn, "yoctune-stand-in") || pn == "meta-world-pkgdata"

@@ -25,8 +25,8 @@ type line struct {
 
 func (l line) position() string { return fmt.Sprintf("%s:%d", l.File, l.Number) }
 
-// linesOf are the assignments of a file, apart from those to flags and to
-// variables whose name bitbake has yet to expand.
+// linesOf returns the assignments of a file, apart from those to flags and to
+// variables whose name contains an expression.
 func linesOf(f emitters.File) []line {
 	var out []line
 	for _, m := range f.Means {
@@ -46,8 +46,8 @@ type promise struct {
 	Words    []string // each must be a word of the value, or none of them with Absent
 	Absent   bool
 	Value    string // whole value, when Words is nil
-	Args     bool   // the words are kernel arguments: the kernel has to take them, and not others
-	Source   string // where it is promised
+	Args     bool   // the words are kernel arguments that the kernel must use
+	Source   string // position of the assignment
 }
 
 // whyBroken explains how value breaks the promise, or returns "".
@@ -102,10 +102,10 @@ words:
 	return ""
 }
 
-// promises turns assignments into promises about the final values, for a machine
-// whose overrides are given. A later plain assignment to the same variable takes
-// the earlier one back. Values that refer to other variables are left to bitbake.
-func promises(lines []line, overrides []string) []promise {
+// collectPromises turns assignments into promises about the final values on a machine with
+// the given overrides. A later plain assignment to the same variable replaces the earlier
+// promise. Values that refer to other variables are not checked.
+func collectPromises(lines []line, overrides []string) []promise {
 	var out []promise
 	for _, l := range lines {
 		if !slices.ContainsFunc(l.Over, func(o string) bool { return !slices.Contains(overrides, o) }) {
@@ -128,9 +128,9 @@ func applyLine(out []promise, l line) []promise {
 			out = slices.DeleteFunc(out, func(q promise) bool { return q.Variable == l.Variable })
 			return append(out, p)
 		}
-		fallthrough // something is added elsewhere: only the words are sure
+		fallthrough // other lines add to the value: only the words are certain
 	case "append", "prepend", "+=", "=+", ".=", "=.":
-		// Text that is glued to what stood before makes no whole words.
+		// Appended without a space, the text may not begin a word.
 		glued := (l.Op == "append" || l.Op == ".=") && !strings.HasPrefix(l.Value, " ") ||
 			(l.Op == "prepend" || l.Op == "=.") && !strings.HasSuffix(l.Value, " ")
 		if glued {
@@ -160,8 +160,8 @@ func applyLine(out []promise, l line) []promise {
 	return out
 }
 
-// planPromises are the kernel arguments of the plan, which the device looks for in
-// /proc/cmdline, and the feature that enables the layer.
+// planPromises returns promises about the kernel arguments of the plan, which the device
+// looks for in /proc/cmdline, and about the feature that enables the layer.
 func planPromises(plans []*plan.Plan) []promise {
 	var out []promise
 	for _, p := range plans {
@@ -180,8 +180,8 @@ func planPromises(plans []*plan.Plan) []promise {
 	return out
 }
 
-// argVariable is the variable that the boot configuration of the plan's machine
-// expands.
+// argVariable returns the variable of kernel arguments in the boot configuration of the
+// plan's machine.
 func argVariable(p *plan.Plan) string {
 	r, known := release.Lookup(p.Release)
 	b, has := board.Lookup(p.Board)

@@ -30,7 +30,7 @@ do_install() {
     X = "not an assignment of the file"
 }
 `
-	got := promises(linesOf(emitters.File{Path: conf, Means: emitters.ReadBitBake(conf, []byte(text), nil)}), []string{"linux", "jetson-a"})
+	got := collectPromises(linesOf(emitters.File{Path: conf, Means: emitters.ReadBitBake(conf, []byte(text), nil)}), []string{"linux", "jetson-a"})
 	for _, tc := range []struct {
 		name  string
 		value map[string]string
@@ -43,7 +43,7 @@ do_install() {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var o outcome
-			o.check(got, tc.value, "configuration")
+			o.comparePromises(got, tc.value, "configuration")
 			text := strings.Join(o.errors, "\n")
 			if (tc.want == "") != (text == "") || !strings.Contains(text, tc.want) {
 				t.Errorf("got %q, want %q", text, tc.want)
@@ -73,7 +73,7 @@ func TestOverruledArgumentsAreFound(t *testing.T) {
 	} {
 		var o outcome
 		// KERNEL_ARGS alone is not what extlinux.conf gets.
-		o.check(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "log_buf_len=1M", "UBOOT_EXTLINUX_KERNEL_ARGS": c.value}, "configuration")
+		o.comparePromises(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "log_buf_len=1M", "UBOOT_EXTLINUX_KERNEL_ARGS": c.value}, "configuration")
 		if text := strings.Join(o.errors, "\n"); (c.want == "") != (text == "") || !strings.Contains(text, c.want) {
 			t.Errorf("%q: got %q, want %q", c.value, text, c.want)
 		}
@@ -87,7 +87,7 @@ func TestPlanListsItsKernelArguments(t *testing.T) {
 		{ID: "sysctl.vm.swappiness", Domain: plan.DomainSysctl, Select: plan.Select{Path: "/proc/sys/vm/swappiness"}, Type: plan.TypeInt, Want: "10"},
 	}}
 	var o outcome
-	o.check(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "isolcpus=4"}, "configuration")
+	o.comparePromises(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "isolcpus=4"}, "configuration")
 	text := strings.Join(o.errors, "\n")
 	for _, want := range []string{`"isolcpus=4-5", which setting kernel.args.isolcpus of plan.json sets`, `"nosmt"`} {
 		if !strings.Contains(text, want) {
@@ -118,7 +118,7 @@ func TestManifestDefinesExpectations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := promises(l.SettingLines["edge"], []string{"jetson-a"})
+	got := collectPromises(l.SettingLines["edge"], []string{"jetson-a"})
 	if len(got) != 1 || got[0].Variable != "A" || got[0].Words[0] != "stated" || got[0].Source != "conf/yoctune/edge.conf:7" {
 		t.Errorf("promises %+v", got)
 	}

@@ -23,15 +23,16 @@ const (
 	worldCheck = "world-check"
 )
 
-// samples are recipes of the base system whose signatures yocto-check-layer is to
-// compare in quick mode besides those the layer appends to; the launcher depends
-// on the kernel, which no world build would name by itself.
-func samples() []string {
+// sampleRecipes returns the recipes of the base system whose signatures yocto-check-layer
+// compares in quick mode, besides those that the layer appends to. The launcher depends on
+// the kernel, which is not part of a world build by itself.
+func sampleRecipes() []string {
 	return []string{"netbase", "ca-certificates", "tegra-nvpmodel", "tegra-nvpower", "l4t-launcher-extlinux", "cboot-extlinux"}
 }
 
-// failed returns the error lines of a program, or its last lines when it failed without.
-func failed(out string, err error) []string {
+// errorLines returns the error lines of a program's output, or its last lines if it failed
+// without one.
+func errorLines(out string, err error) []string {
 	lines := errorsIn(out)
 	if err != nil && len(lines) == 0 {
 		lines = append([]string{err.Error()}, lastLines(out, 12)...)
@@ -39,7 +40,7 @@ func failed(out string, err error) []string {
 	return lines
 }
 
-func failure(err error) outcome { return outcome{errors: []string{err.Error()}} }
+func failedOutcome(err error) outcome { return outcome{errors: []string{err.Error()}} }
 
 // writeEnabled writes a masked build folder with the layer enabled.
 func (g *rig) writeEnabled(build string, extra []string) error {
@@ -68,28 +69,28 @@ func (g *rig) configureQuick() error {
 	return g.writeEnabled(quickBuild, g.rigLines())
 }
 
-// parse reads the layer, the recipes it appends to and the whole configuration.
-func (g *rig) parse(ctx context.Context, log string) outcome {
+// checkParse reads the layer, the recipes it appends to and the whole configuration.
+func (g *rig) checkParse(ctx context.Context, log string) outcome {
 	if err := g.configureQuick(); err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	return g.parseOutcome(g.bitbake(ctx, quickBuild, log, "bitbake", "-p"))
 }
 
 // parseOutcome returns what bitbake reports when it parses.
 func (g *rig) parseOutcome(out string, err error) outcome {
-	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
+	o := outcome{errors: append(errorLines(out, err), g.ownWarnings(out)...)}
 	if n := parsedIn(out); n != "" {
 		o.notes = []string{n}
 	}
 	return o
 }
 
-// ownWarnings are warnings about a file of the layer: a generated layer has none.
+// ownWarnings returns the warnings about files of the layer. A generated layer causes none.
 func (g *rig) ownWarnings(out string) []string {
 	var found []string
 	for _, s := range strings.Split(out, "\n") {
-		// The first one follows a line of progress that has no end yet.
+		// The first warning follows an unfinished progress line.
 		_, warning, ok := strings.Cut(s, "WARNING:")
 		if s = "WARNING:" + warning; ok && strings.Contains(s, g.layer.Dir) && !slices.Contains(found, s) {
 			found = append(found, s)
@@ -98,16 +99,16 @@ func (g *rig) ownWarnings(out string) []string {
 	return found
 }
 
-// appends checks that each .bbappend found its recipe.
-func (g *rig) appends(ctx context.Context, log string) outcome {
+// checkAppends checks that each .bbappend found its recipe.
+func (g *rig) checkAppends(ctx context.Context, log string) outcome {
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake-layers", "show-appends")
-	o := g.checkAppends(showAppends(out))
-	o.errors = append(failed(out, err), o.errors...)
+	o := g.appendsOutcome(showAppends(out))
+	o.errors = append(errorLines(out, err), o.errors...)
 	return o
 }
 
-// checkAppends checks that each append of the layer applies to a recipe.
-func (g *rig) checkAppends(applied map[string][]appendedTo) outcome {
+// appendsOutcome checks that each append of the layer applies to a recipe.
+func (g *rig) appendsOutcome(applied map[string][]appendedTo) outcome {
 	var o outcome
 	for i := range g.layer.Appends {
 		a := &g.layer.Appends[i]
@@ -139,9 +140,9 @@ func (g *rig) builtRecipes() []string {
 	return names
 }
 
-// dependencies resolves the task graph of the layer's recipes and of those it
+// checkDependencies resolves the task graph of the layer's recipes and of those it
 // appends to.
-func (g *rig) dependencies(ctx context.Context, log string) outcome {
+func (g *rig) checkDependencies(ctx context.Context, log string) outcome {
 	targets := append([]string{"world"}, g.builtRecipes()...)
 	for _, r := range g.layer.Recipes {
 		targets = append(targets, r.Name)
@@ -149,7 +150,7 @@ func (g *rig) dependencies(ctx context.Context, log string) outcome {
 	out, err := g.resolve(ctx, quickBuild, log, targets)
 	s := g.standIns[quickBuild]
 	o := outcome{
-		errors: failed(out, err),
+		errors: errorLines(out, err),
 		notes:  []string{fmt.Sprintf("stand-ins for %d recipes and %d packages", len(s.Recipes), len(s.Packages))},
 	}
 	for _, name := range s.Unknown {
@@ -162,9 +163,9 @@ func (g *rig) dependencies(ctx context.Context, log string) outcome {
 	return o
 }
 
-// variables compares final values with what the layer and its plan promise.
-func (g *rig) variables(ctx context.Context, log string) outcome {
-	answer, o := g.read(ctx, log)
+// checkVariables compares final values with the promises of the layer and its plan.
+func (g *rig) checkVariables(ctx context.Context, log string) outcome {
+	answer, o := g.readQuickBuild(ctx, log)
 	if len(o.errors) > 0 {
 		return o
 	}
@@ -181,11 +182,11 @@ func (g *rig) compareValues(ctx context.Context, log string, answer reading) out
 		extra = []string{`BB_HASHSERVE:forcevariable = "localhost:1"`}
 	}
 	if err := g.writeEnabled(plainBuild, extra); err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	out, err := g.bitbake(ctx, plainBuild, log, "bitbake", "-e")
 	if err != nil {
-		return outcome{errors: failed(out, err)}
+		return outcome{errors: errorLines(out, err)}
 	}
 	values := environment(out)
 	var o outcome
@@ -195,12 +196,12 @@ func (g *rig) compareValues(ctx context.Context, log string, answer reading) out
 		o.notes = append(o.notes, fmt.Sprintf("the layer has no plan.json for %s: only its settings file was compared", g.opt.Machine))
 	}
 	for _, name := range g.layer.Settings {
-		want = append(want, promises(g.layer.SettingLines[name], overrides)...)
+		want = append(want, collectPromises(g.layer.SettingLines[name], overrides)...)
 	}
 	if got := strings.Fields(values["LAYERSERIES_COMPAT_"+g.layer.Collection]); !slices.ContainsFunc(got, func(s string) bool { return slices.Contains(g.src.Series, s) }) {
 		o.errors = append(o.errors, fmt.Sprintf("LAYERSERIES_COMPAT_%s is %q, openembedded-core is %s", g.layer.Collection, strings.Join(got, " "), strings.Join(g.src.Series, " ")))
 	}
-	o.check(want, values, "configuration")
+	o.comparePromises(want, values, "configuration")
 
 	for _, pn := range g.builtRecipes() {
 		values := answer.values(pn, &o)
@@ -210,17 +211,17 @@ func (g *rig) compareValues(ctx context.Context, log string, answer reading) out
 				own = append(own, a.Lines...)
 			}
 		}
-		o.check(promises(own, strings.Split(values["OVERRIDES"], ":")), values, pn)
+		o.comparePromises(collectPromises(own, strings.Split(values["OVERRIDES"], ":")), values, pn)
 	}
 	for _, r := range g.layer.Recipes {
 		values := answer.values(r.Name, &o)
-		o.check(promises(r.Lines, strings.Split(values["OVERRIDES"], ":")), values, r.Name)
+		o.comparePromises(collectPromises(r.Lines, strings.Split(values["OVERRIDES"], ":")), values, r.Name)
 	}
 	return o
 }
 
-// recipeValues returns the variables of one recipe, or the lines of an error. A
-// recipe that is not for this machine has none, which is noted.
+// recipeValues returns the variables of one recipe, or the lines of an error. It adds a note
+// if the recipe is not available for this machine and therefore has no variables.
 func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map[string]string, []string) {
 	if v, ok := g.values[pn]; ok {
 		return v, nil
@@ -234,7 +235,7 @@ func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map
 		o.notes = append(o.notes, pn+" is not available: "+why)
 		return map[string]string{}, nil
 	}
-	return nil, failed(out, err)
+	return nil, errorLines(out, err)
 }
 
 var skippedRecipe = lazyregexp.New(`'?(\S+?)'? was skipped: (.*)`)
@@ -249,8 +250,8 @@ func skippedBecause(out, pn string) string {
 	return ""
 }
 
-// check adds an error for each expectation that does not hold, and counts the others.
-func (o *outcome) check(want []promise, values map[string]string, where string) {
+// comparePromises adds an error for each expectation that does not hold, and counts the others.
+func (o *outcome) comparePromises(want []promise, values map[string]string, where string) {
 	if len(values) == 0 {
 		return
 	}
@@ -267,18 +268,18 @@ func (o *outcome) check(want []promise, values map[string]string, where string) 
 }
 
 var (
-	// Classes whose tasks need more than this check builds.
-	needsMore = []string{"cuda", "go", "go-mod", "go-vendor", "cmake", "kernel", "module", "image", "core-image"}
-	remoteURI = lazyregexp.New(`\b(https?|git|ftp|ssh|gitsm|npm|crate|gomod)://`)
+	// Classes whose tasks depend on recipes that this check does not build.
+	classesNotBuilt = []string{"cuda", "go", "go-mod", "go-vendor", "cmake", "kernel", "module", "image", "core-image"}
+	remoteURI       = lazyregexp.New(`\b(https?|git|ftp|ssh|gitsm|npm|crate|gomod)://`)
 )
 
-// task really runs do_package_qa, and so everything before it, of a recipe, and
-// do_populate_lic, which looks for its licences and their texts.
-func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
+// checkPackaging runs do_package_qa of a recipe with all tasks before it, and
+// do_populate_lic, which looks for the recipe's licences and their texts.
+func (g *rig) checkPackaging(ctx context.Context, log string, r recipe) outcome {
 	if slices.Contains(r.Classes, "packagegroup") {
 		return outcome{skip: "a package group installs nothing; its dependencies were resolved"}
 	}
-	if i := slices.IndexFunc(r.Classes, func(class string) bool { return slices.Contains(needsMore, class) }); i >= 0 {
+	if i := slices.IndexFunc(r.Classes, func(class string) bool { return slices.Contains(classesNotBuilt, class) }); i >= 0 {
 		return outcome{skip: fmt.Sprintf("it inherits %s, which needs a compiler to be built first", r.Classes[i])}
 	}
 	if g.pseudo == "" {
@@ -295,8 +296,8 @@ func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
 		return outcome{skip: "its sources need the network, which this check does not use"}
 	}
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", r.Name+":do_package_qa", r.Name+":do_populate_lic")
-	o = outcome{errors: failed(out, err)}
-	// A QA finding that the distribution made a warning is a finding all the same.
+	o = outcome{errors: errorLines(out, err)}
+	// Some distributions report QA issues as warnings. They count as errors here.
 	for _, s := range strings.Split(out, "\n") {
 		if strings.HasPrefix(s, "WARNING: "+r.Name+"-") && strings.Contains(s, "QA Issue") && !slices.Contains(o.errors, s) {
 			o.errors = append(o.errors, s)
@@ -305,10 +306,10 @@ func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
 	return o
 }
 
-// installed compares what the recipe put into its image folder with the files it
-// was given: every one must be there byte for byte, writable by its owner only,
-// and the plan must lie where yoctuned looks for it.
-func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
+// checkInstalledFiles compares the recipe's image folder with its source files. Each file
+// must be there byte for byte and writable only by its owner, and the plan must have the path
+// that yoctuned reads.
+func (g *rig) checkInstalledFiles(ctx context.Context, log string, r recipe) outcome {
 	var o outcome
 	values, lines := g.recipeValues(ctx, log, r.Name, &o)
 	if lines != nil {
@@ -327,7 +328,7 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 		}
 		err := eachFile(file, func(f foundFile) { given[f.sum] = f.path })
 		if err != nil {
-			return failure(err)
+			return failedOutcome(err)
 		}
 	}
 	missing := maps.Clone(given)
@@ -345,7 +346,7 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 		o.notes = append(o.notes, note)
 	})
 	if err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	for _, p := range slices.Sorted(maps.Values(missing)) {
 		o.errors = append(o.errors, fmt.Sprintf("%s is in SRC_URI of %s but is not installed unchanged", p, r.Name))
@@ -420,22 +421,22 @@ func eachFile(path string, seen func(foundFile)) error {
 	})
 }
 
-// yoctoCheckLayer runs the project's own layer test, signatures included, over
-// the masked world: a layer that is present but not enabled must change the
-// signature of no task.
-func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
+// runYoctoCheckLayer runs openembedded-core's own layer test, signatures included, with all
+// other recipes masked. A layer that is present but not enabled must not change any task's
+// signature.
+func (g *rig) runYoctoCheckLayer(ctx context.Context, log string) outcome {
 	s, lines, o := g.resolveSamples(ctx, log, unusedCase, nil)
 	if len(o.errors) > 0 {
 		return o
 	}
 	c := conf{Lines: lines}
-	// The test itself adds the layer; it must not be there before.
+	// The test adds the layer itself, so the build folder must not have it.
 	c.Layers = append(g.src.layers(), s.Dir)
 	if err := g.configure(unusedCase, c); err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	o = g.checkLayer(ctx, unusedCase, log)
-	o.notes = append(o.notes, "signatures compared for the appended recipes and "+strings.Join(samples(), ", "))
+	o.notes = append(o.notes, "signatures compared for the appended recipes and "+strings.Join(sampleRecipes(), ", "))
 	return o
 }
 
@@ -448,16 +449,18 @@ func (g *rig) resolveSamples(ctx context.Context, log, build string, extra []str
 		err = g.configure(build, conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: lines})
 	}
 	if err != nil {
-		return nil, nil, failure(err)
+		return nil, nil, failedOutcome(err)
 	}
 	if out, err := g.resolve(ctx, build, log, []string{"world"}); err != nil {
-		return nil, nil, outcome{errors: failed(out, err)}
+		return nil, nil, outcome{errors: errorLines(out, err)}
 	}
 	return s, lines, outcome{}
 }
 
 // sampleMask masks every recipe but the samples and those that the layer appends to.
-func (g *rig) sampleMask() []string { return g.maskLines(append(samples(), g.layer.appended()...)) }
+func (g *rig) sampleMask() []string {
+	return g.maskLines(append(sampleRecipes(), g.layer.appended()...))
+}
 
 func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
 	argv := []string{"yocto-check-layer", "-n", "--no-auto-dependency", "--dependency"}
@@ -478,26 +481,26 @@ func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
 func (g *rig) configureWorld(build string, layers, extra []string) error {
 	places := g.rigLines()
 	if strings.HasSuffix(g.opt.Release, "-l4t-r32.7.x") {
-		// Parsing it queries the network for the newest revision.
+		// Parsing this recipe queries the network for the newest revision.
 		places = append(places, `BBMASK += "/tegra-boot-tools_git\.bb$"`)
 	}
 	return g.configure(build, conf{Layers: append(g.src.layers(), layers...), Lines: slices.Concat(g.localConf(), places, extra)})
 }
 
-// fullParse parses every recipe of the checkouts with the layer switched on.
-func (g *rig) fullParse(ctx context.Context, log string) outcome {
+// checkFullParse parses every recipe of the checkouts with the layer switched on.
+func (g *rig) checkFullParse(ctx context.Context, log string) outcome {
 	if err := g.configureWorld(worldBuild, []string{g.layer.Dir}, g.layer.enableLines(g.src.Fragments)); err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
-	// The time of this step is that of a parse from nothing.
+	// Measure a parse without a cache.
 	if err := os.RemoveAll(filepath.Join(g.build(worldBuild), "cache")); err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	return g.parseOutcome(g.bitbake(ctx, worldBuild, log, "bitbake", "-p"))
 }
 
-// fullDependencies resolves the layer's recipes with the real ones, no stand-in.
-func (g *rig) fullDependencies(ctx context.Context, log string) outcome {
+// checkFullDependencies resolves the layer's recipes with real recipes instead of stand-ins.
+func (g *rig) checkFullDependencies(ctx context.Context, log string) outcome {
 	argv := []string{"bitbake", "-S", "none"}
 	for _, r := range g.layer.Recipes {
 		argv = append(argv, r.Name)
@@ -506,24 +509,24 @@ func (g *rig) fullDependencies(ctx context.Context, log string) outcome {
 		return outcome{skip: "the layer has no recipes"}
 	}
 	out, err := g.bitbake(ctx, worldBuild, log, argv...)
-	return outcome{errors: append(failed(out, err), fatalWarnings(out)...)}
+	return outcome{errors: append(errorLines(out, err), fatalWarnings(out)...)}
 }
 
-// fullYoctoCheckLayer is yoctoCheckLayer without masks. meta-tegra's own world
-// needs two things that openembedded-core alone does not give: the distro
-// features of its graphics recipes, and libusbgx of meta-oe.
-func (g *rig) fullYoctoCheckLayer(ctx context.Context, log string) outcome {
+// runFullYoctoCheckLayer is runYoctoCheckLayer without masks. meta-tegra's world needs two
+// things that openembedded-core lacks: the distro features of its graphics recipes, and
+// libusbgx of meta-oe.
+func (g *rig) runFullYoctoCheckLayer(ctx context.Context, log string) outcome {
 	extra := []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode[^/]*\.bb$"`}
 	if err := g.configureWorld(worldCheck, nil, extra); err != nil {
-		return failure(err)
+		return failedOutcome(err)
 	}
 	o := g.checkLayer(ctx, worldCheck, log)
 	o.notes = append(o.notes, "without l4t-usb-device-mode, which needs meta-oe")
 	return o
 }
 
-// readable replaces the paths of this run by those of the user.
-func (g *rig) readable(lines []string) []string {
+// restoreUserPaths replaces the paths of the work folder in messages by the user's paths.
+func (g *rig) restoreUserPaths(lines []string) []string {
 	var out []string
 	for _, s := range lines {
 		out = append(out, strings.ReplaceAll(s, g.layer.Dir, strings.TrimRight(g.layer.Origin, "/")))
