@@ -64,18 +64,18 @@ func (a assignment) modern() string {
 
 func (a assignment) removes() bool { return a.op == "remove" }
 
-// bitbake reads configuration and recipes. It imports variables that have a yoctune field
+// readBitBake reads configuration and recipes. It imports variables that have a yoctune field
 // and leaves everything else.
-func (im *importer) bitbake(lines []*Line, s Source) {
+func (im *importer) readBitBake(lines []*Line, s Source) {
 	r := &recipe{im: im, source: s}
-	groups := logical(lines)
+	groups := groupContinuedLines(lines)
 	for _, g := range groups {
-		if text := joined(g); strings.HasPrefix(text, "inherit ") && slices.Contains(strings.Fields(text), "allarch") {
+		if text := joinLines(g); strings.HasPrefix(text, "inherit ") && slices.Contains(strings.Fields(text), "allarch") {
 			r.allarch = g[0]
 		}
 	}
 	for _, g := range groups {
-		r.statement(g)
+		r.readStatement(g)
 		copyVerdict(g)
 	}
 }
@@ -90,8 +90,8 @@ type recipe struct {
 
 var functionStart = lazyregexp.New(`^(?:python\s+|fakeroot\s+)*([A-Za-z0-9_:.${}+-]*)\s*\(\s*\)\s*\{`)
 
-func (r *recipe) statement(g []*Line) {
-	l, text := g[0], joined(g)
+func (r *recipe) readStatement(g []*Line) {
+	l, text := g[0], joinLines(g)
 	if r.function != "" && r.readFunction(l, text) {
 		return
 	}
@@ -99,7 +99,7 @@ func (r *recipe) statement(g []*Line) {
 		r.function, r.python = m[1]+" ", strings.HasPrefix(text, "python")
 		l.leave("a function: yoctune's tasks are fixed, and values go into files")
 		if strings.HasSuffix(strings.TrimSpace(text), "}") {
-			r.task(l, text)
+			r.findTaskTraps(l, text)
 			r.function = ""
 		}
 		return
@@ -111,7 +111,7 @@ func (r *recipe) statement(g []*Line) {
 		l.leave("a function: yoctune's tasks are fixed, and values go into files")
 		return
 	case "include", "require":
-		r.require(l, word1, strings.TrimSpace(rest))
+		r.readRequire(l, word1, strings.TrimSpace(rest))
 		return
 	case "inherit":
 		l.leave("a recipe's class; yoctune writes its own recipes")
@@ -125,7 +125,7 @@ func (r *recipe) statement(g []*Line) {
 		l.leave("not an assignment that yoctune reads")
 		return
 	}
-	r.assign(l, a)
+	r.readAssignment(l, a)
 }
 
 // readFunction reads a line of a function and reports whether it was one.
@@ -143,33 +143,33 @@ func (r *recipe) readFunction(l *Line, text string) bool {
 		r.function = ""
 		return true
 	}
-	r.task(l, text)
+	r.findTaskTraps(l, text)
 	return true
 }
 
-// task looks for the traps of shell tasks.
-func (r *recipe) task(l *Line, text string) {
+// findTaskTraps looks for the traps of shell tasks.
+func (r *recipe) findTaskTraps(l *Line, text string) {
 	switch {
 	case strings.Contains(text, ".config") && strings.Contains(text, "CONFIG_"):
-		l.trap(editedConfig)
-		l.note("write the option under kernel.config")
+		l.addTrap(editedConfig)
+		l.addNote("write the option under kernel.config")
 	case strings.Contains(text, "THISDIR") || strings.Contains(text, "SAVED"):
-		l.trap(layerPath)
+		l.addTrap(layerPath)
 	case strings.Contains(text, "PM_CONFIG DEFAULT"):
-		l.note("power.default sets the mode by its name")
+		l.addNote("power.default sets the mode by its name")
 	}
 }
 
-func (r *recipe) require(l *Line, kind, file string) {
+func (r *recipe) readRequire(l *Line, kind, file string) {
 	base := path.Base(file)
 	for _, s := range r.im.sources {
 		if word(base) && path.Base(s.Name) == base {
-			l.understood("%s is imported as well", s.Name)
+			l.markUnderstood("%s is imported as well", s.Name)
 			return
 		}
 	}
 	if strings.HasPrefix(file, "conf/machine/") {
-		l.understood("the machine is %s", r.im.machine)
+		l.markUnderstood("the machine is %s", r.im.machine)
 		return
 	}
 	l.leavef("%s of a file that was not given", kind)
@@ -204,36 +204,38 @@ var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) 
 	build := func(read func(*Line, string) (string, bool), names ...string) func(*recipe, *Line, assignment) {
 		return func(r *recipe, l *Line, a assignment) {
 			if v, ok := read(l, strings.TrimSpace(a.Value)); ok {
-				r.im.set(l, v, append([]string{"build"}, names...)...)
+				r.im.setField(l, v, append([]string{"build"}, names...)...)
 			}
 		}
 	}
 	list := func(names ...string) func(*recipe, *Line, assignment) {
-		return func(r *recipe, l *Line, a assignment) { r.list(l, a, append([]string{"build"}, names...)...) }
+		return func(r *recipe, l *Line, a assignment) { r.addToList(l, a, append([]string{"build"}, names...)...) }
 	}
-	packages := func(r *recipe, l *Line, a assignment) { r.packages(l, a, "install") }
+	packages := func(r *recipe, l *Line, a assignment) { r.readPackages(l, a, "install") }
 	return map[string]func(*recipe, *Line, assignment){
-		"BB_NUMBER_THREADS":                   build(readCount, "parallel", "tasks"),
-		"PARALLEL_MAKE":                       build(readJobs, "parallel", "make"),
-		"BB_PRESSURE_MAX_CPU":                 build(readCount, "pressure", "cpu"),
-		"BB_PRESSURE_MAX_IO":                  build(readCount, "pressure", "io"),
-		"BB_PRESSURE_MAX_MEMORY":              build(readCount, "pressure", "memory"),
-		"SSTATE_DIR":                          build(readFolder, "sstate", "dir"),
-		"DL_DIR":                              build(readFolder, "downloads", "dir"),
-		"BB_HASHSERVE_DB_DIR":                 build(readFolder, "hashserve", "database"),
-		"BB_LOADFACTOR_MAX":                   build(readText, "parallel", "load"),
-		"SOURCE_MIRROR_URL":                   build(readText, "downloads", "own"),
-		"BB_GENERATE_MIRROR_TARBALLS":         build(readSwitch, "downloads", "archive"),
-		"BB_NO_NETWORK":                       build(readSwitchAs("none"), "downloads", "network"),
-		"BB_FETCH_PREMIRRORONLY":              build(readSwitchAs("mirrors"), "downloads", "network"),
-		"BB_ALLOWED_NETWORKS":                 list("downloads", "hosts"),
-		"BB_SIGNATURE_HANDLER":                (*recipe).signatures,
-		"RM_WORK_EXCLUDE":                     list("rmWorkExclude"),
-		"PACKAGE_CLASSES":                     (*recipe).packageClasses,
-		"BB_HASHSERVE":                        build(readText, "hashserve", "address"),
-		"BB_HASHSERVE_UPSTREAM":               build(readText, "hashserve", "upstream"),
-		"SSTATE_MIRRORS":                      func(r *recipe, l *Line, a assignment) { r.mirrors(l, a, "file://.*", "build", "sstate", "mirrors") },
-		"PREMIRRORS":                          func(r *recipe, l *Line, a assignment) { r.mirrors(l, a, ".*://.*/.*", "build", "downloads", "mirrors") },
+		"BB_NUMBER_THREADS":           build(readCount, "parallel", "tasks"),
+		"PARALLEL_MAKE":               build(readJobs, "parallel", "make"),
+		"BB_PRESSURE_MAX_CPU":         build(readCount, "pressure", "cpu"),
+		"BB_PRESSURE_MAX_IO":          build(readCount, "pressure", "io"),
+		"BB_PRESSURE_MAX_MEMORY":      build(readCount, "pressure", "memory"),
+		"SSTATE_DIR":                  build(readFolder, "sstate", "dir"),
+		"DL_DIR":                      build(readFolder, "downloads", "dir"),
+		"BB_HASHSERVE_DB_DIR":         build(readFolder, "hashserve", "database"),
+		"BB_LOADFACTOR_MAX":           build(readText, "parallel", "load"),
+		"SOURCE_MIRROR_URL":           build(readText, "downloads", "own"),
+		"BB_GENERATE_MIRROR_TARBALLS": build(readSwitch, "downloads", "archive"),
+		"BB_NO_NETWORK":               build(readSwitchAs("none"), "downloads", "network"),
+		"BB_FETCH_PREMIRRORONLY":      build(readSwitchAs("mirrors"), "downloads", "network"),
+		"BB_ALLOWED_NETWORKS":         list("downloads", "hosts"),
+		"BB_SIGNATURE_HANDLER":        (*recipe).readSignatureHandler,
+		"RM_WORK_EXCLUDE":             list("rmWorkExclude"),
+		"PACKAGE_CLASSES":             (*recipe).readPackageClasses,
+		"BB_HASHSERVE":                build(readText, "hashserve", "address"),
+		"BB_HASHSERVE_UPSTREAM":       build(readText, "hashserve", "upstream"),
+		"SSTATE_MIRRORS":              func(r *recipe, l *Line, a assignment) { r.readMirrors(l, a, "file://.*", "build", "sstate", "mirrors") },
+		"PREMIRRORS": func(r *recipe, l *Line, a assignment) {
+			r.readMirrors(l, a, ".*://.*/.*", "build", "downloads", "mirrors")
+		},
 		"INHERIT":                             (*recipe).inheritAll,
 		"USER_CLASSES":                        (*recipe).inheritAll,
 		"IMAGE_INSTALL":                       packages,
@@ -242,46 +244,46 @@ var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) 
 		"MACHINE_EXTRA_RDEPENDS":              packages,
 		"MACHINE_ESSENTIAL_EXTRA_RDEPENDS":    packages,
 		"MACHINE_ESSENTIAL_EXTRA_RRECOMMENDS": packages,
-		"PACKAGE_EXCLUDE":                     func(r *recipe, l *Line, a assignment) { r.packages(l, a, "exclude") },
+		"PACKAGE_EXCLUDE":                     func(r *recipe, l *Line, a assignment) { r.readPackages(l, a, "exclude") },
 		"BAD_RECOMMENDATIONS":                 list("image", "badRecommendations"),
-		"KERNEL_MODULE_AUTOLOAD":              (*recipe).autoload,
-		"KERNEL_ARGS":                         (*recipe).kernelArgs,
-		"NVPMODEL_CONFIG_DEFAULT":             (*recipe).powerDefault,
-		"PREFERRED_PROVIDER_virtual/kernel":   (*recipe).kernelProvider,
-		"MACHINE":                             func(r *recipe, l *Line, a assignment) { l.understood("the target's machine is %s", r.im.machine) },
-		"DISTRO_FEATURES":                     (*recipe).distroFeatures,
-		"INIT_MANAGER":                        (*recipe).initManager,
-		"IMAGE_FEATURES":                      (*recipe).imageFeatures,
-		"EXTRA_IMAGE_FEATURES":                (*recipe).imageFeatures,
-		"SRC_URI":                             (*recipe).srcURI,
-		"RDEPENDS":                            (*recipe).rdepends,
-		"BBFILE_COLLECTIONS":                  func(r *recipe, l *Line, _ assignment) { l.understood("the layer is called %s", r.im.layerName()) },
+		"KERNEL_MODULE_AUTOLOAD":              (*recipe).readAutoload,
+		"KERNEL_ARGS":                         (*recipe).readKernelArgs,
+		"NVPMODEL_CONFIG_DEFAULT":             (*recipe).readPowerDefault,
+		"PREFERRED_PROVIDER_virtual/kernel":   (*recipe).readKernelProvider,
+		"MACHINE":                             func(r *recipe, l *Line, a assignment) { l.markUnderstood("the target's machine is %s", r.im.machine) },
+		"DISTRO_FEATURES":                     (*recipe).readDistroFeatures,
+		"INIT_MANAGER":                        (*recipe).readInitManager,
+		"IMAGE_FEATURES":                      (*recipe).readImageFeatures,
+		"EXTRA_IMAGE_FEATURES":                (*recipe).readImageFeatures,
+		"SRC_URI":                             (*recipe).readSourceURI,
+		"RDEPENDS":                            (*recipe).readDependencies,
+		"BBFILE_COLLECTIONS":                  func(r *recipe, l *Line, _ assignment) { l.markUnderstood("the layer is called %s", r.im.layerName()) },
 	}
 })
 
 // leaveRenamed leaves a line with a name that the release has given up.
 func (im *importer) leaveRenamed(l *Line, name string, to release.Renamed) {
 	if to.New != "" {
-		l.leavef("%s refuses %s: it is called %s now", im.release.Name, name, to.New)
+		l.leavef("%s refuses %s: it is now called %s", im.release.Name, name, to.New)
 		return
 	}
 	l.leavef("%s refuses %s: %s", im.release.Name, name, to.Message)
 }
 
-func (r *recipe) assign(l *Line, a assignment) {
+func (r *recipe) readAssignment(l *Line, a assignment) {
 	im := r.im
 	if a.old {
-		l.trap(oldOperatorTrap)
-		l.note("today it is written %s", a.modern())
+		l.addTrap(oldOperatorTrap)
+		l.addNote("the current syntax is %s", a.modern())
 	}
 	if to, ok := im.release.Renamed(a.base); ok {
-		l.trap(renamedVariable)
+		l.addTrap(renamedVariable)
 		im.leaveRenamed(l, a.base, to)
 		return
 	}
 	if a.base == "do_fetch" && a.Flag == "number_threads" {
 		if v, ok := readCount(l, a.Value); ok {
-			im.set(l, v, "build", "parallel", "downloads")
+			im.setField(l, v, "build", "parallel", "downloads")
 		}
 		return
 	}
@@ -289,14 +291,14 @@ func (r *recipe) assign(l *Line, a assignment) {
 	switch {
 	case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") || strings.HasPrefix(a.base, "LAYERSERIES_COMPAT_"),
 		strings.HasPrefix(a.base, "BBFILE_PATTERN_") || a.base == "BBPATH" || a.base == "BBFILES":
-		l.understood("yoctune writes the layer's own layer.conf")
+		l.markUnderstood("yoctune writes the layer's own layer.conf")
 		return
 	case a.base == "FILESEXTRAPATHS":
-		l.understood("yoctune writes its own")
+		l.markUnderstood("yoctune writes its own")
 		return
 	case a.base == "BB_DANGLINGAPPENDS_WARNONLY":
-		l.trap(hiddenAppends)
-		l.leavef("%s still takes it; newer releases stop the build", im.release.Name)
+		l.addTrap(hiddenAppends)
+		l.leavef("%s still accepts it; newer releases stop the build", im.release.Name)
 		return
 	case set == nil || a.Flag != "":
 		l.leavef("yoctune has no field for %s", clean(a.Name))
@@ -310,8 +312,8 @@ func (r *recipe) assign(l *Line, a assignment) {
 		return
 	}
 	if a.op == "append" && !strings.HasPrefix(a.Value, " ") && a.Value != "" && isWordList(a.base) {
-		l.trap(fusedAppend)
-		l.adjusted("without a leading space the first word joins the previous one")
+		l.addTrap(fusedAppend)
+		l.markAdjusted("without a leading space the first word joins the previous one")
 	}
 	if a.old {
 		l.Verdict = Adjusted
@@ -319,7 +321,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 	set(r, l, a)
 	im.scope = everywhere
 	if l.Verdict == "" && !l.partial {
-		l.understood("")
+		l.markUnderstood("")
 	}
 }
 
@@ -337,7 +339,7 @@ func leaveExpansion(l *Line, value string) bool {
 	if !strings.Contains(value, "${") {
 		return false
 	}
-	l.trap(environmentOnly)
+	l.addTrap(environmentOnly)
 	l.leavePart(clean(value), "bitbake computes it")
 	return true
 }
@@ -371,7 +373,7 @@ func readJobs(l *Line, value string) (string, bool) {
 			return m[1], true
 		}
 	}
-	l.leavePart(clean(value), "no -j with a number")
+	l.leavePart(clean(value), "-j N is missing")
 	return "", false
 }
 
@@ -393,11 +395,11 @@ func readText(l *Line, value string) (string, bool) {
 	return quoted(value), true
 }
 
-// mirrors reads pairs of a pattern and a URL.
-func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string) {
+// readMirrors reads pairs of a pattern and a URL.
+func (r *recipe) readMirrors(l *Line, a assignment, standard string, names ...string) {
 	tokens := strings.Fields(strings.ReplaceAll(a.Value, `\n`, " "))
 	if len(tokens)%2 != 0 {
-		l.trap(mirrorURL)
+		l.addTrap(mirrorURL)
 		l.leavef("mirrors are pairs of a pattern and a URL, and these are %d words", len(tokens))
 		return
 	}
@@ -412,7 +414,7 @@ func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme == "" {
-			l.trap(mirrorURL)
+			l.addTrap(mirrorURL)
 			hint := ""
 			if strings.HasPrefix(address, "/") {
 				hint = "; did you mean file://" + clean(address) + "?"
@@ -426,12 +428,12 @@ func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string
 			name = fmt.Sprintf("%s-%d", mirrorName(u), n)
 		}
 		at := func(field string) []string { return slices.Concat(names, []string{name, field}) }
-		r.im.set(l, quoted(address), at("url")...)
+		r.im.setField(l, quoted(address), at("url")...)
 		if pattern != standard {
-			r.im.set(l, quoted(pattern), at("pattern")...)
+			r.im.setField(l, quoted(pattern), at("pattern")...)
 		}
 		if len(tokens) > 2 {
-			r.im.set(l, fmt.Sprint(i/2*10), at("order")...)
+			r.im.setField(l, fmt.Sprint(i/2*10), at("order")...)
 		}
 	}
 }
@@ -446,20 +448,20 @@ func mirrorName(u *url.URL) string {
 func (r *recipe) inheritAll(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
 		if w == "rm_work" {
-			r.im.set(l, fmt.Sprint(!a.removes()), "build", "rmWork")
+			r.im.setField(l, fmt.Sprint(!a.removes()), "build", "rmWork")
 			continue
 		}
 		if w == "own-mirrors" {
-			l.note("own-mirrors comes with build.downloads.own")
+			l.addNote("own-mirrors comes with build.downloads.own")
 			continue
 		}
 		l.leavePart(clean(w), "a class of the build")
 	}
 }
 
-func (r *recipe) packages(l *Line, a assignment, action string) {
+func (r *recipe) readPackages(l *Line, a assignment, action string) {
 	if a.removes() {
-		l.leave(`removal from a list is weaker than an exclusion, for which there is packages: NAME: "exclude"`)
+		l.leave(`removing it from a list does not exclude it; packages: NAME: "exclude" does`)
 		return
 	}
 	for _, w := range strings.Fields(a.Value) {
@@ -468,40 +470,40 @@ func (r *recipe) packages(l *Line, a assignment, action string) {
 		case !word(w):
 			l.leavePart(clean(w), "not a package")
 		case strings.HasPrefix(w, "packagegroup-core-boot") || w == "packagegroup-base":
-			l.leavePart(w, "the image has it already")
+			l.leavePart(w, "the image already has it")
 		default:
-			r.im.set(l, quoted(action), "packages", w)
+			r.im.setField(l, quoted(action), "packages", w)
 		}
 	}
 }
 
-func (r *recipe) autoload(l *Line, a assignment) {
+func (r *recipe) readAutoload(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
 		if leaveExpansion(l, w) {
 			continue
 		}
 		if a.removes() || !word(w) {
-			l.leavePart(clean(w), "yoctune adds modules to load, and takes none away")
+			l.leavePart(clean(w), "yoctune adds modules to load and does not remove any")
 			continue
 		}
-		r.im.set(l, quoted("load"), "modules", w)
+		r.im.setField(l, quoted("load"), "modules", w)
 	}
 }
 
-func (r *recipe) kernelArgs(l *Line, a assignment) {
+func (r *recipe) readKernelArgs(l *Line, a assignment) {
 	if a.removes() {
-		l.leave("yoctune adds kernel arguments and removes none")
+		l.leave("yoctune adds kernel arguments and does not remove any")
 		return
 	}
-	r.im.arguments(l, a.Value)
+	r.im.addArguments(l, a.Value)
 }
 
-// powerDefault turns the id of a stock mode into its name.
-func (r *recipe) powerDefault(l *Line, a assignment) {
+// readPowerDefault turns the id of a stock mode into its name.
+func (r *recipe) readPowerDefault(l *Line, a assignment) {
 	im := r.im
 	value := strings.TrimSpace(a.Value)
 	if value == "" {
-		l.understood("the BSP's own default")
+		l.markUnderstood("it is the default of the BSP")
 		return
 	}
 	if leaveExpansion(l, value) {
@@ -509,22 +511,22 @@ func (r *recipe) powerDefault(l *Line, a assignment) {
 	}
 	id, ok := number(value)
 	if !ok {
-		l.trap(danglingDefault)
+		l.addTrap(danglingDefault)
 		l.leavef("%s is not the id of a mode", clean(value))
 		return
 	}
 	t, _, err := im.board.Stock(im.release.Name)
 	if err != nil {
-		l.leavef("the ids of the modes of %s on %s are not known", im.board.ID, im.release.Name)
+		l.leavef("the ids of the modes of %s on %s are unknown", im.board.ID, im.release.Name)
 		return
 	}
 	for _, m := range t.Modes {
 		if int64(m.ID) == id {
-			im.set(l, quoted(m.Name), "power", "default")
+			im.setField(l, quoted(m.Name), "power", "default")
 			return
 		}
 	}
-	l.trap(danglingDefault)
+	l.addTrap(danglingDefault)
 	l.leavef("%s on %s has no mode %d; it has %s", im.board.ID, im.release.Name, id, modeNames(t))
 }
 
@@ -536,15 +538,15 @@ func modeNames(t board.Table) string {
 	return strings.Join(out, ", ")
 }
 
-func (r *recipe) kernelProvider(l *Line, a assignment) {
+func (r *recipe) readKernelProvider(l *Line, a assignment) {
 	rel := r.im.release
 	switch value := strings.TrimSpace(a.Value); value {
 	case rel.Provider:
-		l.understood("it is the release's own")
+		l.markUnderstood("it is the default of the release")
 	case rel.RTProvider:
-		r.im.set(l, quoted("rt"), "kernel", "preempt")
+		r.im.setField(l, quoted("rt"), "kernel", "preempt")
 	default:
-		l.leavef("yoctune chooses the release's kernel, %s, or its real-time twin", rel.Provider)
+		l.leavef("yoctune chooses the release's kernel, %s, or its real-time variant", rel.Provider)
 	}
 }
 
@@ -568,7 +570,7 @@ func readSwitchAs(word string) func(*Line, string) (string, bool) {
 		case "1":
 			return quoted(word), true
 		case "0", "":
-			l.understood("off is the default")
+			l.markUnderstood("off is the default")
 		default:
 			l.leavePart(clean(value), "not a switch")
 		}
@@ -576,10 +578,10 @@ func readSwitchAs(word string) func(*Line, string) (string, bool) {
 	}
 }
 
-// list adds the words of a variable to a list of the configuration.
-func (r *recipe) list(l *Line, a assignment, names ...string) {
+// addToList adds the words of a variable to a list of the configuration.
+func (r *recipe) addToList(l *Line, a assignment, names ...string) {
 	if a.removes() {
-		l.leave("yoctune adds to the list and removes nothing")
+		l.leave("yoctune adds to the list and does not remove anything")
 		return
 	}
 	var words []string
@@ -588,28 +590,28 @@ func (r *recipe) list(l *Line, a assignment, names ...string) {
 			words = append(words, w)
 		}
 	}
-	r.im.extend(l, words, names...)
+	r.im.extendList(l, words, names...)
 }
 
-func (r *recipe) signatures(l *Line, a assignment) {
+func (r *recipe) readSignatureHandler(l *Line, a assignment) {
 	switch a.Value {
 	case "OEBasicHash":
-		r.im.set(l, "true", "build", "hashserve", "off")
+		r.im.setField(l, "true", "build", "hashserve", "off")
 	case "OEEquivHash":
-		l.understood("it comes with a hash server")
+		l.markUnderstood("it comes with a hash server")
 	default:
 		l.leavef("yoctune supports OEBasicHash and OEEquivHash")
 	}
 }
 
-func (r *recipe) packageClasses(l *Line, a assignment) {
+func (r *recipe) readPackageClasses(l *Line, a assignment) {
 	for i, w := range strings.Fields(a.Value) {
 		format, ok := strings.CutPrefix(w, "package_")
 		if i > 0 || !ok {
-			l.leavePart(clean(w), "a configuration has one format of packages")
+			l.leavePart(clean(w), "a configuration can have only one package format")
 			continue
 		}
-		r.im.set(l, quoted(format), "build", "format")
+		r.im.setField(l, quoted(format), "build", "format")
 	}
 }
 
@@ -623,45 +625,45 @@ func (r *recipe) assignForRecipe(l *Line, a assignment) bool {
 		return false
 	}
 	if v, ok := readJobs(l, strings.TrimSpace(a.Value)); ok {
-		r.im.set(l, v, "build", "parallel", "recipes", name)
+		r.im.setField(l, v, "build", "parallel", "recipes", name)
 	}
 	return true
 }
 
-func (r *recipe) imageFeatures(l *Line, a assignment) {
+func (r *recipe) readImageFeatures(l *Line, a assignment) {
 	if a.removes() {
-		l.leave("yoctune adds to the list and removes nothing")
+		l.leave("yoctune adds to the list and does not remove anything")
 		return
 	}
 	for _, w := range strings.Fields(a.Value) {
 		if w == "debug-tweaks" && !r.im.release.DebugTweaks {
-			l.trap(refusedFeature)
+			l.addTrap(refusedFeature)
 			l.leavePart(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
 			continue
 		}
 		switch {
 		case leaveExpansion(l, w):
 		case w == "read-only-rootfs":
-			r.im.set(l, "true", "build", "image", "readOnly")
+			r.im.setField(l, "true", "build", "image", "readOnly")
 		default:
-			r.im.extend(l, []string{w}, "build", "image", "features")
+			r.im.extendList(l, []string{w}, "build", "image", "features")
 		}
 	}
 }
 
-func (r *recipe) distroFeatures(l *Line, a assignment) {
+func (r *recipe) readDistroFeatures(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
 		if (w == "systemd" || w == "usrmerge") && !a.removes() {
-			l.note("%s comes with the layer: it sets INIT_MANAGER", w)
+			l.addNote("%s comes with the layer: it sets INIT_MANAGER", w)
 			continue
 		}
-		l.leavePart(clean(w), "features of the distribution stay where it is described")
+		l.leavePart(clean(w), "features of the distribution stay in its own configuration")
 	}
 }
 
-func (r *recipe) initManager(l *Line, a assignment) {
+func (r *recipe) readInitManager(l *Line, a assignment) {
 	if a.Value == "systemd" {
-		l.understood("the layer sets it")
+		l.markUnderstood("the layer sets it")
 		return
 	}
 	l.leave("yoctune's layers need systemd")
@@ -672,7 +674,7 @@ func debugTweaksFix() string {
 	return rules[slices.IndexFunc(rules, func(s release.Syntax) bool { return s.ID == "debug-tweaks" })].Fix
 }
 
-func (r *recipe) srcURI(l *Line, a assignment) {
+func (r *recipe) readSourceURI(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
 		name, ok := strings.CutPrefix(w, "file://")
 		name, _, _ = strings.Cut(name, ";")
@@ -681,7 +683,7 @@ func (r *recipe) srcURI(l *Line, a assignment) {
 			continue
 		}
 		if s, found := r.importedFile(path.Base(name)); found {
-			l.note("%s is imported as well", s)
+			l.addNote("%s is imported as well", s)
 			continue
 		}
 		l.leavePart(clean(name), "a file of a recipe that was not read")
@@ -697,10 +699,10 @@ func (r *recipe) importedFile(base string) (string, bool) {
 	return "", false
 }
 
-func (r *recipe) rdepends(l *Line, a assignment) {
+func (r *recipe) readDependencies(l *Line, a assignment) {
 	l.leave("a dependency of a recipe; packages of an image go under packages")
 	if r.allarch != nil && (strings.Contains(a.Value, "tegra") || strings.Contains(a.Value, "jetson") || strings.Contains(a.Value, "kernel-module")) {
-		l.trap(packageArch)
-		l.note("%s inherits allarch", positionOf(r.allarch))
+		l.addTrap(packageArch)
+		l.addNote("%s inherits allarch", positionOf(r.allarch))
 	}
 }

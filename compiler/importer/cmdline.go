@@ -7,9 +7,9 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
-// cmdlineFile reads a kernel command line: the whole file, or the APPEND lines of
+// readCmdlineFile reads a kernel command line: the whole file, or the APPEND lines of
 // an extlinux.conf.
-func (im *importer) cmdlineFile(lines []*Line, _ Source) {
+func (im *importer) readCmdlineFile(lines []*Line, _ Source) {
 	extlinux := slices.ContainsFunc(lines, func(l *Line) bool {
 		first, _, _ := strings.Cut(strings.ToUpper(l.Text), " ")
 		return first == "APPEND" || first == "LABEL"
@@ -27,7 +27,7 @@ func (im *importer) cmdlineFile(lines []*Line, _ Source) {
 			}
 			text = strings.TrimSpace(strings.Replace(rest, "${cbootargs}", "", 1))
 		}
-		im.arguments(l, text)
+		im.addArguments(l, text)
 	}
 }
 
@@ -38,21 +38,21 @@ func cutFold(s, prefix string) (string, bool) {
 	return s, false
 }
 
-// arguments puts the arguments of a command line into the configuration. What
+// addArguments puts the arguments of a command line into the configuration. What
 // cpu.isolate implies becomes that field.
-func (im *importer) arguments(l *Line, text string) {
+func (im *importer) addArguments(l *Line, text string) {
 	words := argWords(text)
 	if i := slices.Index(words, "--"); i >= 0 {
 		for _, w := range words[i+1:] {
-			l.leavePart(clean(w), "behind -- it is the first program's, not the kernel's")
+			l.leavePart(clean(w), "after -- it is an argument of the first program, not of the kernel")
 		}
-		l.leavePart("--", "a configuration has the kernel's arguments only")
+		l.leavePart("--", "yoctune sets only kernel arguments")
 		words = words[:i]
 	}
 	isolated, implied := im.findIsolation(words)
 	if isolated != nil {
-		im.set(l, coreList(isolated), "cpu", "isolate")
-		l.note("%s mean the same: these cores are isolated", strings.Join(implied, ", "))
+		im.setField(l, coreList(isolated), "cpu", "isolate")
+		l.addNote("%s have the same effect: these cores are isolated", strings.Join(implied, ", "))
 	}
 	stock := strings.Fields(stockArgs(im))
 	seen := map[string]bool{}
@@ -62,18 +62,18 @@ func (im *importer) arguments(l *Line, text string) {
 		case slices.Contains(implied, w):
 			continue
 		case slices.Contains(stock, w):
-			l.understood("%s is the machine's own", w)
+			l.markUnderstood("the machine sets %s itself", w)
 			continue
 		case seen[name]:
-			l.trap(repeatedArg)
-			l.leavePart(w, "a configuration has an argument once")
+			l.addTrap(repeatedArg)
+			l.leavePart(w, "an argument can be set only once")
 			continue
 		}
 		seen[name] = true
-		im.argument(l, w)
+		im.addArgument(l, w)
 	}
 	if l.Verdict == "" && !l.partial {
-		l.understood("")
+		l.markUnderstood("")
 	}
 }
 
@@ -112,23 +112,23 @@ func argWords(text string) []string {
 	return words
 }
 
-// argument puts one kernel argument into the configuration.
-func (im *importer) argument(l *Line, w string) {
+// addArgument puts one kernel argument into the configuration.
+func (im *importer) addArgument(l *Line, w string) {
 	name, value, has := strings.Cut(w, "=")
 	switch {
 	case strings.Contains(w, "${") || strings.Contains(w, "$("):
-		l.trap(environmentOnly)
+		l.addTrap(environmentOnly)
 		l.leavePart(clean(w), "bitbake computes it")
 	case !word(name):
 		l.leavePart(clean(w), "not a kernel argument")
 	case strings.ContainsAny(w, "\"'"):
-		l.leavePart(clean(w), "quotes do not survive the way through bitbake and the boot loader")
+		l.leavePart(clean(w), "bitbake or the boot loader would remove the quotes")
 	case slices.Contains([]string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "initrd"}, name):
 		l.leavePart(w, "the image and its boot loader decide where the root file system is")
 	case !has:
-		im.set(l, "true", "kernel", "args", name)
+		im.setField(l, "true", "kernel", "args", name)
 	default:
-		im.set(l, scalar(value), "kernel", "args", name)
+		im.setField(l, scalar(value), "kernel", "args", name)
 	}
 }
 
@@ -161,15 +161,15 @@ func (im *importer) findIsolation(words []string) (cores []int, implied []string
 	}
 	for _, w := range words {
 		value, ok := strings.CutPrefix(w, "irqaffinity=")
-		if these, err := cpulist.Parse(value); ok && err == nil && im.complement(cores, these) {
+		if these, err := cpulist.Parse(value); ok && err == nil && im.isComplement(cores, these) {
 			implied = append(implied, w)
 		}
 	}
 	return cores, implied
 }
 
-// complement reports whether rest are the board's cores without these.
-func (im *importer) complement(cores, rest []int) bool {
+// isComplement reports whether rest are the board's cores without these.
+func (im *importer) isComplement(cores, rest []int) bool {
 	if len(cores)+len(rest) != im.board.Cores {
 		return false
 	}

@@ -176,8 +176,8 @@ func reserved(name string) bool {
 	return strings.HasPrefix(name, "_")
 }
 
-// text is the configuration.
-func (im *importer) text() []byte {
+// formatConfig is the configuration.
+func (im *importer) formatConfig() []byte {
 	root := &branch{}
 	layer := root.child("layer")
 	layer.child("name").value = quoted(im.layerName())

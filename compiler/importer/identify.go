@@ -18,7 +18,7 @@ func (im *importer) identify() error {
 
 	names := []string{im.o.Release}
 	if im.o.Release == "" {
-		names = clues.releases()
+		names = clues.listReleases()
 	}
 	if len(names) == 0 {
 		alsoBoard := ""
@@ -62,7 +62,7 @@ func (im *importer) identifyBoard(c clues) error {
 	if id == "" {
 		candidates := likelyBoards(c.stockMachine(im.machine), im.release.Name)
 		if im.machine == "" {
-			candidates = c.boards(im.release.Name)
+			candidates = c.listBoards(im.release.Name)
 		}
 		if len(candidates) == 0 && im.machine != "" {
 			return fmt.Errorf("%w: no known module for machine %q on %s; give --board: %s", ErrWhich, im.machine, im.release.Name, strings.Join(board.IDs(), ", "))
@@ -151,8 +151,8 @@ func (im *importer) findClues() clues {
 		if problem != "" {
 			continue
 		}
-		for _, group := range logical(lines) {
-			text := joined(group)
+		for _, group := range groupContinuedLines(lines) {
+			text := joinLines(group)
 			if file, ok := strings.CutPrefix(text, "require conf/machine/"); ok && ofMachine != "" && !strings.Contains(file, "/") && c.requires[ofMachine] == "" {
 				c.requires[ofMachine] = strings.TrimSuffix(strings.TrimSpace(file), ".conf")
 			}
@@ -183,8 +183,8 @@ func (im *importer) findClues() clues {
 	return c
 }
 
-// releases lists the releases that the files are made for, the newest first.
-func (c clues) releases() []string {
+// listReleases lists the releases that the files are made for, the newest first.
+func (c clues) listReleases() []string {
 	var out []string
 	all := release.Series()
 	slices.Reverse(all)
@@ -230,8 +230,8 @@ func (c clues) stockMachine(machine string) string {
 	return machine
 }
 
-// boards lists the boards whose stock power mode file is among the files.
-func (c clues) boards(releaseName string) []string {
+// listBoards lists the boards whose stock power mode file is among the files.
+func (c clues) listBoards(releaseName string) []string {
 	var out []string
 	for _, id := range board.IDs() {
 		b, _ := board.Lookup(id)

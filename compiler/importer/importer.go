@@ -116,7 +116,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 	for _, l := range im.lines {
 		l.finish()
 	}
-	return &Result{Config: im.text(), Lines: im.lines, Board: im.board.ID, Release: im.release.Name, Machine: im.machine}, nil
+	return &Result{Config: im.formatConfig(), Lines: im.lines, Board: im.board.ID, Release: im.release.Name, Machine: im.machine}, nil
 }
 
 // everywhere is the scope shared by all machines.
@@ -147,9 +147,9 @@ func (im *importer) importSource(s Source) {
 	}
 	im.scope = everywhere
 	read := map[Kind]func([]*Line, Source){
-		NVPModel: im.nvpmodel, NVFanControl: im.nvfancontrol, Sysctl: im.sysctl, Kconfig: im.kconfig,
-		BitBake: im.bitbake, Cmdline: im.cmdlineFile, Systemd: im.systemd, Udev: im.udev,
-		ModulesLoad: im.modulesLoad, Modprobe: im.modprobe, Script: im.script,
+		NVPModel: im.readNVPModel, NVFanControl: im.readNVFanControl, Sysctl: im.readSysctl, Kconfig: im.readKconfig,
+		BitBake: im.readBitBake, Cmdline: im.readCmdlineFile, Systemd: im.readSystemd, Udev: im.readUdev,
+		ModulesLoad: im.readModulesLoad, Modprobe: im.readModprobe, Script: im.readScript,
 	}[s.Kind]
 	if read == nil {
 		leaveRest(lines, "yoctune has no setting for files of this kind")
@@ -182,9 +182,9 @@ func (im *importer) newEntry(names []string) *entry {
 	return e
 }
 
-// set adds a value to the configuration. A later line for the same field wins, as it does in
+// setField adds a value to the configuration. A later line for the same field wins, as it does in
 // every format that is read here.
-func (im *importer) set(l *Line, value string, names ...string) {
+func (im *importer) setField(l *Line, value string, names ...string) {
 	e := im.newEntry(names)
 	e.value, e.lines, e.doc = value, []*Line{l}, l.doc
 	l.doc = nil // it stands above the first of several settings
@@ -200,7 +200,7 @@ func (im *importer) set(l *Line, value string, names ...string) {
 		}
 		for _, earlier := range old.lines {
 			if earlier != l {
-				earlier.trap(setTwice)
+				earlier.addTrap(setTwice)
 			}
 			earlier.dropField(where, positionOf(l)+" sets it again, and the last one wins")
 		}
@@ -210,15 +210,15 @@ func (im *importer) set(l *Line, value string, names ...string) {
 	im.config.entries = append(im.config.entries, e)
 }
 
-// extend adds words to a list of the configuration.
-func (im *importer) extend(l *Line, words []string, names ...string) {
+// extendList adds words to a list of the configuration.
+func (im *importer) extendList(l *Line, words []string, names ...string) {
 	if len(words) == 0 {
 		return
 	}
 	probe := im.newEntry(names)
 	old := im.config.find(probe)
 	if old == nil {
-		im.set(l, quotedList(words), names...)
+		im.setField(l, quotedList(words), names...)
 		im.config.find(probe).words = words
 		return
 	}
@@ -244,7 +244,7 @@ func (l *Line) leave(why string) {
 // leavePart notes that one of the several things on a line is left.
 func (l *Line) leavePart(what, format string, args ...any) {
 	l.partial = true
-	l.note("%s is left: %s", what, fmt.Sprintf(format, args...))
+	l.addNote("%s is left: %s", what, fmt.Sprintf(format, args...))
 }
 
 // dropField removes a field from a line that set it.
@@ -265,7 +265,7 @@ func (l *Line) finish() {
 	switch {
 	case l.head != nil:
 		l.Verdict = l.head.Verdict // the head comes first
-		l.note("continues line %d", l.head.Line)
+		l.addNote("continues line %d", l.head.Line)
 	case l.partial && len(l.paths) > 0:
 		l.Verdict = Adjusted
 	case l.partial:
@@ -277,8 +277,8 @@ func (l *Line) finish() {
 	}
 }
 
-// trap records a known trap on a line.
-func (l *Line) trap(t Trap) {
+// addTrap records a known trap on a line.
+func (l *Line) addTrap(t Trap) {
 	if t != "" && !slices.Contains(l.Traps, t) {
 		l.Traps = append(l.Traps, t)
 	}
@@ -286,19 +286,19 @@ func (l *Line) trap(t Trap) {
 
 func (l *Line) leavef(format string, args ...any) { l.leave(fmt.Sprintf(format, args...)) }
 
-// adjusted notes that a line is in the configuration in another form.
-func (l *Line) adjusted(format string, args ...any) {
+// markAdjusted notes that a line is in the configuration in another form.
+func (l *Line) markAdjusted(format string, args ...any) {
 	l.Verdict = Adjusted
-	l.note(format, args...)
+	l.addNote(format, args...)
 }
 
-// understood notes that the configuration does not need the line.
-func (l *Line) understood(format string, args ...any) {
+// markUnderstood notes that the configuration does not need the line.
+func (l *Line) markUnderstood(format string, args ...any) {
 	l.Verdict = Understood
-	l.note(format, args...)
+	l.addNote(format, args...)
 }
 
-func (l *Line) note(format string, args ...any) {
+func (l *Line) addNote(format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
 	if l.Why != "" && why != "" {
 		why = l.Why + "; " + why
@@ -316,7 +316,7 @@ func (im *importer) removeRefused() error {
 	}
 	// Each round removes at least one entry.
 	for range len(im.config.entries) + 1 {
-		text := im.text()
+		text := im.formatConfig()
 		report := im.o.Check(map[string][]byte{configName: text})
 		if !report.Failed() {
 			im.addRemarks(report)
@@ -352,7 +352,7 @@ func (im *importer) removeRefused() error {
 }
 
 func (im *importer) addRemarks(report *diag.Report) {
-	where := im.config.locate(im.text())
+	where := im.config.locate(im.formatConfig())
 	for _, d := range report.All() {
 		for _, e := range where.entriesFor(d) {
 			if len(e.lines) == 1 && d.Pos.Line != 0 {

@@ -11,8 +11,8 @@ import (
 // fragment.
 const wholeConfig = 400
 
-// kconfig reads a fragment, a defconfig or a .config.
-func (im *importer) kconfig(lines []*Line, s Source) {
+// readKconfig reads a fragment, a defconfig or a .config.
+func (im *importer) readKconfig(lines []*Line, s Source) {
 	cfg, problems := kconfig.ReadFragment(s.Name, s.Text)
 	for _, p := range problems {
 		if p.Line < 1 || p.Line > len(lines) || lines[p.Line-1].Verdict != "" {
@@ -20,11 +20,11 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 		}
 		l := lines[p.Line-1]
 		if p.Ignored {
-			l.trap(kconfigIgnored)
+			l.addTrap(kconfigIgnored)
 			l.leave(p.Message)
 			continue
 		}
-		l.note("%s", p.Message)
+		l.addNote("%s", p.Message)
 	}
 	var base *known
 	if len(cfg.Lines) >= wholeConfig || strings.HasSuffix(path.Base(s.Name), "defconfig") {
@@ -41,11 +41,11 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 		if base != nil && base.isDefault(l, k) {
 			continue
 		}
-		im.set(l, symbolValue(k.Value), "kernel", "config", k.Symbol)
+		im.setField(l, symbolValue(k.Value), "kernel", "config", k.Symbol)
 	}
 	for _, l := range lines {
 		if l.Verdict == "" {
-			l.trap(kconfigIgnored)
+			l.addTrap(kconfigIgnored)
 			l.leave("not an option")
 		}
 	}
@@ -84,12 +84,12 @@ func (k *known) isDefault(l *Line, line kconfig.Line) bool {
 	}
 	got, present := k.result.Get(line.Symbol)
 	if present && got == line.Value || !present && line.Value == "n" {
-		l.understood("the kernel of %s has it anyway", k.name)
+		l.markUnderstood("the kernel of %s has it anyway", k.name)
 		return true
 	}
 	for _, d := range k.facts.Symbols[i].Defs {
 		if d.Prompt {
-			l.trap(kconfigFull)
+			l.addTrap(kconfigFull)
 			return false
 		}
 	}

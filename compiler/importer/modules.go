@@ -2,16 +2,16 @@ package importer
 
 import "strings"
 
-// modulesLoad reads modules-load.d(5): a module a line.
-func (im *importer) modulesLoad(lines []*Line, _ Source) {
+// readModulesLoad reads modules-load.d(5): a module a line.
+func (im *importer) readModulesLoad(lines []*Line, _ Source) {
 	for _, l := range lines {
 		if l.Verdict != "" {
 			continue
 		}
 		name, comment, ok := cutTrailingComment(l.Text)
 		if ok {
-			l.trap(trailingComment)
-			l.adjusted("the format has no comments after names; %q would become part of the name", comment)
+			l.addTrap(trailingComment)
+			l.markAdjusted("the format has no comments after names; %q would become part of the name", comment)
 		}
 		im.setModule(l, name, "load")
 	}
@@ -22,31 +22,31 @@ func (im *importer) setModule(l *Line, name, action string) {
 		l.leave("not the name of a module")
 		return
 	}
-	im.set(l, quoted(action), "modules", name)
+	im.setField(l, quoted(action), "modules", name)
 }
 
-// modprobe reads modprobe.d(5).
-func (im *importer) modprobe(lines []*Line, _ Source) {
-	for _, group := range logical(lines) {
+// readModprobe reads modprobe.d(5).
+func (im *importer) readModprobe(lines []*Line, _ Source) {
+	for _, group := range groupContinuedLines(lines) {
 		l := group[0]
-		words := strings.Fields(joined(group))
+		words := strings.Fields(joinLines(group))
 		switch {
 		case len(words) == 0:
-			l.leave("an empty line that continues")
+			l.leave("an empty line with a continuation")
 		case words[0] == "blacklist" && len(words) == 2:
 			im.setModule(l, words[1], "blacklist")
 		case words[0] == "options" && len(words) > 2 && word(words[1]):
 			// modprobe reads module parameters from the kernel command line too.
-			l.adjusted("as a kernel argument, which also applies to a built-in driver")
+			l.markAdjusted("as a kernel argument, which also applies to a built-in driver")
 			for _, w := range words[2:] {
-				im.argument(l, words[1]+"."+w)
+				im.addArgument(l, words[1]+"."+w)
 			}
 		case words[0] == "install" || words[0] == "remove":
-			l.trap(customInstall)
+			l.addTrap(customInstall)
 			l.leave("yoctune runs no commands when modules are loaded")
 			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && word(words[1]) {
 				l.Verdict, l.Why = "", ""
-				l.adjusted("install %s %s blocks the module; blacklist prevents automatic loading, but not modprobe by name", words[1], words[2])
+				l.markAdjusted("install %s %s blocks the module; blacklist prevents automatic loading, but not modprobe by name", words[1], words[2])
 				im.setModule(l, words[1], "blacklist")
 			}
 		default:

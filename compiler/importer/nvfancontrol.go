@@ -20,10 +20,10 @@ type fanLine struct {
 	nvfancontrol.Point
 }
 
-// nvfancontrol reads nvfancontrol.conf. Its profiles become curves in degrees of the chip;
+// readNVFanControl reads nvfancontrol.conf. Its profiles become curves in degrees of the chip;
 // with TMARGIN the first column is the margin below GROUP_MAX_TEMP. The daemon's other
 // settings stay in the BSP's file, which the build only extends.
-func (im *importer) nvfancontrol(lines []*Line, _ Source) {
+func (im *importer) readNVFanControl(lines []*Line, _ Source) {
 	margin, limit := false, int64(0)
 	if fan := im.board.Fan; fan != nil {
 		margin, limit = fan.TMargin != nil && *fan.TMargin, int64(fan.MaxTemp)
@@ -45,32 +45,32 @@ func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 		switch {
 		case parsed.Kind == nvfancontrol.End:
 			open = nil
-			l.understood("")
+			l.markUnderstood("")
 		case parsed.Kind == nvfancontrol.FanStart:
 			fans++
 			if fans > 1 {
 				l.leave("every fan has the same profiles in yoctune")
 				continue
 			}
-			l.understood("")
+			l.markUnderstood("")
 		case parsed.Kind == nvfancontrol.Default && parsed.Name == "PROFILE":
 			im.fanProfile(l, value, tables)
 		case parsed.Kind == nvfancontrol.Default && parsed.Name == "GOVERNOR" && slices.Contains([]string{"cont", "pid"}, value):
-			im.set(l, quoted(value), "fan", "governor")
+			im.setField(l, quoted(value), "fan", "governor")
 		case parsed.Kind == nvfancontrol.Default && parsed.Name == "CONTROL" && slices.Contains([]string{"open_loop", "close_loop"}, value):
-			im.set(l, quoted(value), "fan", "control")
+			im.setField(l, quoted(value), "fan", "control")
 		case parsed.Kind == nvfancontrol.Margin:
 			margin = value == "ENABLED"
 			if margin {
-				l.understood("its temperatures are margins below the limit; curves are in degrees of the chip")
+				l.markUnderstood("its temperatures are margins below the limit; curves are in degrees of the chip")
 			} else {
-				l.understood("its temperatures are those of the chip")
+				l.markUnderstood("its temperatures are those of the chip")
 			}
 		case parsed.Kind == nvfancontrol.MaxTemp:
 			if n, ok := number(value); ok && n > 0 && n < 1000 {
 				limit = n
 			}
-			l.understood("the build takes it from the BSP's file")
+			l.markUnderstood("the build takes it from the BSP's file")
 		case parsed.Kind == nvfancontrol.Profile && nvfancontrol.IsName(value) && fans <= 1:
 			open = &fanTable{name: value, head: l}
 			tables = append(tables, open)
@@ -96,9 +96,9 @@ func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
 	case !nvfancontrol.IsName(name):
 		l.leave("not the name of a profile")
 	case known, fan == nil, slices.Contains(fan.Profiles, name):
-		im.set(l, quoted(name), "fan", "profile")
+		im.setField(l, quoted(name), "fan", "profile")
 	default:
-		l.trap(fanTableTrap)
+		l.addTrap(fanTableTrap)
 		l.leavef("the BSP's file has no profile %s; it has %s", clean(name), strings.Join(fan.Profiles, ", "))
 	}
 }
@@ -131,24 +131,24 @@ func (im *importer) fanCurve(t *fanTable, margin bool, limit int64) {
 		for i, r := range t.rows {
 			r.line.leavef("profile %s is left", t.name)
 			if i == at {
-				r.line.trap(fanTableTrap)
+				r.line.addTrap(fanTableTrap)
 			}
 		}
 		return
 	}
-	t.head.understood("")
+	t.head.markUnderstood("")
 	for _, r := range t.rows {
 		degrees := r.Temp
 		if margin {
 			degrees = limit - degrees
 		}
 		point := []string{"fan", "curves", t.name, fmt.Sprintf("%dC", degrees)}
-		im.set(r.line, fmt.Sprint(r.PWM), append(point[:4:4], "pwm")...)
+		im.setField(r.line, fmt.Sprint(r.PWM), append(point[:4:4], "pwm")...)
 		if r.RPM > 0 {
-			im.set(r.line, fmt.Sprint(r.RPM), append(point[:4:4], "rpm")...)
+			im.setField(r.line, fmt.Sprint(r.RPM), append(point[:4:4], "rpm")...)
 		}
 		if r.Hysteresis > 0 {
-			im.set(r.line, quoted(fmt.Sprintf("%dC", r.Hysteresis)), append(point[:4:4], "hysteresis")...)
+			im.setField(r.line, quoted(fmt.Sprintf("%dC", r.Hysteresis)), append(point[:4:4], "hysteresis")...)
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/yoctune/yoctune/schema/units"
 )
 
-// nvpmodel compares a power mode file with the stock one of the board: modes that
+// readNVPModel compares a power mode file with the stock one of the board: modes that
 // differ become modes of the configuration, from the stock mode they differ from
 // least.
-func (im *importer) nvpmodel(lines []*Line, s Source) {
+func (im *importer) readNVPModel(lines []*Line, s Source) {
 	f, problems, err := nvpmodel.Parse(s.Text)
 	if err != nil {
 		leaveRest(lines, err.Error())
@@ -27,11 +27,11 @@ func (im *importer) nvpmodel(lines []*Line, s Source) {
 			continue
 		}
 		l := lines[p.Line-1]
-		l.trap(Trap(p.Trap))
+		l.addTrap(Trap(p.Trap))
 		if p.Ignored {
 			l.leave(p.Message)
 		} else if l.Verdict == "" {
-			l.adjusted("%s", p.Message)
+			l.markAdjusted("%s", p.Message)
 		}
 	}
 	t, _, err := im.board.Stock(im.release.Name)
@@ -64,9 +64,9 @@ func (p *powerFile) params() {
 		head := p.line(q.Line)
 		if i < 0 {
 			head.leavef("the file that the BSP installs does not declare %s", q.Name)
-			head.trap(foreignPowerFile)
+			head.addTrap(foreignPowerFile)
 		} else {
-			head.understood("the BSP's own file declares it")
+			head.markUnderstood("the BSP's own file declares it")
 		}
 		for _, a := range q.Args {
 			l := p.line(a.Line)
@@ -77,10 +77,10 @@ func (p *powerFile) params() {
 			case !slices.Contains(p.stock.Params[i].Args, base) && !(isNext && p.stock.Params[i].KNext):
 				l.leavef("the file that the BSP installs does not declare %s of %s", a.Name, q.Name)
 			case p.stock.Params[i].Paths[a.Name] != "" && p.stock.Params[i].Paths[a.Name] != strings.TrimSpace(a.Path+" "+a.Attr) && p.stock.Params[i].Paths[a.Name] != a.Path:
-				l.trap(foreignPowerFile)
-				l.adjusted("the BSP's file has another path: %s", p.stock.Params[i].Paths[a.Name])
+				l.addTrap(foreignPowerFile)
+				l.markAdjusted("the BSP's file has another path: %s", p.stock.Params[i].Paths[a.Name])
 			default:
-				l.understood("the BSP's own file declares it")
+				l.markUnderstood("the BSP's own file declares it")
 			}
 		}
 	}
@@ -143,14 +143,14 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 			p.markUnderstood(p.line(s.Line), "as the stock mode")
 		}
 		if stock.ID != m.ID {
-			head.adjusted("its id is %d in the BSP's file", stock.ID)
+			head.markAdjusted("its id is %d in the BSP's file", stock.ID)
 		}
 		return m.Name
 	}
 	if stock, ok := p.stock.Mode(m.Name); ok && !slices.ContainsFunc(differences(m, stock), expressible) {
-		head.adjusted("the stock mode: its differences cannot be expressed")
+		head.markAdjusted("the stock mode: its differences cannot be expressed")
 		if rest := missing(m, stock); len(rest) > 0 {
-			head.note("it also sets %s", strings.Join(rest, ", "))
+			head.addNote("it also sets %s", strings.Join(rest, ", "))
 		}
 		for _, s := range m.Settings {
 			p.setting(s, stock, m.Name)
@@ -164,17 +164,17 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 	name := m.Name
 	if _, taken := p.stock.Mode(name); taken {
 		name = strings.TrimSuffix(name[:min(len(name), 25)], "_") + "_CUSTOM"
-		head.adjusted("the stock mode %s stays unchanged; its other values become a new mode, %s", m.Name, name)
+		head.markAdjusted("the stock mode %s stays unchanged; its other values become a new mode, %s", m.Name, name)
 	}
 	if len(name) > 32 {
 		return p.leaveMode(m, "a name has at most 32 characters")
 	}
-	p.im.set(head, quoted(from.Name), "power", "modes", name, "from")
+	p.im.setField(head, quoted(from.Name), "power", "modes", name, "from")
 	if rest := missing(m, from); len(rest) > 0 {
-		head.adjusted("it also sets what %s sets: %s", from.Name, strings.Join(rest, ", "))
+		head.markAdjusted("it also sets what %s sets: %s", from.Name, strings.Join(rest, ", "))
 	}
 	if len(p.stock.Modes) > m.ID {
-		head.note("its id becomes the next free one, so that stock ids stay")
+		head.addNote("its id becomes the next free one, so that stock ids stay")
 	}
 	p.importCores(m, from, name)
 	p.cpuClocks(m, from, name)
@@ -199,7 +199,7 @@ func (p *powerFile) leaveMode(m nvpmodel.Mode, why string) string {
 // markUnderstood marks a line as understood unless something is wrong with it.
 func (p *powerFile) markUnderstood(l *Line, why string) {
 	if l.Verdict == "" {
-		l.understood("%s", why)
+		l.markUnderstood("%s", why)
 	}
 }
 
@@ -258,7 +258,7 @@ func (p *powerFile) importCores(m nvpmodel.Mode, from board.Mode, name string) {
 		case slices.Equal(on, stock):
 			p.markUnderstood(l, "as stock mode "+from.Name)
 		case i == 0 || l.Verdict == "" || l.Verdict == Adjusted:
-			p.im.set(l, coreList(on), "power", "modes", name, "cpu", "online")
+			p.im.setField(l, coreList(on), "power", "modes", name, "cpu", "online")
 		}
 	}
 }
@@ -330,7 +330,7 @@ func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
 			l.leave("a mask is a decimal number")
 			return
 		}
-		p.im.set(l, s.Value, "power", "modes", name, "gpu", "mask")
+		p.im.setField(l, s.Value, "power", "modes", name, "gpu", "mask")
 	case stock == "":
 		l.leavef("stock mode %s does not set %s, and the language has no field for it", from.Name, s.Param)
 	default:
@@ -357,11 +357,11 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		l.leavef("%s is not a clock", clean(value))
 		return
 	case sameValue(value, "-1") && field == "max":
-		p.im.set(l, quoted("unlimited"), names...)
+		p.im.setField(l, quoted("unlimited"), names...)
 		return
 	case n == 0 && kind == clockEMC:
-		l.adjusted("0 means no cap before L4T R36; from R36 on it means 0 Hz")
-		p.im.set(l, quoted("unlimited"), names...)
+		l.markAdjusted("0 means no cap before L4T R36; from R36 on it means 0 Hz")
+		p.im.setField(l, quoted("unlimited"), names...)
 		return
 	case sameValue(value, "-1"):
 		l.leave("-1 is not a valid lowest clock")
@@ -375,8 +375,8 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 			steps = append(steps, khz*1000)
 		}
 		if n >= 1e7 {
-			l.trap(clockUnit)
-			l.adjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, units.Frequency(min(n, 1e15)*1000))
+			l.addTrap(clockUnit)
+			l.markAdjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, units.Frequency(min(n, 1e15)*1000))
 			unit = 1
 		}
 	case clockGPU, clockEMC:
@@ -386,8 +386,8 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 			steps = t
 		}
 		if n > 0 && n < 1e7 {
-			l.trap(clockUnit)
-			l.adjusted("the clock is in Hz, and %d Hz is below every step: read as kHz", n)
+			l.addTrap(clockUnit)
+			l.markAdjusted("the clock is in Hz, and %d Hz is below every step: read as kHz", n)
 			unit = 1000
 		}
 	}
@@ -401,18 +401,18 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 			l.leave("0 means the lowest step, which is unknown")
 			return
 		}
-		l.adjusted("0 means the lowest step")
+		l.markAdjusted("0 means the lowest step")
 		hz = steps[0]
 	}
 	if len(steps) > 0 && !slices.Contains(steps, hz) {
 		near := nearestStep(steps, hz)
 		if !slices.Contains(l.Traps, clockUnit) {
-			l.trap(clockStep)
+			l.addTrap(clockStep)
 		}
-		l.adjusted("%s is not a step of the module; the driver uses the nearest, %s", units.Frequency(hz), units.Frequency(near))
+		l.markAdjusted("%s is not a step of the module; the driver uses the nearest, %s", units.Frequency(hz), units.Frequency(near))
 		hz = near
 	}
-	p.im.set(l, quoted(units.Frequency(hz)), names...)
+	p.im.setField(l, quoted(units.Frequency(hz)), names...)
 }
 
 func nearestStep(steps []int64, hz int64) int64 {
@@ -433,7 +433,7 @@ func (p *powerFile) config(names map[int]string) {
 				l.leave("its mode is left")
 				continue
 			}
-			p.im.set(l, quoted(name), "power", "default")
+			p.im.setField(l, quoted(name), "power", "default")
 		case strings.Contains(l.Text, "FAN_CONFIG"):
 			l.leave("yoctune has no field for the fan profile")
 		default:

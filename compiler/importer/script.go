@@ -28,14 +28,14 @@ func (im *importer) leaveExport(l *Line) bool {
 	if !ok {
 		return false
 	}
-	l.trap(renamedVariable)
+	l.addTrap(renamedVariable)
 	im.leaveRenamed(l, m[1], to)
 	return true
 }
 
-// script reads a shell script. It imports lines that write kernel files and leaves all
+// readScript reads a shell script. It imports lines that write kernel files and leaves all
 // others.
-func (im *importer) script(lines []*Line, _ Source) {
+func (im *importer) readScript(lines []*Line, _ Source) {
 	for _, l := range lines {
 		if l.Verdict != "" {
 			continue
@@ -59,7 +59,7 @@ func (im *importer) importCommand(l *Line, command string) bool {
 		if !ok {
 			return false
 		}
-		l.trap(sysfsScript)
+		l.addTrap(sysfsScript)
 		im.sysctlValue(l, knob.DottedSysctl(strings.TrimSpace(key)), strings.Trim(value, `"' `))
 		return true
 	}
@@ -71,7 +71,7 @@ func (im *importer) importCommand(l *Line, command string) bool {
 	if !strings.HasPrefix(name, "/sys/") && !strings.HasPrefix(name, "/proc/") {
 		return false
 	}
-	l.trap(sysfsScript)
+	l.addTrap(sysfsScript)
 	im.importKernelFile(l, name, m[1])
 	return true
 }

@@ -232,7 +232,7 @@ func split(s Source) (lines []*Line, problem string) {
 	for raw := range bytes.Lines(text) {
 		if len(lines) == maxLines {
 			l := &Line{File: s.Name, Line: len(lines) + 1, Column: 1}
-			l.leavef("the file has more than %d lines; these and all that follow were not read", maxLines)
+			l.leavef("the file has more than %d lines; this line and the following ones were not read", maxLines)
 			return append(lines, l), ""
 		}
 		full := strings.TrimRight(string(raw), "\r\n")
@@ -305,9 +305,9 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// logical joins lines that a backslash at the end continues. Each group is one
+// groupContinuedLines joins lines that a backslash at the end continues. Each group is one
 // statement; its first line stands for it.
-func logical(lines []*Line) [][]*Line {
+func groupContinuedLines(lines []*Line) [][]*Line {
 	var groups [][]*Line
 	open := false
 	for _, l := range lines {
@@ -328,8 +328,8 @@ func logical(lines []*Line) [][]*Line {
 	return groups
 }
 
-// joined is the text of a group.
-func joined(group []*Line) string {
+// joinLines is the text of a group.
+func joinLines(group []*Line) string {
 	parts := make([]string, 0, len(group))
 	for _, l := range group {
 		parts = append(parts, strings.TrimSpace(strings.TrimSuffix(l.Text, `\`)))

@@ -8,9 +8,9 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/sysctld"
 )
 
-// sysctl reads sysctl.d(5): key = value; "-" in front ignores errors; "/" may
+// readSysctl reads sysctl.d(5): key = value; "-" in front ignores errors; "/" may
 // separate the parts of a key; globs choose several.
-func (im *importer) sysctl(lines []*Line, _ Source) {
+func (im *importer) readSysctl(lines []*Line, _ Source) {
 	for _, l := range lines {
 		if l.Verdict != "" {
 			continue
@@ -22,7 +22,7 @@ func (im *importer) sysctl(lines []*Line, _ Source) {
 			l.leave("not a key = value line")
 		default:
 			if set.Lenient {
-				l.adjusted("the - is removed: a value that cannot be written is reported, not ignored")
+				l.markAdjusted("the - is removed: a value that cannot be written is reported, not ignored")
 			}
 			im.sysctlValue(l, set.Key, set.Value)
 		}
@@ -41,8 +41,8 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 	}
 	if cut, comment, ok := cutTrailingComment(value); ok {
 		value = cut
-		l.trap(trailingComment)
-		l.adjusted("the format has no comments after values; %q would become part of the value", comment)
+		l.addTrap(trailingComment)
+		l.markAdjusted("the format has no comments after values; %q would become part of the value", comment)
 	}
 	value = strings.Join(strings.Fields(value), " ")
 	if value == "" {
@@ -53,7 +53,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 	if known {
 		switch {
 		case f.Has(facts.WriteOnly):
-			l.trap(writeOnlySysctl)
+			l.addTrap(writeOnlySysctl)
 			l.leavePart(name, "writing it does something once, and it cannot be read back")
 			return
 		case f.Has(facts.ReadOnly):
@@ -61,7 +61,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 			return
 		case f.In(im.release.KernelVersion).State == facts.Absent:
 			if f.Has(facts.Moved) {
-				l.trap(movedSysctl)
+				l.addTrap(movedSysctl)
 			}
 			why := "the kernel of " + im.release.Name + " (" + im.release.Kernel + ") does not have it"
 			if f.Note != "" {
@@ -71,10 +71,10 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 			return
 		}
 	} else if near, ok := facts.Nearest(name); ok {
-		l.trap(unknownSysctl)
-		l.note("nothing is known about %s; did you mean %s?", name, near)
+		l.addTrap(unknownSysctl)
+		l.addNote("nothing is known about %s; did you mean %s?", name, near)
 	}
-	im.set(l, scalar(value), "sysctl", name)
+	im.setField(l, scalar(value), "sysctl", name)
 }
 
 // cutTrailingComment cuts a comment off a value: text after a blank and a # or ;.

@@ -18,7 +18,7 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 		return
 	}
 	if strings.ContainsAny(value, "$`") {
-		l.trap(environmentOnly)
+		l.addTrap(environmentOnly)
 		l.leavePart(name, "the value %s is computed by the shell", clean(value))
 		return
 	}
@@ -27,7 +27,7 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 		key := knob.DottedSysctl(strings.TrimPrefix(name, knob.SysctlDir))
 		im.sysctlValue(l, key, value)
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && path.Base(name) == "scaling_governor":
-		im.set(l, quoted(value), "cpu", "governor")
+		im.setField(l, quoted(value), "cpu", "governor")
 		noteAllCores(l, name)
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && (path.Base(name) == "scaling_max_freq" || path.Base(name) == "scaling_min_freq"):
 		khz, ok := number(value)
@@ -35,14 +35,14 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 			l.leavePart(name, "%q is not a clock in kHz", clean(value))
 			return
 		}
-		im.set(l, quoted(units.Frequency(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
+		im.setField(l, quoted(units.Frequency(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
 		noteAllCores(l, name)
 	case name == "/sys/kernel/mm/transparent_hugepage/enabled":
-		im.set(l, quoted(value), "memory", "thp")
+		im.setField(l, quoted(value), "memory", "thp")
 	case name == "/sys/kernel/mm/transparent_hugepage/defrag":
-		im.set(l, quoted(value), "memory", "thpDefrag")
+		im.setField(l, quoted(value), "memory", "thpDefrag")
 	case name == "/sys/kernel/mm/ksm/run":
-		im.set(l, map[string]string{"0": "false", "1": "true"}[value], "memory", "ksm")
+		im.setField(l, map[string]string{"0": "false", "1": "true"}[value], "memory", "ksm")
 	case strings.HasPrefix(name, "/sys/block/") && strings.Count(name, "/") == 5 && path.Base(path.Dir(name)) == "queue":
 		im.setQueue(l, strings.Split(name, "/")[3], path.Base(name), value)
 	case strings.HasPrefix(name, "/sys/class/net/") && strings.Count(name, "/") == 5:
@@ -56,7 +56,7 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 
 func noteAllCores(l *Line, name string) {
 	if !strings.Contains(name, "*") {
-		l.adjusted("the field applies to all cores")
+		l.markAdjusted("the field applies to all cores")
 	}
 }
 
@@ -72,9 +72,9 @@ func (im *importer) setGPU(l *Line, attr, value, name string) {
 			l.leavePart(name, "%q is not a clock in Hz", clean(value))
 			return
 		}
-		im.set(l, quoted(units.Frequency(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
+		im.setField(l, quoted(units.Frequency(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
 	case "governor":
-		im.set(l, quoted(value), "gpu", "governor")
+		im.setField(l, quoted(value), "gpu", "governor")
 	default:
 		l.leavePart(name, "yoctune has no field for this file")
 	}
@@ -86,20 +86,20 @@ func (im *importer) setQueue(l *Line, device, attr, value string) {
 	switch attr {
 	case "scheduler":
 		if modern, old := map[string]string{"noop": "none", "deadline": "mq-deadline", "cfq": "bfq"}[value]; old {
-			l.adjusted("%s is a scheduler of kernels before 5.0; its successor is %s", value, modern)
+			l.markAdjusted("%s is a scheduler of kernels before 5.0; its successor is %s", value, modern)
 			value = modern
 		}
-		im.set(l, quoted(value), "storage", device, "scheduler")
+		im.setField(l, quoted(value), "storage", device, "scheduler")
 	case "read_ahead_kb":
 		if !isNumber || n < 0 || n > 1<<30 {
 			l.leavePart(attr, "%q is not a number of KiB", clean(value))
 			return
 		}
-		im.set(l, quoted(units.Size(n<<10)), "storage", device, "readahead")
+		im.setField(l, quoted(units.Size(n<<10)), "storage", device, "readahead")
 	case "nr_requests":
-		im.set(l, scalar(value), "storage", device, "requests")
+		im.setField(l, scalar(value), "storage", device, "requests")
 	case "rq_affinity":
-		im.set(l, scalar(value), "storage", device, "rqAffinity")
+		im.setField(l, scalar(value), "storage", device, "rqAffinity")
 	default:
 		l.leavePart("queue/"+clean(attr), "yoctune has no field for this attribute")
 	}
@@ -113,5 +113,5 @@ func (im *importer) setNetwork(l *Line, device, attr, value string) {
 		l.leavePart(clean(attr), "yoctune has no field for this attribute")
 		return
 	}
-	im.set(l, scalar(value), "network", device, field)
+	im.setField(l, scalar(value), "network", device, field)
 }

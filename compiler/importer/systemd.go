@@ -22,9 +22,9 @@ type directive struct {
 	keptWithoutUnit bool   // it is a setting of its own and needs no unit
 }
 
-// systemd reads a unit, or a drop-in of one. A service that yoctune can express becomes one;
+// readSystemd reads a unit, or a drop-in of one. A service that yoctune can express becomes one;
 // otherwise the unit stays, and its tuning becomes a drop-in.
-func (im *importer) systemd(lines []*Line, s Source) {
+func (im *importer) readSystemd(lines []*Line, s Source) {
 	base, dir := path.Base(s.Name), path.Base(path.Dir(s.Name))
 	unit, dropIn := base, false
 	if u, ok := strings.CutSuffix(dir, ".d"); ok {
@@ -63,13 +63,13 @@ func (im *importer) systemd(lines []*Line, s Source) {
 		case d.line.Verdict != "" || d.line.partial || len(d.line.paths) > 0: // settled: a command that became settings
 		case scripted && d.keptWithoutUnit:
 		case scripted:
-			d.line.understood("the settings replace the unit")
+			d.line.markUnderstood("the settings replace the unit")
 		case d.inexpressible != "":
 			d.line.leave(d.inexpressible)
 		case whole && d.set != nil, d.tuning && d.set != nil:
 			d.set()
 			if d.line.Verdict == "" && !d.line.partial {
-				d.line.understood("")
+				d.line.markUnderstood("")
 			}
 		case d.set != nil && blocker != nil:
 			d.line.leavef("the unit stays where it is: %s (line %d)", blocker.inexpressible, blocker.line.Line)
@@ -83,8 +83,8 @@ func (im *importer) systemd(lines []*Line, s Source) {
 	if whole {
 		if exec := im.config.find(&entry{scope: everywhere, names: []string{"services", unit, "exec"}}); exec != nil {
 			l := exec.lines[0]
-			l.note("without yoctune's sandbox, as the unit had none; take the unit out of what installs it now")
-			im.set(l, "false", "services", unit, "hardening")
+			l.addNote("without yoctune's sandbox, as the unit had none; take the unit out of what installs it now")
+			im.setField(l, "false", "services", unit, "hardening")
 		}
 	}
 }
@@ -92,11 +92,11 @@ func (im *importer) systemd(lines []*Line, s Source) {
 func directives(lines []*Line) []directive {
 	var out []directive
 	section := ""
-	for _, g := range logical(lines) {
-		l, text := g[0], joined(g)
+	for _, g := range groupContinuedLines(lines) {
+		l, text := g[0], joinLines(g)
 		if strings.HasPrefix(text, "[") {
 			section = strings.Trim(text, "[]")
-			l.understood("")
+			l.markUnderstood("")
 			copyVerdict(g)
 			continue
 		}
@@ -139,13 +139,13 @@ func (im *importer) importScripted(ds []directive) bool {
 	for _, d := range commands {
 		d.keptWithoutUnit = true
 		if d.name == "ExecStop" || d.name == "ExecStopPost" {
-			d.line.understood("yoctuned puts back what it found")
+			d.line.markUnderstood("yoctuned puts back what it found")
 			continue
 		}
 		for _, c := range shellParts(d.value) {
 			im.importCommand(d.line, c)
 		}
-		d.line.trap(sysfsScript)
+		d.line.addTrap(sysfsScript)
 	}
 	return true
 }
@@ -169,7 +169,7 @@ func shellParts(value string) []string {
 // readDirective interprets a line of a service.
 func (im *importer) readDirective(d *directive, unit string) {
 	set := func(value string, field ...string) func() {
-		return func() { im.set(d.line, value, append([]string{"services", unit}, field...)...) }
+		return func() { im.setField(d.line, value, append([]string{"services", unit}, field...)...) }
 	}
 	one := func(allowed ...string) {
 		d.tuning = d.name != "Type"
@@ -179,7 +179,7 @@ func (im *importer) readDirective(d *directive, unit string) {
 		}
 	}
 	units := func(field string) {
-		d.set = func() { im.extend(d.line, strings.Fields(d.value), "services", unit, field) }
+		d.set = func() { im.extendList(d.line, strings.Fields(d.value), "services", unit, field) }
 	}
 	switch d.section + "/" + d.name {
 	case "Unit/Description":
@@ -194,10 +194,10 @@ func (im *importer) readDirective(d *directive, unit string) {
 	case "Install/WantedBy":
 		d.set = func() {
 			if d.value == "multi-user.target" {
-				d.line.understood("a yoctune service starts at boot")
+				d.line.markUnderstood("a yoctune service starts at boot")
 				return
 			}
-			d.line.adjusted("a yoctune service is wanted by multi-user.target")
+			d.line.markAdjusted("a yoctune service is wanted by multi-user.target")
 		}
 	case "Service/Type":
 		one("simple", "exec", "notify", "oneshot")
@@ -264,13 +264,13 @@ func (im *importer) execStart(d *directive, unit string) func() {
 			return
 		}
 		if ignored {
-			d.line.trap(ignoredFailure)
-			d.line.adjusted("a failure is not ignored any more")
+			d.line.addTrap(ignoredFailure)
+			d.line.markAdjusted("a failure is not ignored any more")
 		}
 		if base := path.Base(words[0]); (base == "sh" || base == "bash") && len(words) > 1 && words[1] == "-c" {
-			d.line.trap(shellExec)
+			d.line.addTrap(shellExec)
 		}
-		im.set(d.line, quotedList(words), "services", unit, "exec")
+		im.setField(d.line, quotedList(words), "services", unit, "exec")
 	}
 }
 
@@ -317,7 +317,7 @@ func (im *importer) environment(d *directive, unit string) {
 			d.line.leavePart(clean(w), "no NAME=value")
 			continue
 		}
-		im.set(d.line, quoted(value), "services", unit, "environment", name)
+		im.setField(d.line, quoted(value), "services", unit, "environment", name)
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 // udevKey is KEY{attribute}=="value".
 var udevKey = lazyregexp.New(`^\s*,?\s*([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*"((?:[^"\\]|\\.)*)"`)
 
-// udev reads rules that set attributes of block devices and network interfaces
+// readUdev reads rules that set attributes of block devices and network interfaces
 // chosen by their kernel name.
-func (im *importer) udev(lines []*Line, _ Source) {
-	for _, g := range logical(lines) {
-		im.importRule(g[0], joined(g))
+func (im *importer) readUdev(lines []*Line, _ Source) {
+	for _, g := range groupContinuedLines(lines) {
+		im.importRule(g[0], joinLines(g))
 		copyVerdict(g)
 	}
 }
@@ -49,7 +49,7 @@ func (im *importer) importRule(l *Line, text string) {
 	for _, device := range r.devices {
 		glob := simpleGlob(device)
 		if glob != device {
-			l.adjusted("%s becomes %s: a device glob has * and ? only", clean(device), glob)
+			l.markAdjusted("%s becomes %s: a device glob has * and ? only", clean(device), glob)
 		}
 		for _, v := range r.values {
 			attr, isQueue := strings.CutPrefix(v.attr, "queue/")
@@ -89,7 +89,7 @@ func parseRule(l *Line, text string) (r udevRule, ok bool) {
 		case key == "ATTR" && (op == "=" || op == ":="):
 			r.values = append(r.values, udevValue{attr, value})
 		case key == "RUN" || key == "PROGRAM" || key == "IMPORT":
-			l.trap(udevRun)
+			l.addTrap(udevRun)
 			l.leave("yoctune's rules run no programs")
 			return r, false
 		case op == "==" || op == "!=":
