@@ -32,7 +32,7 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 			files[name] = p.Config.Sources.Text(name)
 		}
 	}
-	// Positions move with every change, so that each is looked up anew.
+	// Every change moves positions, so each one is looked up again.
 	for range maxFixes {
 		changed, next := o.improve(dir, files, out.Project)
 		if next == nil {

@@ -33,7 +33,7 @@ type File struct {
 	causes []cause
 }
 
-// Need is a package that the package group of the layer brings into an image.
+// Need is a package that the layer's package group adds to an image.
 type Need struct {
 	Package string
 	Machine string // "" for every target

@@ -71,8 +71,8 @@ func TestBenchBaselineDecidesTheExitCode(t *testing.T) {
 		t.Errorf("no summary:\n%s", written)
 	}
 
-	// Four times as quick in the past: no noise of a machine does that beside the
-	// references of the same turns.
+	// Four times as fast as before: noise cannot cause that, because the references were
+	// measured in the same rounds.
 	quick := filepath.Join(dir, "quick.json")
 	edit(t, base, quick, func(b map[string]any) {
 		for _, m := range b["measurements"].([]any) {

@@ -114,7 +114,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// cmdAwaits polls, because another process brings about what it waits for.
+// cmdAwaits polls, because another process causes the awaited change.
 func cmdAwaits(ts *testscript.TestScript, _ bool, args []string) {
 	const patience = time.Minute
 	late := time.Now().Add(patience)

@@ -229,7 +229,7 @@ func checkArgValue(s *subject) {
 		if ok, err := regexp.MatchString(pattern, arg.Text); err != nil || ok {
 			continue
 		}
-		d := s.raise(arg, "%s does not take %s", arg.Key(), arg.Show())
+		d := s.raise(arg, "%s does not accept %s", arg.Key(), arg.Show())
 		d.Expected, d.Got, d.Help = words, arg.Show(), "write "+words
 	}
 }

@@ -41,7 +41,7 @@ func modelRules() []Rule {
 		},
 		{
 			ID: "model-shape", Severity: diag.Error,
-			Title: "the model does not take the tensor of its stage",
+			Title: "the model does not accept the tensor of its stage",
 			Cause: "A model's file fixes the tensor that the model takes: the type of its elements, and the size of each axis that is not free. The pipeline refuses another tensor when it starts.",
 			Fix:   "make the tensor that the model takes, or export the model with a free axis",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 416, height: 416}, ` + exampleModel,

@@ -398,7 +398,7 @@ func checkSysctlValue(s *subject) {
 		if expected == "" {
 			continue
 		}
-		d := s.raise(e, "%s does not take %s", f.Key, cmp.Or(wrong, e.Show()))
+		d := s.raise(e, "%s does not accept %s", f.Key, cmp.Or(wrong, e.Show()))
 		d.Expected, d.Got, d.Help = expected, e.Show(), "write "+expected
 		if f.Note != "" {
 			d.Help += " (" + f.Note + ")"

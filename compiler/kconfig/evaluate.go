@@ -324,7 +324,7 @@ func (r *Result) operand(x kernel.Ref) Tri {
 	return N
 }
 
-// text is the operand's value as a string and how it compares.
+// text returns the operand's value as a string, and the type by which it is compared.
 func (r *Result) text(x kernel.Ref) (string, kernel.Type) {
 	if x.IsSymbol() {
 		t := r.k.Symbols[x].Type

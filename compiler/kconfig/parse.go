@@ -85,7 +85,7 @@ func (p *parser) warnAt(line, col int, format string, args ...any) {
 	}
 }
 
-// record keeps a problem; false means that there are too many to go on.
+// record keeps a problem. It reports false if there are too many to continue.
 func (p *parser) record(err error) bool {
 	var pr Problem
 	if !errors.As(err, &pr) {

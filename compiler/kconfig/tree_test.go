@@ -176,9 +176,9 @@ config FILE
 	}
 }
 
-// NVIDIA's 4.9 and 5.10 spread drivers over overlays beside the kernel, each with a
-// Kconfig of the same name, written by the rules before 4.18. These trees are made
-// up; testdata/overlays says what is in them.
+// NVIDIA's kernels 4.9 and 5.10 keep drivers in overlays next to the kernel. Each overlay has a
+// Kconfig file of the same name, in the syntax before 4.18. The trees in testdata/overlays
+// are synthetic.
 func TestTreesWithOverlays(t *testing.T) {
 	files, err := filepath.Glob("testdata/overlays/*.txtar")
 	if err != nil || len(files) == 0 {

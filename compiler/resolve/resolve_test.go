@@ -169,8 +169,8 @@ func TestModeWithOtherGPUGatingNeedsReboot(t *testing.T) {
 	}
 }
 
-// On older tables a clock stands for a cluster: cores that a mode adds bring
-// their cluster's clock with them.
+// In older tables a clock belongs to a cluster: adding cores to a mode also adds their
+// cluster's clock.
 func TestCoresOfAnotherClusterAddTheirClock(t *testing.T) {
 	tgt := target(t, "agx-orin-64gb", "wrynose", `power: modes: MORE: {from: "MODE_15W", cpu: online: [0, 1, 4]}`)
 	got := params(tgt.Plan.Power.Modes[0])

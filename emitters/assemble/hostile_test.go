@@ -208,8 +208,8 @@ func TestRecipesNameTheDigestOfTheLicence(t *testing.T) {
 	}
 }
 
-// The layer's main document passes yocto-check-layer's test_readme: it never
-// holds the name of its kind.
+// The layer's README passes yocto-check-layer's test_readme. It must not contain the word
+// "README", which would skip the check.
 func TestDocumentNamesMaintainerAndPatches(t *testing.T) {
 	for _, f := range emit(t, emittest.Vision(t)) {
 		if f.Path != "README.md" {

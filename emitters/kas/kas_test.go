@@ -10,7 +10,7 @@ import (
 
 func TestFilesOfBothLayers(t *testing.T) { emittest.Golden(t, kas.Emit) }
 
-// A distribution that no checkout brings stops bitbake at its first line.
+// Without a checkout that contains the distribution, bitbake fails at its start.
 func TestPokyAddsItsLayer(t *testing.T) {
 	for distro, want := range map[string]bool{"poky": true, "poky-altcfg": true, "nodistro": false, "pokyish": false} {
 		l := emittest.Vision(t)

@@ -1,11 +1,10 @@
-// Package planfile writes plan.json, which yoctuned applies, and beside it
-// plan.origins.json, which names the line of the configuration behind each
-// setting. Both are marshalled, never templated. The keys whose signatures the
-// device accepts come with them.
+// Package planfile writes plan.json, which yoctuned applies, and plan.origins.json, which
+// names the line of the configuration behind each setting. Both are marshalled, never
+// templated. It also writes the public keys whose signatures the device accepts.
 //
-// The plan lies in a folder of its own, which the config recipe takes whole: a
-// signature made later, by yoctune sign or by minisign itself, is installed
-// without a change of the recipe.
+// The plan has its own folder, and the config recipe installs the whole folder. A signature
+// that yoctune sign or minisign adds later is therefore installed without a change of the
+// recipe.
 package planfile
 
 import (

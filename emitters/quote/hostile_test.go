@@ -133,7 +133,7 @@ func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 		{"a shell word that ends its quotes", quote.Shell, `a'; id; '`, `'a'\''; id; '\'''`, ""},
 		{"markup in text", quote.Markdown, "[x](y) <b> a|b *c*", `\[x\](y) &lt;b> a\|b \*c\*`, ""},
 		{"a code span that ends itself", quote.MarkdownCode, "a`b|c", "`` a`b\\|c ``", ""},
-		{"the word that ends the check of a layer", quote.Markdown, "see ReadMe", "see R&#101;adMe", ""},
+		{"the word that skips the check of a layer", quote.Markdown, "see ReadMe", "see R&#101;adMe", ""},
 		{"a comment that swallows the next line", quote.Comment, `a\`, "", "backslash"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -332,7 +332,7 @@ target "cam" {
 	}
 }
 
-// Files of a folder are one configuration, whatever each is written in.
+// The files of a folder are one configuration, in any mix of languages.
 func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 	for _, c := range []struct {
 		claim        string

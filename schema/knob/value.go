@@ -62,8 +62,8 @@ func Parse(typ, text string) (Found, error) {
 	return f, nil
 }
 
-// Canonical brings one value of a type to the form in which equal values are
-// equal text.
+// Canonical converts a value of a type to its canonical text: equal values have equal
+// texts.
 func Canonical(typ, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	switch typ {

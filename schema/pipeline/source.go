@@ -46,14 +46,14 @@ func SourceOf(kind string) (Source, bool) {
 // Gives reports whether sources of the kind give a format.
 func (s Source) Gives(format string) bool { return slices.Contains(s.Formats, format) }
 
-// Sized reports whether a source's frames bring their size: the plan need not set it.
+// Sized reports whether a source's frames contain their size, so that the plan need not set it.
 func Sized(s *plan.PipelineSource) bool {
 	k, _ := SourceOf(s.Kind)
 	f, ok := FormatOf(s.Format)
 	return ok && (f.Name == Y4M || f.Coded && !k.Camera)
 }
 
-// Timed reports whether a source's frames may bring their rate.
+// Timed reports whether a source's frames may contain their rate.
 func Timed(s *plan.PipelineSource) bool { return s.Format == Y4M || s.Format == MJPEG && !s.Live }
 
 // Format is how the frames of a source are laid out.

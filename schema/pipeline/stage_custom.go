@@ -7,8 +7,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Custom is a stage that the user wrote. It takes whatever the stage before gives, and
-// gives a tensor when its shape is declared, otherwise results.
+// Custom is a stage written by the user. It accepts any output of the previous stage. Its
+// output is a tensor if a shape is declared, otherwise results.
 var Custom = Stage{
 	Kind: "custom", Takes: []Data{Frames, Tensors, Results}, Buffers: true,
 	configured: func(s *plan.PipelineStage) bool { return s.Custom != nil },

@@ -128,7 +128,7 @@ type Storage struct {
 	RQ        int // rq_affinity, -1: unset
 }
 
-// ModelFile is a model of a pipeline, or its labels, that the layer brings to the
+// ModelFile is a model of a pipeline, or its labels, that the layer installs on the
 // device.
 type ModelFile struct {
 	ID     string // pipelines.<name>.stages.<stage> of the first that uses it

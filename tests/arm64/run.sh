@@ -16,7 +16,7 @@ for tags in "" serve; do
 	GOARCH=arm64 CC=$cc go build -tags "$tags" -trimpath -ldflags '-s -w' -o "$work/$name-arm64" ./cmd/yoctuned
 	GOARCH=amd64 go build -tags "$tags" -trimpath -ldflags '-s -w' -o "$work/$name-amd64" ./cmd/yoctuned
 done
-# The server, which few devices carry, brings a database, TLS and a client of metrics.
+# The server adds a database, TLS and a metrics client; few devices install it.
 for f in "$work"/yoctuned-*; do
 	limit=$((20 * 1000 * 1000))
 	case $f in *-serve-*) limit=$((24 * 1000 * 1000)) ;; esac

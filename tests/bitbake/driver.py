@@ -158,7 +158,7 @@ class Referee:
         logger.propagate = False
         self.errors = []
         self.classes = set()
-        # bb.fatal and bb.warn print unless told that somebody listens.
+        # bb.fatal and bb.warn print unless a handler is set.
         bb.event.LogHandler = lambda *a, **k: None
 
     def report(self, path, exc=None):

@@ -26,8 +26,8 @@ nvcc=${NVCC:-}
 lib=()
 if [ -z "$nvcc" ]; then
 	venv=build/cuda-venv
-	# The stamp, which scripts/setup.sh shares, is the list that was installed: a changed
-	# pin installs anew.
+	# The stamp, shared with scripts/setup.sh, is a copy of the installed list: a changed pin
+	# causes a new installation.
 	if ! cmp -s tests/cuda/requirements.txt "$venv/.requirements"; then
 		echo "installing the CUDA compiler from PyPI into $venv"
 		python3 -m venv "$venv"

@@ -93,7 +93,7 @@ func Read(r io.Reader) (Probe, error) {
 	return p, nil
 }
 
-// Comparison is a probe beside the facts about the module and the release of its device.
+// Comparison is a probe with the facts about the module and the release of its device.
 type Comparison struct {
 	Board       *board.Board
 	Release     release.Release

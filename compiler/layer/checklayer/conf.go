@@ -110,9 +110,9 @@ func (g *rig) localConf() []string {
 	}
 }
 
-// rigLines returns settings that let tasks run here: Debian's pseudo instead of a built one,
-// no cross tools, and none of the layer's settings for directories and servers of the user's
-// build machine. forcevariable wins over any plain assignment, wherever it stands.
+// rigLines returns settings that let tasks run on this machine: Debian's pseudo instead of a
+// built one, no cross tools, and no directories or servers of the user's build machine.
+// forcevariable overrides any plain assignment.
 func (g *rig) rigLines() []string {
 	lines := []string{
 		`SKIP_FILEDEPS = "1"`,

@@ -80,8 +80,8 @@ type reading struct {
 	} `json:"recipes"`
 }
 
-// values returns the variables of a recipe. A recipe that this machine does not
-// build has none, which is noted.
+// values returns the variables of a recipe. For a recipe that this machine does not build it
+// returns no values and adds a note.
 func (r reading) values(pn string, o *outcome) map[string]string {
 	answer := r.Recipes[pn]
 	if answer.Unavailable != "" {

@@ -116,8 +116,8 @@ func (g *rig) machineFiles(machine string, depth int) (names []string, inherits 
 	return names, inherits
 }
 
-// unpackDir is the layer's own definition of UNPACKDIR, which counts as soon as
-// the layer is present.
+// unpackDir returns the layer's own definition of UNPACKDIR, which applies even if the layer
+// is not enabled.
 func (l *layer) unpackDir() ([]string, error) {
 	b, err := os.ReadFile(filepath.Join(l.Dir, "conf", "layer.conf"))
 	if err != nil {

@@ -78,7 +78,7 @@ func TestMostSimilarMachineIsTheReference(t *testing.T) {
 	}
 }
 
-// A machine of the user's own is in a layer of the user's own.
+// A custom machine is defined in a custom layer.
 func TestMachineMayComeFromExtraLayer(t *testing.T) {
 	tegra, own := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(tegra, "conf", "machine", "devkit.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)

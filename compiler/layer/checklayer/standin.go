@@ -27,7 +27,7 @@ type standIns struct {
 func newStandIns(dir string) *standIns {
 	return &standIns{
 		Dir: dir,
-		// pseudo is the host's; the names must exist all the same.
+		// The host's pseudo is used, but the recipe names must still exist.
 		Recipes: []string{"pseudo-native", "virtual/fakeroot-native"},
 		Tasks:   []string{"do_compile_kernelmodules", "do_deploy", "do_image_complete", "do_shared_workdir"},
 	}

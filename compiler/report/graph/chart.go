@@ -32,8 +32,8 @@ func Bars(title string, bars []Bar) *Drawing {
 	return d
 }
 
-// Columns draws counts as columns side by side; many are drawn in groups, each as
-// high as its highest.
+// Columns draws counts as a column chart. Many columns are merged into groups, each with
+// the height of its highest column.
 func Columns(title, axis string, counts []int) *Drawing {
 	d := &Drawing{Title: title}
 	if len(counts) == 0 {

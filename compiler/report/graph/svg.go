@@ -15,9 +15,8 @@ import (
 	"strings"
 )
 
-// Style is the style sheet of the drawings. It is inside a drawing that stands
-// alone; a page brings it once. Colours follow the page's variables, or light
-// and dark as the reader prefers.
+// Style is the style sheet of the drawings. A standalone drawing contains it; a page contains
+// it once. Colours follow the page's variables, or the reader's preference for light or dark.
 //
 //go:embed style.css
 var Style string

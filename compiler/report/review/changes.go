@@ -446,7 +446,7 @@ func unitSummary(u unit) string {
 	return "a drop-in"
 }
 
-// comparePrograms compares yoctune's own programs that both layers bring, and their units.
+// comparePrograms compares the programs of yoctune that both layers install, and their units.
 // One that comes or goes is a package.
 func (c *comparison) comparePrograms() {
 	was, now := c.was.in, c.now.in

@@ -142,7 +142,7 @@ func (t *target) graphUnits() []graph.Unit {
 	return out
 }
 
-// folder is a part of the tree of files. One that holds nothing but another is one
+// folder is a node of the tree of files. A folder that contains only another folder is merged
 // with it.
 type folder struct {
 	Name    string

@@ -34,7 +34,7 @@ type layer struct {
 	origins plan.Origins       // of what is the layer's and not a target's
 }
 
-// program is one of yoctune's programs, as a recipe brings it.
+// program is one of yoctune's programs, as a recipe installs it.
 type program struct {
 	version string
 	sums    string // of what is fetched

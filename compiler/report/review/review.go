@@ -148,8 +148,8 @@ type Review struct {
 // Clean reports whether the layers are equal.
 func (r *Review) Clean() bool { return len(r.Files) == 0 }
 
-// Compare finds what changes. With across, the sides have one target each, which
-// are compared whatever their names.
+// Compare finds the changes between two sides. With across, each side has one target, and the
+// two are compared even if their names differ.
 func Compare(was, now Side, across bool) (*Review, error) {
 	before, err := read(was)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // Files is content by path.
 type Files map[string][]byte
 
-// list is files as they lie in a folder: nothing but their text shows what they mean.
+// list returns the files without meanings, as read from a folder.
 func (f Files) list() []emitters.File {
 	var out []emitters.File
 	for name, data := range f {

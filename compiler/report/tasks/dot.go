@@ -305,7 +305,7 @@ func (p *parser) attributes() (label string) {
 // task finds or makes the task of a name.
 func (p *parser) task(name string, at scanner.Position) int32 {
 	id, ok := p.ids[name]
-	// Names go to terminals and pages, and bitbake has none like these.
+	// Names are printed to terminals and pages. bitbake has no names with such characters.
 	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	switch {
 	case ok || p.err != nil:

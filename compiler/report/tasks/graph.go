@@ -184,8 +184,8 @@ func (g *Graph) weights(measured bool) []int64 {
 	return w
 }
 
-// finish returns when each task ends if nothing but its dependencies holds
-// it up, and returns the end of the last.
+// finish returns the end of each task if it only waits for its dependencies, and the end of
+// the last task.
 func (g *Graph) finish(w []int64) (ends []int64, last int64) {
 	ends = make([]int64, len(g.Tasks))
 	for _, t := range g.order {

@@ -131,7 +131,7 @@ func (k *Keeper) Reindex() {
 	}
 }
 
-// mark is repeated at every selection: a node created anew has lost its mark.
+// mark is repeated at every selection, because a recreated node has no mark.
 func (k *Keeper) mark(real string) {
 	if k.Marker == nil {
 		return
@@ -269,7 +269,7 @@ func (k *Keeper) handleDriverChange(now time.Duration, iface string) {
 // a device's initialisation. Kernels before 4.17 announce a module before its sysctls
 // exist.
 func (k *Keeper) Rescan(now time.Duration, why string) {
-	// The reason, such as a resume, explains more than the devices that it brings back.
+	// The reason, such as a resume, comes first: it explains the devices that reappear.
 	if !slices.Contains(k.causes, why) {
 		k.causes = slices.Insert(k.causes, 0, why)
 		k.causes = k.causes[:min(len(k.causes), maxCauses)]

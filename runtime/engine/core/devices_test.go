@@ -156,7 +156,7 @@ func TestManualAndLatencyBalance(t *testing.T) {
 	}
 }
 
-// The same on devices: one of them is slowed down and later lost.
+// One of two devices is slowed down and later lost.
 func TestBalanceOfTwoVirtualDevices(t *testing.T) {
 	devices := []*core.Device{openWith(t, core.Options{Devices: 2}), openWith(t, core.Options{Devices: 2, Index: 1, Faults: "slow:x50"})}
 	b, err := core.NewBalancer(core.BalanceThroughput, 2)
@@ -169,7 +169,7 @@ func TestBalanceOfTwoVirtualDevices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		least := time.Duration(math.MaxInt64) // what other programs take is not the device's
+		least := time.Duration(math.MaxInt64) // the minimum excludes delays by other programs
 		for range 3 {
 			start := time.Now()
 			if _, err = devices[i].Reduce(context.Background(), core.Sum, x); err != nil {
@@ -185,12 +185,12 @@ func TestBalanceOfTwoVirtualDevices(t *testing.T) {
 		got[run()]++
 	}
 	if got[0] <= got[1] || got[1] == 0 {
-		t.Errorf("shares %v: the slow device should have the smaller one, but one", got)
+		t.Errorf("shares %v: the slow device must have the smaller share, but not zero", got)
 	}
 	if err := devices[1].InjectFaults("device:lost@t=0s"); err != nil {
 		t.Fatal(err)
 	}
-	// In turn, so that the lost one is tried for certain, once.
+	// Fixed weights, so that the lost device is tried exactly once.
 	if b, err = core.NewBalancer(core.BalanceManual, 2, 1, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestBalanceOfTwoVirtualDevices(t *testing.T) {
 		after[run()]++
 	}
 	if after[1] != 1 || b.Rates()[1] != 0 {
-		t.Errorf("a lost device was given %d items, rates %v", after[1], b.Rates())
+		t.Errorf("a lost device received %d items, rates %v", after[1], b.Rates())
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// Whatever is allocated and released in whatever order: buffers never overlap, the
-// numbers add up, and when all is released every slab is one piece.
+// For any order of allocations and releases, buffers never overlap and the totals are correct.
+// After the last release every slab is one free block.
 func TestEmptyPoolIsOneBlock(t *testing.T) {
 	d := openCPU(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -278,7 +278,7 @@ func TestChoiceOfMemoryHasAReason(t *testing.T) {
 			t.Errorf("%v: %+v, %v", m, ch, err)
 		}
 		if b := alloc(t, d, 1, m); b.Mode() != ch.Mode {
-			t.Errorf("%v: said %v, is %v", m, ch.Mode, b.Mode())
+			t.Errorf("%v: predicted %v, got %v", m, ch.Mode, b.Mode())
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// bench is a device's stream with buffers that end with their last byte.
+// bench is a stream of a device. Its buffers have no padding after the last byte.
 type bench struct {
 	t *testing.T
 	d *core.Device
@@ -34,7 +34,7 @@ func put[T any](b *bench, v []T) core.Region {
 	return r
 }
 
-// room is memory that reads as NaN, in whatever float type.
+// room allocates memory that reads as NaN in any float type.
 func (b *bench) room(n int) core.Region {
 	buf := alloc(b.t, b.d, max(n, 1), core.MemHost)
 	for i := range buf.Bytes() {

@@ -136,8 +136,8 @@ func TestReduceOfNothingAndOfNaN(t *testing.T) {
 	}
 }
 
-// However many threads the device has, and in whichever of them a list runs, a sum has
-// the same bits; an order that is free comes near.
+// A sum has the same bits for any number of threads and in any thread. A sum in a free order
+// is close to it.
 func TestReductionDoesNotDependOnTheThread(t *testing.T) {
 	const n = 100_003
 	x := make([]float32, n)

@@ -60,8 +60,8 @@ func submit(t *testing.T, l *core.List) {
 	}
 }
 
-// What one stream writes the other sees, because it waits for the event; whichever
-// thread is quicker.
+// A stream that waits for an event sees the writes of the other stream, whichever thread is
+// faster.
 func TestStreamWaitsForAnEventOfAnother(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		d := openWith(t, core.Options{Threads: threads})

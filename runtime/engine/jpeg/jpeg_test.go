@@ -155,8 +155,8 @@ func TestAnySizeAndSamplingIsDecoded(t *testing.T) {
 	}
 }
 
-// A frame that is decoded at a part of its size is the whole one made smaller, whatever
-// its size and sampling.
+// Decoding a frame at a fraction of its size equals scaling the full frame down, for any
+// size and sampling.
 func TestAShrunkFrameIsTheWholeOneMadeSmaller(t *testing.T) {
 	d := decoder(t)
 	for _, shrink := range jpeg.Shrinks {

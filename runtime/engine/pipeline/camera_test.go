@@ -115,7 +115,7 @@ func TestCameraFramesAreCopiedOnlyIfNecessary(t *testing.T) {
 	}
 }
 
-// Every pixel arrives at its place, whatever padding the driver uses.
+// Every pixel arrives at its place with any row padding of the driver.
 func TestPaddedRowsArePacked(t *testing.T) {
 	pl := cameraPlan("grey")
 	pl.Source.Height = 16

@@ -29,7 +29,7 @@ func realCameras(t *testing.T) map[string]string {
 	return map[string]string{"single": one, "multi": two}
 }
 
-// record keeps what the driver answers, when somebody wants it.
+// record records the driver's calls if YOCTUNE_CAMERA_RECORD is set.
 func record(t *testing.T, name string) (v4l2.System, func()) {
 	dir := os.Getenv("YOCTUNE_CAMERA_RECORD")
 	if dir == "" {
@@ -249,7 +249,7 @@ func (c controls) set(t *testing.T, name, item string) {
 	t.Fatalf("%q has no %q", name, item)
 }
 
-// setControls opens the camera once more, to set what it has.
+// setControls opens the camera again to set its controls.
 func setControls(t *testing.T, path string) controls {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -388,7 +388,7 @@ func TestRealDriverIsUnplugged(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			fmt.Printf("CAMERA %s unplugged, noticed after %v: %v\n", kind, time.Since(began).Round(time.Millisecond), err)
-			// A frame that somebody still reads is not taken away.
+			// A frame that is still being read stays valid.
 			if err := d.Stop(); err != nil {
 				t.Error(err)
 			}

@@ -31,7 +31,7 @@ type recorder struct {
 	mu sync.Mutex
 }
 
-// Ioctl is a System's.
+// Ioctl implements v4l2.System.
 func (r *recorder) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	s, planes := parts(request, arg)
 	before, planesBefore := show(request, s), show(0, planes)
@@ -116,19 +116,19 @@ func (p *replayer) left() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.l
 // Open implements v4l2.System.
 func (p *replayer) Open(string) (int, error) { return 1000, nil }
 
-// Close is a System's.
+// Close implements v4l2.System.
 func (p *replayer) Close(int) error { return nil }
 
-// Stable is a System's.
+// Stable implements v4l2.System.
 func (p *replayer) Stable(path string) string { return path }
 
-// Map is a System's.
+// Map implements v4l2.System.
 func (p *replayer) Map(_ int, _ int64, length int) ([]byte, error) { return make([]byte, length), nil }
 
-// Unmap is a System's.
+// Unmap implements v4l2.System.
 func (p *replayer) Unmap([]byte) error { return nil }
 
-// Poll is a System's: it waits for nothing.
+// Poll implements v4l2.System. It never blocks.
 func (p *replayer) Poll(int, int, time.Duration) (events, woken int16, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,7 @@ func (p *replayer) Poll(int, int, time.Duration) (events, woken int16, err error
 	return unix.POLLERR, 0, nil
 }
 
-// Ioctl is a System's.
+// Ioctl implements v4l2.System.
 func (p *replayer) Ioctl(_ int, request uint, arg unsafe.Pointer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

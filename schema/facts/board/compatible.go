@@ -18,7 +18,7 @@ import (
 // recognised; nil for a board that shares its kit or has none. They are what the device
 // trees of families before Orin name at their root (tegra194-p2972-0000.dts and
 // tegra186-p2771-0000.dts of the kernel; what Jetson.GPIO looks for on L4T). Modules of
-// one kit cannot be told apart.
+// the same kit cannot be distinguished.
 func Kits(id string) []string { return kits(id) }
 
 // IsKit reports whether a device tree with these "compatible" entries is of the

@@ -74,7 +74,7 @@ func (b *Board) Compare(o Observation, line string, stock Table, exact bool) []D
 				return ok && err == nil
 			})
 		}); len(more) > 0 {
-			// A carrier brings sensors of its own: more zones contradict nothing.
+			// A carrier may have its own sensors, so additional zones are not a contradiction.
 			all = append(all, Difference{Field: "thermalZones", Observed: strings.Join(more, " ")})
 		}
 	}

@@ -102,7 +102,7 @@ func (r referee) suppress(t *testing.T, boxes, scores []float32, classes, anchor
 	return kept
 }
 
-// output is a detector's, of boxes that lie in heaps so that many overlap.
+// output returns a detector's output with clustered boxes, so that many overlap.
 func output(rng *rand.Rand, anchors, classes, extra int, objectness bool) (rows []float32, width int) {
 	first := 4
 	if objectness {

@@ -22,8 +22,8 @@ import (
 // The environment variable with which a test runs itself where files have a limit.
 const limited = "YOCTUNE_TEST_LIMITED"
 
-// underALimit runs the calling test once more, in a process whose files may have so
-// many bytes: a disk that fills up. It reports whether this is that process.
+// underALimit runs the calling test again in a process with a limit of the file size, like
+// a disk that fills up. It reports whether this is that process.
 func underALimit(t *testing.T, bytes uint64) bool {
 	t.Helper()
 	if os.Getenv(limited) == t.Name() {

@@ -147,7 +147,7 @@ func TestATruncatedRingCrashesNeitherSide(t *testing.T) {
 	if _, err := readRing(name); !errors.Is(err, frame.ErrFormat) {
 		t.Errorf("the rest of it: %v", err)
 	}
-	// It is made anew, and whoever opens it again goes on.
+	// The sink creates the ring again; a reader that reopens it continues.
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if err = s.Write(rec); err == nil {
 			break
