@@ -94,7 +94,7 @@ func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 	}
 	probes := &declared{tc: o.Toolchain, seen: map[string]bool{}}
 	p.macros = &macros{
-		env:    environment(dir, o.Arch, v.full, probes.text()),
+		env:    environment(dir, o.Arch, v.full, probes.gccText()),
 		vars:   map[string]*variable{},
 		legacy: p.oldSyntax,
 		where:  func() (string, int) { return p.file, p.line },
@@ -105,8 +105,8 @@ func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 		text, _, _ := strings.Cut(p.macros.shell(p.macros.env["CC"]+" --version"), "\n")
 		p.macros.env["CC_VERSION_TEXT"] = text
 	} else {
-		p.macros.shell = probes.shell
-		p.macros.probes = probes.macros()
+		p.macros.shell = probes.answerShell
+		p.macros.probes = probes.toolchainMacros()
 	}
 	if _, err := fs.Stat(roots[0], "Kconfig"); err != nil {
 		return nil, fmt.Errorf("no kernel source: %w", err)

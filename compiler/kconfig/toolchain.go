@@ -16,16 +16,16 @@ type declared struct {
 	assumed []string
 }
 
-func (d *declared) gcc() string { return cmp.Or(d.tc.GCC, "12.2.0") }
+func (d *declared) gccVersion() string { return cmp.Or(d.tc.GCC, "12.2.0") }
 
-func (d *declared) binutils() string { return cmp.Or(d.tc.Binutils, "2.40") }
+func (d *declared) binutilsVersion() string { return cmp.Or(d.tc.Binutils, "2.40") }
 
-func (d *declared) text() string {
-	return "aarch64-linux-gnu-gcc (GCC) " + d.gcc()
+func (d *declared) gccText() string {
+	return "aarch64-linux-gnu-gcc (GCC) " + d.gccVersion()
 }
 
-// decimal joins version parts with two digits each: 12.2.0 is 120200.
-func decimal(v string) string {
+// joinVersion joins the parts of a version with two digits each: 12.2.0 becomes 120200.
+func joinVersion(v string) string {
 	n := 0
 	parts := strings.SplitN(v, ".", 3)
 	for i := range 3 {
@@ -38,15 +38,15 @@ func decimal(v string) string {
 	return strconv.Itoa(n)
 }
 
-func (d *declared) assume(command string) {
+func (d *declared) recordAssumption(command string) {
 	if !d.seen[command] && len(d.assumed) < 200 {
 		d.seen[command] = true
 		d.assumed = append(d.assumed, command)
 	}
 }
 
-// macros are the functions of scripts/Kconfig.include that would run something.
-func (d *declared) macros() map[string]func([]string) string {
+// toolchainMacros returns the functions of scripts/Kconfig.include that run a command.
+func (d *declared) toolchainMacros() map[string]func([]string) string {
 	yes := func([]string) string { return "y" }
 	none := func([]string) string { return "" }
 	arg := func(a []string, i int) string {
@@ -56,16 +56,16 @@ func (d *declared) macros() map[string]func([]string) string {
 		return ""
 	}
 	pick := func(a []string, then, otherwise string) string {
-		if d.succeeds(arg(a, 0)) {
+		if d.commandSucceeds(arg(a, 0)) {
 			return then
 		}
 		return otherwise
 	}
 	return map[string]func([]string) string{
-		"cc-option": d.option, "cc-option-yn": d.option, "cc-disable-warning": yes, "cc-option-align": yes,
+		"cc-option": d.answerOption, "cc-option-yn": d.answerOption, "cc-disable-warning": yes, "cc-option-align": yes,
 		"as-option": yes, "as-instr": yes, "as-instr64": yes, "ld-option": yes,
 		"rustc-option": func([]string) string { return "n" },
-		// The only user is -m32 and -m64, which arm64's compiler does not know.
+		// The only user is -m32 and -m64, which arm64's compiler does not have.
 		"cc-option-bit": none,
 		"success":       func(a []string) string { return pick(a, "y", "n") },
 		"failure":       func(a []string) string { return pick(a, "n", "y") },
@@ -73,22 +73,22 @@ func (d *declared) macros() map[string]func([]string) string {
 	}
 }
 
-// option reports (y or n) whether the compiler accepts a flag. It refuses flags of clang,
+// answerOption reports (y or n) whether the compiler accepts a flag. It refuses flags of clang,
 // flags that probes expect to be refused, and flags of later versions.
-func (d *declared) option(args []string) string {
-	if len(args) > 0 && !d.supports(args[0]) {
+func (d *declared) answerOption(args []string) string {
+	if len(args) > 0 && !d.gccSupports(args[0]) {
 		return "n"
 	}
 	return "y"
 }
 
-// supports reports whether gcc accepts a probe, by flag and by the version that added it.
-func (d *declared) supports(probe string) bool {
+// gccSupports reports whether gcc accepts a probe, by flag and by the version that added it.
+func (d *declared) gccSupports(probe string) bool {
 	for _, f := range [...]struct {
 		text string
 		gcc  int // 0: no version
 	}{
-		{"-D__SIZEOF_INT128__=0", 0}, // arm64 has the type, so that the probe wants a refusal
+		{"-D__SIZEOF_INT128__=0", 0}, // arm64 has the type, so the probe must fail
 		{"-frandomize-layout-seed-file", 0},
 		{"-fsanitize=kcfi", 0},
 		{"-mllvm", 0},
@@ -99,22 +99,22 @@ func (d *declared) supports(probe string) bool {
 		{"__counted_by__", 15},
 		{"-fzero-init-padding-bits", 15},
 	} {
-		if strings.Contains(probe, f.text) && (f.gcc == 0 || major(d.gcc()) < f.gcc) {
+		if strings.Contains(probe, f.text) && (f.gcc == 0 || majorVersion(d.gccVersion()) < f.gcc) {
 			return false
 		}
 	}
 	return true
 }
 
-func major(v string) int {
+func majorVersion(v string) int {
 	m, _, _ := strings.Cut(v, ".")
 	n, _ := strconv.Atoi(m)
 	return n
 }
 
-// succeeds reports whether a command of $(success,…) would exit with 0.
-func (d *declared) succeeds(command string) bool {
-	if ok, known := testCommand(command); known {
+// commandSucceeds reports whether a command of $(success,…) would exit with 0.
+func (d *declared) commandSucceeds(command string) bool {
+	if ok, evaluated := evaluateTest(command); evaluated {
 		return ok
 	}
 	if strings.HasPrefix(command, "command -v ") {
@@ -125,19 +125,19 @@ func (d *declared) succeeds(command string) bool {
 			return false
 		}
 	}
-	if !d.supports(command) {
+	if !d.gccSupports(command) {
 		return false
 	}
-	// binutils before 2.43 link no relative relocations on arm64.
+	// binutils before 2.43 do not support relative relocations on arm64.
 	if strings.Contains(command, "tools-support-relr") {
-		return versionOf(d.binutils()).minor >= 43
+		return versionOf(d.binutilsVersion()).minor >= 43
 	}
-	d.assume(command)
+	d.recordAssumption(command)
 	return true
 }
 
-// testCommand evaluates `test` with constant arguments.
-func testCommand(command string) (ok, known bool) {
+// evaluateTest evaluates `test` with constant arguments.
+func evaluateTest(command string) (ok, evaluated bool) {
 	f := splitWords(command)
 	if len(f) == 0 || f[0] != "test" && f[0] != "[" {
 		return false, false
@@ -207,8 +207,8 @@ func splitWords(s string) []string {
 	return out
 }
 
-// shell answers $(shell,…) itself.
-func (d *declared) shell(command string) string {
+// answerShell answers $(shell,…) itself.
+func (d *declared) answerShell(command string) string {
 	has := func(s string) bool { return strings.Contains(command, s) }
 	switch {
 	case strings.HasPrefix(command, "set -- "):
@@ -221,23 +221,23 @@ func (d *declared) shell(command string) string {
 		}
 		return ""
 	case has("cc-version.sh"):
-		return "GCC " + decimal(d.gcc())
+		return "GCC " + joinVersion(d.gccVersion())
 	case has("as-version.sh"):
-		return "GNU " + decimal(d.binutils())
+		return "GNU " + joinVersion(d.binutilsVersion())
 	case has("ld-version.sh") && has("--version |"):
 		// Before Linux 5.12 the script read the version from its input.
-		return fmt.Sprintf("%s0000", decimal(d.binutils()))
+		return fmt.Sprintf("%s0000", joinVersion(d.binutilsVersion()))
 	case has("ld-version.sh"):
-		return "BFD " + decimal(d.binutils())
+		return "BFD " + joinVersion(d.binutilsVersion())
 	case has("gcc-version.sh"):
-		return decimal(d.gcc())
+		return joinVersion(d.gccVersion())
 	case has("clang-version.sh"), has("lld-version.sh"), has("rustc"), has("pahole"):
 		return "0"
 	case has("bindgen"):
 		return ""
 	case has("--version"):
-		return d.text()
+		return d.gccText()
 	}
-	d.assume(command)
+	d.recordAssumption(command)
 	return ""
 }

@@ -53,27 +53,27 @@ func Tensor(name string, t Type, dims ...int64) Value {
 func (g *Graph) Encode() []byte {
 	var graph message
 	for _, n := range g.Nodes {
-		graph = graph.bytes(1, n.encode())
+		graph = graph.appendBytes(1, n.encode())
 	}
-	graph = graph.text(2, "graph")
+	graph = graph.appendText(2, "graph")
 	for _, w := range g.Weights {
-		graph = graph.bytes(5, w.encode())
+		graph = graph.appendBytes(5, w.encode())
 	}
 	for _, v := range g.Inputs {
-		graph = graph.bytes(11, v.encode())
+		graph = graph.appendBytes(11, v.encode())
 	}
 	for _, v := range g.Outputs {
-		graph = graph.bytes(12, v.encode())
+		graph = graph.appendBytes(12, v.encode())
 	}
 	opsets := g.Opsets
 	if opsets == nil {
 		opsets = map[string]int64{"": 13}
 	}
-	m := message{}.number(1, uint64(cmp.Or(g.IR, 8))).text(2, "yoctune")
+	m := message{}.appendNumber(1, uint64(cmp.Or(g.IR, 8))).appendText(2, "yoctune")
 	for _, domain := range slices.Sorted(maps.Keys(opsets)) {
-		m = m.bytes(8, message{}.text(1, domain).number(2, uint64(opsets[domain])))
+		m = m.appendBytes(8, message{}.appendText(1, domain).appendNumber(2, uint64(opsets[domain])))
 	}
-	return m.bytes(7, graph)
+	return m.appendBytes(7, graph)
 }
 
 // Values of AttributeProto.type.
@@ -87,31 +87,31 @@ const (
 func (n *Node) encode() message {
 	var m message
 	for _, s := range n.In {
-		m = m.text(1, s)
+		m = m.appendText(1, s)
 	}
 	for _, s := range n.Out {
-		m = m.text(2, s)
+		m = m.appendText(2, s)
 	}
-	m = m.text(4, n.Op)
+	m = m.appendText(4, n.Op)
 	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
-		a := message{}.text(1, name)
+		a := message{}.appendText(1, name)
 		switch v := n.Attributes[name].(type) {
 		case float32:
-			a = a.fixed(2, math.Float32bits(v)).number(20, attributeFloat)
+			a = a.appendFixed32(2, math.Float32bits(v)).appendNumber(20, attributeFloat)
 		case int64:
-			a = a.number(3, uint64(v)).number(20, attributeInt)
+			a = a.appendNumber(3, uint64(v)).appendNumber(20, attributeInt)
 		case string:
-			a = a.text(4, v).number(20, attributeString)
+			a = a.appendText(4, v).appendNumber(20, attributeString)
 		case []int64:
 			for _, x := range v {
-				a = a.number(8, uint64(x))
+				a = a.appendNumber(8, uint64(x))
 			}
-			a = a.number(20, attributeInts)
+			a = a.appendNumber(20, attributeInts)
 		}
-		m = m.bytes(5, a)
+		m = m.appendBytes(5, a)
 	}
 	if n.Domain != "" {
-		m = m.text(7, n.Domain)
+		m = m.appendText(7, n.Domain)
 	}
 	return m
 }
@@ -119,7 +119,7 @@ func (n *Node) encode() message {
 func (w *Weight) encode() message {
 	var m message
 	for _, d := range w.Dims {
-		m = m.number(1, uint64(d))
+		m = m.appendNumber(1, uint64(d))
 	}
 	var raw []byte
 	kind := Float32
@@ -134,43 +134,43 @@ func (w *Weight) encode() message {
 			raw = binary.LittleEndian.AppendUint64(raw, uint64(x))
 		}
 	case External:
-		entry := message{}.text(1, "location").text(2, string(v))
-		return m.number(2, uint64(kind)).text(8, w.Name).bytes(13, entry).number(14, 1)
+		entry := message{}.appendText(1, "location").appendText(2, string(v))
+		return m.appendNumber(2, uint64(kind)).appendText(8, w.Name).appendBytes(13, entry).appendNumber(14, 1)
 	}
-	return m.number(2, uint64(kind)).text(8, w.Name).bytes(9, raw)
+	return m.appendNumber(2, uint64(kind)).appendText(8, w.Name).appendBytes(9, raw)
 }
 
 func (v *Value) encode() message {
 	var dims message
 	for _, d := range v.Shape {
 		if d.Free() {
-			dims = dims.bytes(1, message{}.text(2, d.Axis))
+			dims = dims.appendBytes(1, message{}.appendText(2, d.Axis))
 		} else {
-			dims = dims.bytes(1, message{}.number(1, uint64(d.Size)))
+			dims = dims.appendBytes(1, message{}.appendNumber(1, uint64(d.Size)))
 		}
 	}
-	tensor := message{}.number(1, uint64(v.Type))
+	tensor := message{}.appendNumber(1, uint64(v.Type))
 	if v.Ranked {
-		tensor = tensor.bytes(2, dims)
+		tensor = tensor.appendBytes(2, dims)
 	}
-	return message{}.text(1, v.Name).bytes(2, message{}.bytes(1, tensor))
+	return message{}.appendText(1, v.Name).appendBytes(2, message{}.appendBytes(1, tensor))
 }
 
 // message is a protocol buffer being written.
 type message []byte
 
-func (m message) varint(v uint64) message { return binary.AppendUvarint(m, v) }
+func (m message) appendVarint(v uint64) message { return binary.AppendUvarint(m, v) }
 
-func (m message) number(field int, v uint64) message {
-	return m.varint(uint64(field) << 3).varint(v)
+func (m message) appendNumber(field int, v uint64) message {
+	return m.appendVarint(uint64(field) << 3).appendVarint(v)
 }
 
-func (m message) fixed(field int, v uint32) message {
-	return binary.LittleEndian.AppendUint32(m.varint(uint64(field)<<3|5), v)
+func (m message) appendFixed32(field int, v uint32) message {
+	return binary.LittleEndian.AppendUint32(m.appendVarint(uint64(field)<<3|5), v)
 }
 
-func (m message) bytes(field int, b []byte) message {
-	return append(m.varint(uint64(field)<<3|2).varint(uint64(len(b))), b...)
+func (m message) appendBytes(field int, b []byte) message {
+	return append(m.appendVarint(uint64(field)<<3|2).appendVarint(uint64(len(b))), b...)
 }
 
-func (m message) text(field int, s string) message { return m.bytes(field, []byte(s)) }
+func (m message) appendText(field int, s string) message { return m.appendBytes(field, []byte(s)) }

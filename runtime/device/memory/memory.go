@@ -70,11 +70,11 @@ func ReadReport(dev rootfs.FS) *Report {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		r.Problems = append(r.Problems, err.Error())
 	}
-	r.processes(dev)
+	r.addProcesses(dev)
 	return r
 }
 
-func (r *Report) processes(dev rootfs.FS) {
+func (r *Report) addProcesses(dev rootfs.FS) {
 	names, err := dev.List("/proc")
 	if err != nil {
 		r.Problems = append(r.Problems, err.Error())

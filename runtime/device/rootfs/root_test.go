@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func nano(t *testing.T) (*rootfs.Root, string) {
+func openNano(t *testing.T) (*rootfs.Root, string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
@@ -47,7 +47,7 @@ func symlink(t *testing.T, target, name string) {
 }
 
 func TestOnlyListedPathsAreAllowed(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	write(t, dir+"/etc/shadow", "secret")
 	for _, name := range []string{
 		"/etc/shadow", "/proc/sys/../../etc/shadow", "/proc/sys/vm/../../../etc/shadow", "etc/shadow", "",
@@ -72,7 +72,7 @@ func TestOnlyListedPathsAreAllowed(t *testing.T) {
 }
 
 func TestLinksStayInsideTheRoot(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	outside := filepath.Join(t.TempDir(), "outside")
 	write(t, outside, "outside")
 	write(t, dir+"/sys/kernel/inside", "inside")
@@ -103,7 +103,7 @@ func TestLinksStayInsideTheRoot(t *testing.T) {
 }
 
 func TestStateStaysInsideTheRoot(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	outside := t.TempDir()
 	symlink(t, outside, dir+"/run")
 	// An absolute link starts at the root, which has no such directory.
@@ -116,7 +116,7 @@ func TestStateStaysInsideTheRoot(t *testing.T) {
 }
 
 func TestAStateFolderThatIsALinkInsideTheRootIsFollowed(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	if err := os.MkdirAll(dir+"/data/lib", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestAStateFolderThatIsALinkInsideTheRootIsFollowed(t *testing.T) {
 }
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	if err := unix.Mkfifo(dir+"/sys/kernel/pipe", 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 
 // A foreign file in place of a state file must not block a command.
 func TestOnlyRegularFilesAreState(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	if err := os.MkdirAll(dir+"/run/yoctune", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestOnlyRegularFilesAreState(t *testing.T) {
 }
 
 func TestReadsAreLimited(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	for size, truncated := range map[int]bool{0: false, 4095: false, 4096: true, 9000: true} {
 		write(t, dir+"/sys/kernel/long", strings.Repeat("x", size))
 		c, err := dev.Read("/sys/kernel/long")
@@ -202,7 +202,7 @@ func TestReadsAreLimited(t *testing.T) {
 }
 
 func TestWriteReplacesTheWholeValue(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	if err := dev.Write("/sys/kernel/mm/transparent_hugepage/enabled", "never"); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestWriteReplacesTheWholeValue(t *testing.T) {
 }
 
 func TestDangerousPathsAreRefused(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	for name, value := range map[string]string{
 		"/proc/sys/kernel/core_pattern":        "|/tmp/x",
 		"/proc/sys/kernel/modprobe":            "/tmp/x",
@@ -248,7 +248,7 @@ func TestDangerousPathsAreRefused(t *testing.T) {
 }
 
 func TestStateIsReplacedAtomically(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	const name = "/var/lib/yoctune/serial"
 	if _, err := dev.ReadState(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: %v", err)
@@ -277,7 +277,7 @@ func TestStateIsReplacedAtomically(t *testing.T) {
 
 // The unit has UMask=0077, but every user may read the status.
 func TestWorldReadableFilesIgnoreTheUmask(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := dev.AppendState("/run/yoctune/journal", []byte("x")); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestWorldReadableFilesIgnoreTheUmask(t *testing.T) {
 }
 
 func TestLockErrorNamesTheHolder(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	unlock, err := dev.Lock("yoctuned apply")
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +343,7 @@ func TestMissingTreeIsAnError(t *testing.T) {
 }
 
 func TestDeviceSelectors(t *testing.T) {
-	dev, _ := nano(t)
+	dev, _ := openNano(t)
 	for _, c := range []struct {
 		sel  plan.Select
 		want []string
@@ -379,7 +379,7 @@ func TestDeviceSelectors(t *testing.T) {
 }
 
 func TestInterruptsOfOldKernels(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	want, err := rootfs.Nodes(dev, "irq")
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestInterruptsOfOldKernels(t *testing.T) {
 }
 
 func TestIdentifyMachine(t *testing.T) {
-	dev, dir := nano(t)
+	dev, dir := openNano(t)
 	id := rootfs.Identify(dev)
 	if id.Model != "NVIDIA Jetson Orin Nano Developer Kit" || id.L4T != "36.4.0" || id.BootID != devicetest.BootID ||
 		!slices.Equal(id.Compatible, []string{"nvidia,p3768-0000+p3767-0003", "nvidia,p3767-0003", "nvidia,tegra234"}) {
@@ -446,7 +446,7 @@ func TestOneValueIsOneSystemCall(t *testing.T) {
 		}
 		return
 	}
-	_, dir := nano(t)
+	_, dir := openNano(t)
 	// One file for each thread, since lines of two threads could mix.
 	trace := filepath.Join(t.TempDir(), "trace")
 	cmd := exec.Command(strace, "-ff", "-o", trace, "-y", "-e", "trace=write", os.Args[0], "-test.run=^TestOneValueIsOneSystemCall$")

@@ -80,8 +80,8 @@ func fromHalf(h uint16) float64 {
 
 func fromBF16(h uint16) float64 { return float64(math.Float32frombits(uint32(h) << 16)) }
 
-// values draws floats of every size and kind that fit all float types.
-func values(t *rapid.T, label string, n int) []float32 {
+// drawFloats returns n random floats between -8 and 8.
+func drawFloats(t *rapid.T, label string, n int) []float32 {
 	state := rapid.Uint64().Draw(t, label) | 1
 	out := make([]float32, n)
 	for i := range out {
@@ -257,7 +257,7 @@ func TestDecodeMatchesTheReference(t *testing.T) {
 			first = 5
 		}
 		vals, n := first+int(a.Classes), int(a.Anchors)
-		v := values(t, "output", int(a.Batch)*vals*n)
+		v := drawFloats(t, "output", int(a.Batch)*vals*n)
 		if rapid.Bool().Draw(t, "coarse") { // many equal scores
 			for i := range v {
 				v[i] = float32(math.Round(float64(v[i])))
@@ -330,7 +330,7 @@ func TestDecodeMatchesTheReference(t *testing.T) {
 
 func genBoxes(t *rapid.T) []core.Box {
 	n := rapid.IntRange(0, 120).Draw(t, "boxes")
-	v := values(t, "edges", 5*n)
+	v := drawFloats(t, "edges", 5*n)
 	out := make([]core.Box, n)
 	for i := range out {
 		x, y := v[5*i]*2, v[5*i+1]*2
@@ -415,7 +415,7 @@ func TestSoftmaxMatchesTheFloat64Reference(t *testing.T) {
 		rows, cols := rapid.IntRange(1, 4).Draw(t, "rows"), rapid.IntRange(1, 900).Draw(t, "cols")
 		stride := cols + rapid.IntRange(0, 3).Draw(t, "gap")
 		n := (rows-1)*stride + cols
-		src, x := narrow(b, t, values(t, "values", n), in)
+		src, x := narrow(b, t, drawFloats(t, "values", n), in)
 		dst := b.room(n * out.Bytes())
 		b.run(t, b.s.List().Softmax(dst, src, core.RowsArgs{In: uint32(in), Out: uint32(out), Rows: uint32(rows), Cols: uint32(cols), Stride: uint32(stride)}))
 		got := widen(t, dst, out, n)
@@ -452,7 +452,7 @@ func TestArgmaxAndTopK(t *testing.T) {
 		in := rapid.SampledFrom(floatTypes).Draw(t, "in")
 		rows, cols := rapid.IntRange(1, 3).Draw(t, "rows"), rapid.IntRange(1, 400).Draw(t, "cols")
 		k := rapid.IntRange(1, min(cols, 32)).Draw(t, "k")
-		v := values(t, "values", rows*cols)
+		v := drawFloats(t, "values", rows*cols)
 		for i := range v {
 			if v[i] = float32(math.Round(float64(v[i]))); v[i] == 0 && i%2 == 0 {
 				v[i] = float32(math.Copysign(0, -1)) // equal to +0
@@ -529,15 +529,15 @@ func TestEveryStepOfAMapMatchesItsFormula(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			in, out := rapid.SampledFrom(floatTypes).Draw(t, "in"), rapid.SampledFrom(floatTypes).Draw(t, "out")
 			n := rapid.IntRange(1, 3000).Draw(t, "n")
-			v, scale := values(t, "values", n), rapid.SampledFrom([]float32{0.1, 1, 10}).Draw(t, "scale")
+			v, scale := drawFloats(t, "values", n), rapid.SampledFrom([]float32{0.1, 1, 10}).Draw(t, "scale")
 			for i := range v {
 				v[i] *= scale
 			}
 			a := core.MapArgs{Steps: 1, In: uint8(in), Out: uint8(out), Channels: 5, Inner: 7}
 			a.Step[0] = core.MapStep{Op: op, A: -0.75, B: 1.25}
 			src, x := narrow(b, t, v, in)
-			channel := values(t, "channels", 5)
-			with, w := put(b, channel), values(t, "with", n)
+			channel := drawFloats(t, "channels", 5)
+			with, w := put(b, channel), drawFloats(t, "with", n)
 			exact := func(i int) float64 { return float64(channel[i/7%5]) }
 			if op >= core.MapAddSrc {
 				var e []float64
@@ -571,7 +571,7 @@ func TestMapChainEqualsItsSteps(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3000).Draw(t, "n")
-		v := values(t, "values", n)
+		v := drawFloats(t, "values", n)
 		whole := core.MapArgs{Steps: uint32(rapid.IntRange(2, core.MaxSteps).Draw(t, "steps"))}
 		at := put(b, v)
 		one := b.s.List()
@@ -629,10 +629,10 @@ func TestConvertMatchesTheFloat64Reference(t *testing.T) {
 			Flags: uint32(rapid.IntRange(0, 1).Draw(t, "flags")),
 		}
 		n, hw := int(a.N*a.C*a.H*a.W), int(a.H*a.W)
-		v := values(t, "values", n)
+		v := drawFloats(t, "values", n)
 		v[rapid.IntRange(0, n-1).Draw(t, "at")] = nan
 		src, x := narrow(b, t, v, in)
-		scales := values(t, "scales", int(a.C))
+		scales := drawFloats(t, "scales", int(a.C))
 		dst := b.room(n * out.Bytes())
 		b.run(t, b.s.List().Convert(dst, src, put(b, scales), a))
 		got := widen(t, dst, out, n)
@@ -728,7 +728,7 @@ func TestGemmMatchesTheFloat64Reference(t *testing.T) {
 		a.StrideA, a.StrideB, a.StrideC = uint64(ar*lda), uint64(br*ldb), uint64(m*ldc)
 		batch := int(a.Batch)
 		load := func(label string, n int) (core.Region, []float64) {
-			v := values(t, label, n)
+			v := drawFloats(t, label, n)
 			if typ != core.I8 {
 				return narrow(b, t, v, typ)
 			}
@@ -743,12 +743,12 @@ func TestGemmMatchesTheFloat64Reference(t *testing.T) {
 		y, ey := load("y", batch*br*ldb)
 		bias, ebias := core.Region{}, make([]float64, n)
 		if rapid.Bool().Draw(t, "bias") {
-			bias, ebias = narrow(b, t, values(t, "bias values", n), core.F32)
+			bias, ebias = narrow(b, t, drawFloats(t, "bias values", n), core.F32)
 		}
 		total := batch * m * ldc
 		dst, before := b.room(total*out.Bytes()), make([]float64, total)
 		if a.Beta != 0 { // else what was there is NaN and must not matter
-			dst, before = narrow(b, t, values(t, "c", total), out)
+			dst, before = narrow(b, t, drawFloats(t, "c", total), out)
 		}
 		b.run(t, b.s.List().Gemm(dst, x, y, bias, a))
 		got := widen(t, dst, out, total)
@@ -806,7 +806,7 @@ func TestGemmIsLinear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, n, k := rapid.IntRange(1, 40).Draw(t, "m"), rapid.IntRange(1, 300).Draw(t, "n"), rapid.IntRange(1, 200).Draw(t, "k")
 		whole := func(label string, n int) []float32 {
-			v := values(t, label, n)
+			v := drawFloats(t, label, n)
 			for i := range v {
 				v[i] = float32(math.Round(float64(v[i])))
 			}
@@ -838,7 +838,7 @@ func TestROIsEqualCropsOfTheFrame(t *testing.T) {
 		p.Type = rapid.SampledFrom([]core.Type{core.F32, core.U8}).Draw(t, "type")
 		p.Layout = rapid.SampledFrom([]core.Layout{core.NCHW, core.NHWC}).Draw(t, "layout")
 		p.OutW, p.OutH = rapid.IntRange(1, 20).Draw(t, "w"), rapid.IntRange(1, 20).Draw(t, "h")
-		v := values(t, "edges", 4*5)
+		v := drawFloats(t, "edges", 4*5)
 		var boxes []core.Box
 		for i := range rapid.IntRange(0, 5).Draw(t, "boxes") {
 			e := v[4*i:]

@@ -62,7 +62,7 @@ type startReport struct {
 	Error  string
 }
 
-// server is the worker's side.
+// server is the state of a worker process.
 type server struct {
 	config  config
 	control []byte
@@ -84,7 +84,7 @@ func Serve() int {
 	// Ctrl-C and systemd signal both parent and worker. The parent decides when to stop.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	s := &server{exit: make(chan int, 1)}
-	if err := s.attach(); err != nil {
+	if err := s.mapMemory(); err != nil {
 		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
 		return 1
 	}
@@ -99,7 +99,7 @@ func Serve() int {
 		return exitStart
 	}
 	for n := range s.config.Lanes {
-		go s.serve(n)
+		go s.serveLane(n)
 	}
 	s.writeReport(hi)
 	ringBell(&h.state, stateReady)
@@ -119,8 +119,8 @@ func (s *server) exitWithParent() {
 	}
 }
 
-// attach sets the limits of the process and maps the shared memory.
-func (s *server) attach() error {
+// mapMemory limits the process and maps the memory shared with the parent.
+func (s *server) mapMemory() error {
 	// Dumping the core of a process with mapped GPU memory delays its end by seconds.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)
@@ -167,20 +167,37 @@ func (s *server) start() (hi startReport, err error) {
 	if s.dev, err = core.Open(s.config.Device); err != nil {
 		return hi, err
 	}
-	s.tune()
+	s.tuneKernels()
 	s.dev.Phase("load")
-	if err := s.register(); err != nil {
+	if err := s.registerMemory(); err != nil {
 		return hi, err
 	}
-	if len(s.config.Models) > 0 {
-		path, err := ort.Find(s.config.Library)
-		if err != nil {
-			return hi, err
-		}
-		if s.rt, err = ort.Open(path); err != nil {
-			return hi, err
-		}
+	if hi.Models, err = s.loadModels(); err != nil {
+		return hi, err
 	}
+	s.dev.Phase("run")
+	hi.Access = s.access
+	if hi.Device, err = s.dev.Info(); err != nil {
+		return hi, err
+	}
+	hi.Memory, err = s.dev.Memory()
+	hi.Memory.Timeline = nil // too long for the report
+	return hi, err
+}
+
+// loadModels opens a session for each model and returns their states.
+func (s *server) loadModels() ([]ModelState, error) {
+	if len(s.config.Models) == 0 {
+		return nil, nil
+	}
+	path, err := ort.Find(s.config.Library)
+	if err != nil {
+		return nil, err
+	}
+	if s.rt, err = ort.Open(path); err != nil {
+		return nil, err
+	}
+	var states []ModelState
 	for _, m := range s.config.Models {
 		o := ort.Options{
 			Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, GPUMemory: m.GPUMemory, Providers: m.Providers,
@@ -199,23 +216,16 @@ func (s *server) start() (hi startReport, err error) {
 		}
 		session, err := s.rt.NewSession(m.Path, o)
 		if err != nil {
-			return hi, err
+			return nil, err
 		}
 		s.models = append(s.models, session)
-		hi.Models = append(hi.Models, ModelState{session.Provider(), session.Missing()})
+		states = append(states, ModelState{session.Provider(), session.Missing()})
 	}
-	s.dev.Phase("run")
-	hi.Access = s.access
-	if hi.Device, err = s.dev.Info(); err != nil {
-		return hi, err
-	}
-	hi.Memory, err = s.dev.Memory()
-	hi.Memory.Timeline = nil // too long for the report
-	return hi, err
+	return states, nil
 }
 
-// tune sets the fastest launch configurations. A failure affects only speed.
-func (s *server) tune() {
+// tuneKernels sets the fastest launch configurations. A failure affects only speed.
+func (s *server) tuneKernels() {
 	if len(s.config.Tune) == 0 {
 		return
 	}
@@ -234,9 +244,9 @@ func (s *server) tune() {
 	}
 }
 
-// register makes the shared memory accessible to the device, in the configured way or the
+// registerMemory makes the shared memory accessible to the device, in the configured way or the
 // best available one.
-func (s *server) register() error {
+func (s *server) registerMemory() error {
 	info, err := s.dev.Info()
 	if err != nil {
 		return err
@@ -283,8 +293,8 @@ type laneServer struct {
 	until   deadline
 }
 
-// serve answers the messages of lane n.
-func (s *server) serve(n int) {
+// serveLane answers the messages of lane n.
+func (s *server) serveLane(n int) {
 	runtime.LockOSThread()
 	stream, err := s.dev.OpenStream(core.StreamOptions{Name: "lane" + strconv.Itoa(n)})
 	v := &laneServer{s: s, lane: laneOf(s.control, n), tensors: map[tensorKey]*ort.Tensor{}, bound: map[inferMessage]*ort.Binding{}}
@@ -302,22 +312,22 @@ func (s *server) serve(n int) {
 		req := &v.lane.ownReq
 		*req = *v.lane.req
 		if req.bytes > uint32(len(v.lane.room)) || req.crc != req.sum(v.lane.room[:req.bytes]) || uint32(req.seq) != bell {
-			s.end(exitProtocol)
+			s.exitWith(exitProtocol)
 			return
 		}
 		var out []byte
 		began := time.Now()
 		if err == nil {
-			out, err = v.execute(req.op, v.lane.room[:req.bytes])
+			out, err = v.executeMessage(req.op, v.lane.room[:req.bytes])
 		}
-		if sticky := v.answer(req, bell, out, err, time.Since(began)); sticky {
+		if sticky := v.writeAnswer(req, bell, out, err, time.Since(began)); sticky {
 			code := exitSticky
 			if core.Code(v.lane.ownAns.code) == codeLost {
 				code = exitLost
 			}
 			// Leave the parent time to read the answer and kill the worker.
 			time.Sleep(100 * time.Millisecond)
-			s.end(code)
+			s.exitWith(code)
 			return
 		}
 		if v.stream != nil {
@@ -326,8 +336,8 @@ func (s *server) serve(n int) {
 	}
 }
 
-// answer writes the answer to a message. It reports whether the device has failed.
-func (v *laneServer) answer(req *request, bell uint32, out []byte, err error, took time.Duration) (sticky bool) {
+// writeAnswer writes the answer to a message. It reports whether the device has failed.
+func (v *laneServer) writeAnswer(req *request, bell uint32, out []byte, err error, took time.Duration) (sticky bool) {
 	a := &v.lane.ownAns
 	*a = answer{seq: req.seq, service: int64(took)}
 	var ce *core.Error
@@ -377,30 +387,30 @@ func codeOf(err error) int32 {
 	return internal
 }
 
-func (v *laneServer) execute(o op, room []byte) ([]byte, error) {
+func (v *laneServer) executeMessage(o op, room []byte) ([]byte, error) {
 	switch o {
 	case opRun:
-		return nil, v.run(room)
+		return nil, v.runList(room)
 	case opInfer:
-		return nil, v.infer(room)
+		return nil, v.runModel(room)
 	case opInject:
 		return nil, v.s.dev.InjectFaults(string(room))
 	}
 	return nil, fmt.Errorf("unknown message %d: %w", o, core.ErrInvalid)
 }
 
-// wait waits for the device. If the work does not end, the worker exits: unfinished work
+// waitForDevice waits for the device. If the work does not end, the worker exits: unfinished work
 // must not interfere with the next list.
-func (v *laneServer) wait() error {
+func (v *laneServer) waitForDevice() error {
 	v.until = deadline{context.Background(), time.Now().Add(time.Duration(v.lane.ownReq.limit) + graceTime)}
 	err := v.stream.Wait(&v.until)
 	if errors.Is(err, core.ErrTimeout) {
-		v.s.end(exitSticky)
+		v.s.exitWith(exitSticky)
 	}
 	return err
 }
 
-// deadline is a context with a deadline that needs no timer.
+// deadline is a context with a deadline and without a timer.
 type deadline struct {
 	context.Context
 	at time.Time
@@ -415,20 +425,21 @@ func (d *deadline) Err() error {
 	return context.DeadlineExceeded
 }
 
-// end makes Serve return an exit code; the first one counts.
-func (s *server) end(code int) {
+// exitWith makes Serve return an exit code. Only the first call has an effect.
+func (s *server) exitWith(code int) {
 	select {
 	case s.exit <- code:
 	default:
 	}
 }
 
-// run runs a list, with copies if the device does not access the shared memory in place.
-func (v *laneServer) run(encoded []byte) error {
+// runList runs a list of commands. If the device cannot access the shared memory in place, it
+// copies the data before and after.
+func (v *laneServer) runList(encoded []byte) error {
 	v.before.Reset()
 	v.after.Reset()
 	v.out = v.out[:0]
-	if err := v.list.Replay(encoded, v.resolve); err != nil {
+	if err := v.list.Replay(encoded, v.resolveRegion); err != nil {
 		return err
 	}
 	for _, l := range [...]*core.List{v.before, v.list, v.after} {
@@ -439,7 +450,7 @@ func (v *laneServer) run(encoded []byte) error {
 			return err
 		}
 	}
-	if err := v.wait(); err != nil {
+	if err := v.waitForDevice(); err != nil {
 		return err
 	}
 	for _, u := range v.out {
@@ -451,8 +462,9 @@ func (v *laneServer) run(encoded []byte) error {
 	return nil
 }
 
-// resolve returns the region for a region of a list, whose only buffer is the shared memory.
-func (v *laneServer) resolve(id uint64, u core.Use) (core.Region, error) {
+// resolveRegion translates a region of a list to one of the device. The only buffer of a list
+// is the shared memory.
+func (v *laneServer) resolveRegion(id uint64, u core.Use) (core.Region, error) {
 	s := v.s
 	if id != idShared {
 		return core.Region{}, fmt.Errorf("unknown buffer %d: %w", id, core.ErrInvalid)
@@ -501,8 +513,8 @@ type tensorKey struct {
 // maxTensors limits the cached tensors and bindings of a lane. A pool of frames needs fewer.
 const maxTensors = 8192
 
-// tensor returns the cached tensor of a key, or creates it.
-func (v *laneServer) tensor(k tensorKey) (*ort.Tensor, error) {
+// cachedTensor returns the cached tensor of a key, or creates it.
+func (v *laneServer) cachedTensor(k tensorKey) (*ort.Tensor, error) {
 	if t := v.tensors[k]; t != nil {
 		return t, nil
 	}
@@ -526,7 +538,7 @@ func (v *laneServer) tensor(k tensorKey) (*ort.Tensor, error) {
 	return t, err
 }
 
-func (v *laneServer) infer(room []byte) error {
+func (v *laneServer) runModel(room []byte) error {
 	var m inferMessage
 	if len(room) != len(bytesOf(&m)) {
 		return fmt.Errorf("infer message of %d bytes: %w", len(room), core.ErrInvalid)
@@ -535,7 +547,7 @@ func (v *laneServer) infer(room []byte) error {
 	b := v.bound[m]
 	if b == nil {
 		var err error
-		if b, err = v.bind(m); err != nil {
+		if b, err = v.bindModel(m); err != nil {
 			return err
 		}
 		v.bound[m] = b
@@ -543,18 +555,18 @@ func (v *laneServer) infer(room []byte) error {
 	return b.Run()
 }
 
-// bind binds a model to the tensors of a message.
-func (v *laneServer) bind(m inferMessage) (*ort.Binding, error) {
+// bindModel binds a model to the tensors of a message.
+func (v *laneServer) bindModel(m inferMessage) (*ort.Binding, error) {
 	if int64(m.model) >= int64(len(v.s.models)) || m.outputs < 1 || m.outputs > MaxOutputs || len(v.bound) >= maxTensors {
 		return nil, fmt.Errorf("invalid run of model %d of %d with %d outputs: %w", m.model, len(v.s.models), m.outputs, core.ErrInvalid)
 	}
-	in, err := v.tensor(m.in)
+	in, err := v.cachedTensor(m.in)
 	if err != nil {
 		return nil, err
 	}
 	var outs []*ort.Tensor
 	for _, k := range m.outs[:m.outputs] {
-		t, err := v.tensor(k)
+		t, err := v.cachedTensor(k)
 		if err != nil {
 			return nil, err
 		}

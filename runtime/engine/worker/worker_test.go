@@ -488,7 +488,7 @@ func TestCallersDoNotWaitForAStuckWorker(t *testing.T) {
 // not.
 func hostile(how string) {
 	s := &server{exit: make(chan int, 1)}
-	if err := s.attach(); err != nil {
+	if err := s.mapMemory(); err != nil {
 		os.Exit(exitProtocol)
 	}
 	go s.exitWithParent()
