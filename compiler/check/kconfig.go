@@ -70,11 +70,11 @@ func kconfigRules() []Rule {
 
 // kernelOf opens the kernel of a target; nil for a release without facts.
 func kernelOf(t *resolve.Target, book *forecast.Book) *forecast.Kernel {
-	asked := make([]kconfig.Line, 0, len(t.Kernel.Config))
+	requested := make([]kconfig.Line, 0, len(t.Kernel.Config))
 	for _, o := range t.Kernel.Config {
-		asked = append(asked, kconfig.Line{Symbol: o.Symbol, Value: lineValue(o)})
+		requested = append(requested, kconfig.Line{Symbol: o.Symbol, Value: lineValue(o)})
 	}
-	k, err := book.Open(t.Release.Kernel, asked)
+	k, err := book.Open(t.Release.Kernel, requested)
 	if err != nil {
 		return nil
 	}
@@ -134,18 +134,18 @@ func (s *subject) kernelSeverity() diag.Severity {
 }
 
 // reportMissed reports an option that will differ from the request.
-func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, format string, args ...any) {
+func (s *subject) reportMissed(p kconfig.Prediction, requested *config.Scalar, format string, args ...any) {
 	if !s.markExplained(p.Symbol) {
 		return
 	}
-	d := s.raise(asked, format, args...)
+	d := s.raise(requested, format, args...)
 	d.Severity = s.kernelSeverity()
 	d.Expected = kconfig.Line{Symbol: p.Symbol, Value: p.Wanted}.String()
 	d.Got = "not in .config"
 	if p.Got != nil {
 		d.Got = kconfig.Line{Symbol: p.Symbol, Value: *p.Got}.String()
 	}
-	if pos, ok := s.Origins["kernel.config."+p.Symbol]; ok && !asked.IsSet() {
+	if pos, ok := s.Origins["kernel.config."+p.Symbol]; ok && !requested.IsSet() {
 		d.Pos = pos // of the field that implies the option
 	}
 	rival := s.findRival(p)
@@ -155,8 +155,8 @@ func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, forma
 		if l, _ := kconfig.ParseLine(p.Fix[0]); len(p.Fix) == 1 && l.Symbol == p.Symbol {
 			d.Help = "write " + formatFields(p.Fix)
 		}
-		if asked.IsSet() {
-			d.Edits = makeEdits(asked, p)
+		if requested.IsSet() {
+			d.Edits = makeEdits(requested, p)
 		}
 	case rival != nil:
 		d.Help = "keep one of " + p.Symbol + " and " + rival.Key()
@@ -205,7 +205,7 @@ func formatField(line string) string {
 
 // makeEdits makes edits of the lines that make a request hold: the request's own
 // line is respelt, others are added beside it.
-func makeEdits(asked *config.Scalar, p kconfig.Prediction) []diag.Edit {
+func makeEdits(requested *config.Scalar, p kconfig.Prediction) []diag.Edit {
 	var edits []diag.Edit
 	var more []string // one edit: each would put braces of its own around the field
 	for _, text := range p.Fix {
@@ -213,23 +213,23 @@ func makeEdits(asked *config.Scalar, p kconfig.Prediction) []diag.Edit {
 		field := formatField(text)
 		if l.Symbol == p.Symbol {
 			_, value, _ := strings.Cut(field, ": ")
-			edits = append(edits, diag.Edit{Kind: diag.ReplaceText, Pos: asked.Pos(), Text: value})
+			edits = append(edits, diag.Edit{Kind: diag.ReplaceText, Pos: requested.Pos(), Text: value})
 			continue
 		}
 		more = append(more, field)
 	}
 	if len(more) > 0 {
-		edits = append(edits, diag.Edit{Kind: diag.AddField, Pos: asked.Pos(), Text: strings.Join(more, ", ")})
+		edits = append(edits, diag.Edit{Kind: diag.AddField, Pos: requested.Pos(), Text: strings.Join(more, ", ")})
 	}
 	return edits
 }
 
 func checkKconfigLost(s *subject) {
-	for p, asked := range s.predictions(kconfig.Lost) {
-		if asked.IsSet() {
-			s.reportMissed(p, asked, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, p.Cause, s.describeFallback(p))
+	for p, requested := range s.predictions(kconfig.Lost) {
+		if requested.IsSet() {
+			s.reportMissed(p, requested, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, p.Cause, s.describeFallback(p))
 		} else {
-			s.reportMissed(p, asked, "%s=%s, which this field needs, is dropped: %s", p.Symbol, p.Wanted, p.Cause)
+			s.reportMissed(p, requested, "%s=%s, which this field needs, is dropped: %s", p.Symbol, p.Wanted, p.Cause)
 		}
 	}
 }
@@ -249,23 +249,23 @@ func (s *subject) describeFallback(p kconfig.Prediction) string {
 }
 
 func checkKconfigChanged(s *subject) {
-	for p, asked := range s.predictions(kconfig.Changed) {
-		s.reportMissed(p, asked, "%s will not be %s: %s", p.Symbol, p.Wanted, p.Cause)
+	for p, requested := range s.predictions(kconfig.Changed) {
+		s.reportMissed(p, requested, "%s will not be %s: %s", p.Symbol, p.Wanted, p.Cause)
 	}
 }
 
 func checkKconfigUnknown(s *subject) {
-	for p, asked := range s.predictions(kconfig.Unknown) {
-		s.reportMissed(p, asked, "%s is not among the facts of kernel %s", p.Symbol, s.Release.Kernel)
+	for p, requested := range s.predictions(kconfig.Unknown) {
+		s.reportMissed(p, requested, "%s is not among the facts of kernel %s", p.Symbol, s.Release.Kernel)
 	}
 }
 
 func checkKconfigSelected(s *subject) {
-	for p, asked := range s.predictions(kconfig.Kept) {
-		if p.Note == "" || !asked.IsSet() {
+	for p, requested := range s.predictions(kconfig.Kept) {
+		if p.Note == "" || !requested.IsSet() {
 			continue
 		}
-		d := s.raise(asked, "the line for %s has no effect: %s", p.Symbol, p.Note)
+		d := s.raise(requested, "the line for %s has no effect: %s", p.Symbol, p.Note)
 		if strings.HasPrefix(p.Note, "no such symbol") {
 			d.Severity, d.Help = diag.Info, "remove the line" // the kernel has the value without it
 		}

@@ -99,8 +99,8 @@ func kernelRules() []Rule {
 
 func checkBBR(s *subject) {
 	option := s.Config.Kernel.Config.Get("TCP_CONG_BBR")
-	asked := option.IsSet() && option.Text != "n"
-	if asked && !s.isEnabled("TCP_CONG_ADVANCED") {
+	requested := option.IsSet() && option.Text != "n"
+	if requested && !s.isEnabled("TCP_CONG_ADVANCED") {
 		s.markExplained("TCP_CONG_BBR")
 		d := s.raise(option, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y").got(option.Show())
 		d.suggest(`TCP_CONG_ADVANCED: "y"`, 0)
@@ -109,7 +109,7 @@ func checkBBR(s *subject) {
 		}
 		return
 	}
-	if cc := s.Config.Sysctl.Get("net.ipv4.tcp_congestion_control"); cc.Text == "bbr" && !asked {
+	if cc := s.Config.Sysctl.Get("net.ipv4.tcp_congestion_control"); cc.Text == "bbr" && !requested {
 		s.raise(cc, "bbr is not in the kernel of %s", s.Release.Name).got(cc.Show()).suggest(`kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`, 1)
 	}
 }

@@ -363,9 +363,9 @@ func checkModuleAutoload(s *subject) {
 		return
 	}
 	for _, c := range slices.Concat(s.governor(), s.schedulers(), s.congestion(), s.qdisc()) {
-		o, asked := s.config(c.symbol)
+		o, requested := s.config(c.symbol)
 		v := o.Value
-		if !asked {
+		if !requested {
 			if !s.kernel.Exact() {
 				continue
 			}

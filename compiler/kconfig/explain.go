@@ -425,7 +425,7 @@ func (a *analysis) effects() []Effect {
 	var out []Effect
 	for i := range a.f.Symbols {
 		sym := &a.f.Symbols[i]
-		if _, asked := a.requested[sym.Name]; asked || !hasPrompt(sym) {
+		if _, requested := a.requested[sym.Name]; requested || !hasPrompt(sym) {
 			continue
 		}
 		a.base.value(int32(i))
@@ -462,7 +462,7 @@ func (a *analysis) effectCause(i int32) string {
 	if c := a.f.choice[i]; c >= 0 && a.r.sym[i].visible != N {
 		if m := a.r.choices[c].chosen; m >= 0 && m != i {
 			name := a.f.Symbols[m].Name
-			if _, asked := a.requested[name]; asked {
+			if _, requested := a.requested[name]; requested {
 				return "choice: " + a.withPosition(name, name) + " takes its place"
 			}
 			return "choice: the group falls back to " + name

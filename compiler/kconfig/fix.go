@@ -183,7 +183,7 @@ func (s *solver) waysOn(i int32, want Tri, depth int, path []int32) []way {
 	if s.work++; s.work > maxWork || depth > maxFixDepth || slices.Contains(path, i) {
 		return nil
 	}
-	if v, asked := a.requested[sym.Name]; asked && i != s.goal && v == "n" {
+	if v, requested := a.requested[sym.Name]; requested && i != s.goal && v == "n" {
 		return nil // would contradict another request
 	}
 	set := want
@@ -252,7 +252,7 @@ func (s *solver) waysOff(i int32, depth int, path []int32) []way {
 		return nil
 	}
 	sym := &a.f.Symbols[i]
-	if v, asked := a.requested[sym.Name]; asked && i != s.goal && v != "n" {
+	if v, requested := a.requested[sym.Name]; requested && i != s.goal && v != "n" {
 		return nil
 	}
 	path = append(path[:len(path):len(path)], i)

@@ -138,7 +138,7 @@ func (a *analysis) joinFixes(rep *Report) {
 		r = a.f.Evaluate(Merge(a.cfg, &Config{Lines: rep.Fix}))
 		wanted = maps.Clone(a.requested)
 		for _, l := range rep.Fix { // a respelt value is what was meant
-			if _, asked := wanted[l.Symbol]; asked {
+			if _, requested := wanted[l.Symbol]; requested {
 				wanted[l.Symbol] = l.Value
 			}
 		}

@@ -47,9 +47,9 @@ func isBareOption(s string) bool {
 	return err == nil
 }
 
-// expectOptions puts the options into the plan, as .config writes them: the device
-// compares them with the running kernel. They are optional, because a kernel may not
-// expose its configuration.
+// expectOptions adds the kernel options to the plan in the format of .config. The device
+// compares them with the running kernel. They are optional, because a kernel may not expose
+// its configuration.
 func (r *resolver) expectOptions() {
 	for _, o := range r.t.Kernel.Config {
 		id := "kernel.config." + o.Symbol

@@ -47,8 +47,8 @@ func merge(t *testing.T, stock, blocks, mode string) (string, string) {
 	return a.Text, a.Error
 }
 
-// mergeAll runs the function that the build runs, outside bitbake, all with one
-// start of Python.
+// mergeAll runs the merge function of the build outside bitbake. One Python process handles all
+// inputs.
 func mergeAll(t *testing.T, inputs []input) []answer {
 	t.Helper()
 	program := buildFunctions(t) + `

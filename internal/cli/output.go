@@ -70,8 +70,8 @@ func NewPrinter(cmd *cobra.Command) Printer {
 // To returns a printer with the same format that writes to w.
 func (p Printer) To(w io.Writer) Printer { return Printer{&output{w: w}, p.JSON} }
 
-// Err is the error of the first write that failed. Commands that run until they are
-// stopped end with it.
+// Err returns the error of the first write that failed. Commands that run until they are
+// stopped end when it is set.
 func (p Printer) Err() error { return p.err }
 
 // Printf prints text. Strings and errors among args are made printable, see package

@@ -63,27 +63,27 @@ const absent = "-"
 
 // Open returns a kernel by its version line, with the requested options. The error is
 // [kernel.ErrUnknown] for a line without facts.
-func (b *Book) Open(line string, asked []kconfig.Line) (*Kernel, error) {
+func (b *Book) Open(line string, requested []kconfig.Line) (*Kernel, error) {
 	set, ok := kernel.Find(line)
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", kernel.ErrUnknown, line)
 	}
-	key := keyOf(line, asked)
+	key := keyOf(line, requested)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if k := b.kernels[key]; k != nil {
 		return k, nil
 	}
-	k := &Kernel{Set: set, book: b, lines: asked, key: key}
+	k := &Kernel{Set: set, book: b, lines: requested, key: key}
 	b.kernels[key] = k
 	return k, nil
 }
 
 // keyOf returns the cache key: a digest of kernel, facts, program and requested options.
-func keyOf(line string, asked []kconfig.Line) string {
+func keyOf(line string, requested []kconfig.Line) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n", cache.Program(), line)
-	for _, l := range asked {
+	for _, l := range requested {
 		fmt.Fprintf(h, "%s=%s\n", l.Symbol, l.Value)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
@@ -151,8 +151,8 @@ func (k *Kernel) On(symbol string) bool {
 // line comes first. It returns nil if that is impossible without breaking another request.
 func (k *Kernel) Enable(symbol, value string) []kconfig.Line {
 	own := kconfig.Line{Symbol: symbol, Value: value}
-	asked := slices.DeleteFunc(slices.Clone(k.lines), func(l kconfig.Line) bool { return l.Symbol == symbol })
-	with, err := k.book.Open(k.Set.Name, append(asked, own))
+	requested := slices.DeleteFunc(slices.Clone(k.lines), func(l kconfig.Line) bool { return l.Symbol == symbol })
+	with, err := k.book.Open(k.Set.Name, append(requested, own))
 	if err != nil {
 		return nil
 	}

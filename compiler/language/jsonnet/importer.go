@@ -42,13 +42,13 @@ func (i *importer) Import(from, name string) (jsonnet.Contents, string, error) {
 	}
 	f, ok := i.files[full]
 	if !ok {
-		f = i.read(full)
+		f = i.readImport(full)
 		i.files[full] = f
 	}
 	return f.contents, full, f.err
 }
 
-func (i *importer) read(full string) imported {
+func (i *importer) readImport(full string) imported {
 	text, ok := i.prog.Files[full]
 	var err error
 	switch {
@@ -64,14 +64,14 @@ func (i *importer) read(full string) imported {
 	if i.total += len(text); i.total > load.MaxSource {
 		return imported{err: fmt.Errorf("%w of %q: the configuration is larger than %d MiB", errImport, full, load.MaxSource>>20)}
 	}
-	if line, column, deep := load.FindDeepBracket(text); deep && program(full) {
+	if line, column, deep := load.FindDeepBracket(text); deep && isProgram(full) {
 		return imported{err: &tooDeep{full, line, column}}
 	}
 	return imported{contents: jsonnet.MakeContents(string(text))}
 }
 
-// program distinguishes code from text read by importstr.
-func program(name string) bool {
+// isProgram reports whether a file contains code. Others are read by importstr.
+func isProgram(name string) bool {
 	switch path.Ext(name) {
 	case ".jsonnet", ".libsonnet", ".json":
 		return true
@@ -88,8 +88,8 @@ func (t *tooDeep) Error() string {
 	return fmt.Sprintf("%s:%d:%d brackets are nested more than %d deep", t.file, t.line, t.column, load.MaxDepth)
 }
 
-// brought lists the imported files, for messages that quote them.
-func (i *importer) brought() map[string][]byte {
+// listImported lists the imported files, for messages that quote them.
+func (i *importer) listImported() map[string][]byte {
 	out := map[string][]byte{}
 	for name, f := range i.files {
 		if _, own := i.prog.Files[name]; !own && f.err == nil {

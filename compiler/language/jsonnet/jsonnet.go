@@ -55,7 +55,7 @@ func Load(p load.Program) load.Evaluated {
 		e := &evaluator{prog: p, name: name, importer: newImporter(p)}
 		root := e.loadFile()
 		out.Diagnostics = append(out.Diagnostics, e.found...)
-		for path, text := range e.importer.brought() {
+		for path, text := range e.importer.listImported() {
 			out.Sources[path] = text
 		}
 		if root == nil {

@@ -171,7 +171,7 @@ type marker struct {
 // Import implements [jsonnet.Importer].
 func (m *marker) Import(from, name string) (jsonnet.Contents, string, error) {
 	c, full, err := m.importer.Import(from, name)
-	if err != nil || !program(full) {
+	if err != nil || !isProgram(full) {
 		return c, full, err
 	}
 	if marked, ok := m.contents[full]; ok {

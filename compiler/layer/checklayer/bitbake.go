@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// lockName also marks a folder as ours to clean.
+// lockName is the lock file of a work folder. It also marks a folder whose content may be
+// deleted.
 const lockName = ".yoctune-check-layer"
 
 // rig is a prepared work folder.

@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// board returns a synthetic Orin Nano with an imitated kernel, and its directory.
-func board(t *testing.T) (*devicetest.Kernel, string) {
+// newBoard returns a synthetic Orin Nano with an imitated kernel, and its directory.
+func newBoard(t *testing.T) (*devicetest.Kernel, string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
@@ -62,8 +62,8 @@ func block(glob, attr, typ, want string) plan.Setting {
 	}
 }
 
-// with returns a changed copy of a setting.
-func with(s plan.Setting, change func(*plan.Setting)) plan.Setting {
+// copyWith returns a changed copy of a setting.
+func copyWith(s plan.Setting, change func(*plan.Setting)) plan.Setting {
 	change(&s)
 	return s
 }
@@ -76,8 +76,8 @@ func planOf(settings ...plan.Setting) *plan.Plan {
 	return p
 }
 
-// tuned returns a plan with every kind of selection and most types.
-func tuned() *plan.Plan {
+// newTunedPlan returns a plan with every kind of selection and most types.
+func newTunedPlan() *plan.Plan {
 	irq := plan.Setting{
 		ID: "irq.affinity.eth0", Domain: plan.DomainIRQ, Type: plan.TypeCPUList, Want: "0-1",
 		Select:  plan.Select{Class: "irq", Name: "eth0", Attr: "smp_affinity_list"},
@@ -108,7 +108,7 @@ func tuned() *plan.Plan {
 		block("nvme*", "nr_requests", plan.TypeInt, "512"),
 		block("nvme*", "read_ahead_kb", plan.TypeInt, "4096"),
 		governor, gpu, irq, mask, thp,
-		with(sysctl("net.ipv4.tcp_rmem", "4096 262144 16777216"), func(s *plan.Setting) { s.Type = plan.TypeVector }),
+		copyWith(sysctl("net.ipv4.tcp_rmem", "4096 262144 16777216"), func(s *plan.Setting) { s.Type = plan.TypeVector }),
 		sysctl("vm.dirty_bytes", "268435456"),
 		sysctl("vm.dirty_background_bytes", "67108864"),
 		sysctl("vm.swappiness", "10"),
@@ -116,8 +116,8 @@ func tuned() *plan.Plan {
 	)
 }
 
-// state returns the text of every kernel file of the tree, with normalised blanks.
-func state(t *testing.T, dir string) map[string]string {
+// readState returns the text of every kernel file of the tree, with normalised blanks.
+func readState(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	m := map[string]string{}
 	for _, top := range []string{"proc", "sys"} {
@@ -136,7 +136,7 @@ func state(t *testing.T, dir string) map[string]string {
 	return m
 }
 
-func sameState(t *testing.T, want, got map[string]string) {
+func compareStates(t *testing.T, want, got map[string]string) {
 	t.Helper()
 	for name, w := range want {
 		if g := got[name]; g != w {
@@ -145,7 +145,7 @@ func sameState(t *testing.T, want, got map[string]string) {
 	}
 }
 
-func find(t *testing.T, results []enforce.Result, id string) enforce.Result {
+func findResult(t *testing.T, results []enforce.Result, id string) enforce.Result {
 	t.Helper()
 	i := slices.IndexFunc(results, func(r enforce.Result) bool { return r.ID == id })
 	if i < 0 {
@@ -164,9 +164,9 @@ func apply(t *testing.T, dev rootfs.Device, p *plan.Plan) []enforce.Result {
 }
 
 func TestApplyVerifyRollback(t *testing.T) {
-	dev, dir := board(t)
-	before := state(t, dir)
-	p := tuned()
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
+	p := newTunedPlan()
 
 	if enforce.Satisfied(enforce.Verify(dev, p, options())) {
 		t.Error("the plan is satisfied before it is applied")
@@ -185,25 +185,25 @@ func TestApplyVerifyRollback(t *testing.T) {
 	if err != nil || !enforce.Satisfied(results) {
 		t.Fatalf("rollback: %v, %+v", err, results)
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 	if again, err := enforce.Rollback(dev, options()); err != nil || len(again) != 0 {
 		t.Errorf("a second rollback found %+v, %v", again, err)
 	}
 }
 
 func TestVerifyChangesNothing(t *testing.T) {
-	dev, dir := board(t)
-	before := state(t, dir)
-	enforce.Verify(dev, tuned(), options())
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
+	enforce.Verify(dev, newTunedPlan(), options())
 	if dev.Clock != 0 {
 		t.Errorf("verify made %d changes", dev.Clock)
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 }
 
 func TestApplyWritesOnlyDifferingNodes(t *testing.T) {
-	dev, _ := board(t)
-	p := tuned()
+	dev, _ := newBoard(t)
+	p := newTunedPlan()
 	apply(t, dev, p)
 	dev.Writes = nil
 	apply(t, dev, p)
@@ -213,8 +213,8 @@ func TestApplyWritesOnlyDifferingNodes(t *testing.T) {
 }
 
 func TestApplyWritesNoNewline(t *testing.T) {
-	dev, _ := board(t)
-	apply(t, dev, tuned())
+	dev, _ := newBoard(t)
+	apply(t, dev, newTunedPlan())
 	for _, w := range dev.Writes {
 		if strings.ContainsAny(w, "\n") {
 			t.Errorf("wrote %q", w)
@@ -224,59 +224,59 @@ func TestApplyWritesNoNewline(t *testing.T) {
 
 // The process may be killed before or during any of its changes.
 func TestRollbackAfterKillAtAnyStep(t *testing.T) {
-	counting, _ := board(t)
-	apply(t, counting, tuned())
+	counting, _ := newBoard(t)
+	apply(t, counting, newTunedPlan())
 	steps := counting.Clock
 	if steps < 15 {
 		t.Fatalf("only %d changes to kill the process at", steps)
 	}
 	// All rounds use one tree, which each must restore.
-	dev, dir := board(t)
-	before := state(t, dir)
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
 	for _, torn := range []bool{false, true} {
 		for at := 1; at <= steps && !t.Failed(); at++ {
 			t.Run(fmt.Sprintf("torn=%t/step=%d", torn, at), func(t *testing.T) {
 				dying := devicetest.NewKernel(dev.Device)
 				dying.KillAt, dying.Torn = at, torn
-				_, _ = enforce.Apply(dying, tuned(), options())
+				_, _ = enforce.Apply(dying, newTunedPlan(), options())
 
 				alive := devicetest.NewKernel(dev.Device)
 				results, err := enforce.Rollback(alive, options())
 				if err != nil || !enforce.Satisfied(results) {
 					t.Fatalf("rollback: %v, %+v", err, results)
 				}
-				sameState(t, before, state(t, dir))
+				compareStates(t, before, readState(t, dir))
 			})
 		}
 	}
 }
 
 func TestRollbackAfterKilledRollback(t *testing.T) {
-	dev, dir := board(t)
-	apply(t, dev, tuned())
+	dev, dir := newBoard(t)
+	apply(t, dev, newTunedPlan())
 	dev.Clock = 0
 	if _, err := enforce.Rollback(dev, options()); err != nil {
 		t.Fatal(err)
 	}
 	steps := dev.Clock
-	before := state(t, dir)
+	before := readState(t, dir)
 	for at := 1; at <= steps && !t.Failed(); at++ {
 		t.Run(fmt.Sprintf("step=%d", at), func(t *testing.T) {
 			dying := devicetest.NewKernel(dev.Device)
-			apply(t, dying, tuned())
+			apply(t, dying, newTunedPlan())
 			dying.Clock, dying.KillAt, dying.Torn = 0, at, at%2 == 0
 			_, _ = enforce.Rollback(dying, options())
 			if _, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil {
 				t.Fatal(err)
 			}
-			sameState(t, before, state(t, dir))
+			compareStates(t, before, readState(t, dir))
 		})
 	}
 }
 
 func TestFirstOriginalSurvivesLaterApplies(t *testing.T) {
-	dev, dir := board(t)
-	before := state(t, dir)
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
 	apply(t, dev, planOf(sysctl("vm.swappiness", "20"), sysctl("vm.vfs_cache_pressure", "50")))
 	apply(t, dev, planOf(sysctl("vm.swappiness", "30")))
@@ -284,14 +284,14 @@ func TestFirstOriginalSurvivesLaterApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := find(t, results, "sysctl.vm.swappiness"); r.Wanted != "60" || r.Outcome != outcome.OK {
+	if r := findResult(t, results, "sysctl.vm.swappiness"); r.Wanted != "60" || r.Outcome != outcome.OK {
 		t.Errorf("restored %+v, want the value before the first apply, 60", r)
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 }
 
 func TestJournalOfAnotherBootIsDiscarded(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
 	bootID := filepath.Join(dir, "proc/sys/kernel/random/boot_id")
 	if err := os.WriteFile(bootID, []byte("11111111-2222-3333-4444-555555555555\n"), 0o644); err != nil {
@@ -304,11 +304,11 @@ func TestJournalOfAnotherBootIsDiscarded(t *testing.T) {
 }
 
 func TestApplyWithoutBootIDWritesNothing(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	if err := os.Remove(filepath.Join(dir, "proc/sys/kernel/random/boot_id")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := enforce.Apply(dev, tuned(), options())
+	_, err := enforce.Apply(dev, newTunedPlan(), options())
 	if !errors.Is(err, enforce.ErrJournal) {
 		t.Errorf("error %v, want ErrJournal", err)
 	}
@@ -325,8 +325,8 @@ func (fullDisk) AppendState(name string, _ []byte) error {
 }
 
 func TestApplyWithoutJournalWritesNothing(t *testing.T) {
-	dev, _ := board(t)
-	_, err := enforce.Apply(fullDisk{dev}, tuned(), options())
+	dev, _ := newBoard(t)
+	_, err := enforce.Apply(fullDisk{dev}, newTunedPlan(), options())
 	if !errors.Is(err, enforce.ErrJournal) || !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("error %v, want ErrJournal for ENOSPC", err)
 	}
@@ -337,8 +337,8 @@ func TestApplyWithoutJournalWritesNothing(t *testing.T) {
 
 // Each row is an error of the kernel. The rest of the plan is applied.
 func TestKernelErrorsBecomeOutcomes(t *testing.T) {
-	shared, dir := board(t)
-	before := state(t, dir)
+	shared, dir := newBoard(t)
+	before := readState(t, dir)
 	const swappiness = "/proc/sys/vm/swappiness"
 	const secret = "/proc/sys/kernel/secret" // like stable_secret, it reads EIO before its first write
 	for _, c := range []struct {
@@ -350,7 +350,7 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 	}{
 		{"a choice that is not offered", block("nvme*", "scheduler", plan.TypeChoice, "cfq"), nil,
 			outcome.Refused, `nvme0n1 scheduler: "cfq" not offered (none, mq-deadline, kyber)`},
-		{"a governor that is not offered", with(tuned().Settings[3], func(s *plan.Setting) { s.Want = "turbo" }), nil,
+		{"a governor that is not offered", copyWith(newTunedPlan().Settings[3], func(s *plan.Setting) { s.Want = "turbo" }), nil,
 			outcome.Refused, `policy0 scaling_governor: "turbo" not offered (conservative, ondemand`},
 		{"out of range", sysctl("vm.swappiness", "9999"), nil,
 			outcome.Refused, "vm.swappiness: kernel refused 9999"},
@@ -370,8 +370,8 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 			outcome.Unsupported, "kernel.no_such_thing: no such node"},
 		{"absent until a module is loaded", sysctl("net.netfilter.nf_conntrack_max", "262144"), nil,
 			outcome.Pending, "waits for module nf_conntrack"},
-		{"ENOENT from the write: unknown value", with(sysctl("net.ipv4.tcp_congestion_control", "bbr"), func(s *plan.Setting) { s.Type = plan.TypeString }),
-			fails("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT),
+		{"ENOENT from the write: unknown value", copyWith(sysctl("net.ipv4.tcp_congestion_control", "bbr"), func(s *plan.Setting) { s.Type = plan.TypeString }),
+			failWrites("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT),
 			outcome.Refused, `"bbr" is unknown to the kernel; load module tcp_bbr`},
 		{"EACCES on a file nobody may write", sysctl("vm.swappiness", "10"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			dev.WriteFault[swappiness] = unix.EACCES
@@ -381,23 +381,23 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = os.Chmod(name, 0o644) })
 		}, outcome.Forbidden, "read-only node"},
-		{"EACCES in a network namespace", sysctl("net.core.rmem_max", "999999"), fails("/proc/sys/net/core/rmem_max", unix.EACCES),
+		{"EACCES in a network namespace", sysctl("net.core.rmem_max", "999999"), failWrites("/proc/sys/net/core/rmem_max", unix.EACCES),
 			outcome.Forbidden, "read-only in this network namespace"},
-		{"EPERM", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EPERM),
+		{"EPERM", sysctl("vm.swappiness", "10"), failWrites(swappiness, unix.EPERM),
 			outcome.Forbidden, "missing capability, lockdown or seccomp filter"},
-		{"EROFS", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EROFS),
+		{"EROFS", sysctl("vm.swappiness", "10"), failWrites(swappiness, unix.EROFS),
 			outcome.Forbidden, "mounted read-only"},
-		{"EBUSY that stays", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EBUSY),
+		{"EBUSY that stays", sysctl("vm.swappiness", "10"), failWrites(swappiness, unix.EBUSY),
 			outcome.Busy, "in use by a driver or another program"},
-		{"an interrupt that cannot move", with(tuned().Settings[5], func(s *plan.Setting) { s.Select.Name = "nvme0q3" }), fails("/proc/irq/48/smp_affinity_list", unix.EIO),
+		{"an interrupt that cannot move", copyWith(newTunedPlan().Settings[5], func(s *plan.Setting) { s.Select.Name = "nvme0q3" }), failWrites("/proc/irq/48/smp_affinity_list", unix.EIO),
 			outcome.Refused, "irq 48: affinity is kernel-managed"},
-		{"wider than the machine", with(tuned().Settings[5], func(s *plan.Setting) { s.Want = "0-63" }), fails("/proc/irq/44/smp_affinity_list", unix.EOVERFLOW),
+		{"wider than the machine", copyWith(newTunedPlan().Settings[5], func(s *plan.Setting) { s.Want = "0-63" }), failWrites("/proc/irq/44/smp_affinity_list", unix.EOVERFLOW),
 			outcome.Refused, "exceeds what this device has"},
-		{"EAGAIN on read", sysctl("vm.swappiness", "10"), readFails(swappiness, unix.EAGAIN),
+		{"EAGAIN on read", sysctl("vm.swappiness", "10"), failReads(swappiness, unix.EAGAIN),
 			outcome.Stale, "has no value"},
-		{"the device went away", sysctl("vm.swappiness", "10"), fails(swappiness, unix.ENODEV),
+		{"the device went away", sysctl("vm.swappiness", "10"), failWrites(swappiness, unix.ENODEV),
 			outcome.Unsupported, "no such node"},
-		{"an action, not a setting", sysctl("vm.drop_caches", "3"), readFails("/proc/sys/vm/drop_caches", unix.EACCES),
+		{"an action, not a setting", sysctl("vm.drop_caches", "3"), failReads("/proc/sys/vm/drop_caches", unix.EACCES),
 			outcome.Forbidden, "write-only: an action, not a setting"},
 		{"an original that cannot be read is no reason not to write", sysctl("kernel.secret", "1"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, secret), nil, 0o644); err != nil {
@@ -410,20 +410,20 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 			outcome.Refused, "vm.swappiness"},
 		{"a value of another type", sysctl("vm.swappiness", "much"), nil,
 			outcome.Refused, `"much" is not an integer`},
-		{"a value with a second line", with(sysctl("kernel.core_pattern", "core\nx"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
+		{"a value with a second line", copyWith(sysctl("kernel.core_pattern", "core\nx"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
 			outcome.Refused, "line break"},
 		{"more than a page", sysctl("kernel.too_long", "10"), func(t *testing.T, _ *devicetest.Kernel, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, "proc/sys/kernel/too_long"), []byte(strings.Repeat("9", 4096)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, outcome.Unsupported, "more than one page"},
-		{"a path outside the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/etc/passwd" }), nil,
+		{"a path outside the kernel's files", copyWith(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/etc/passwd" }), nil,
 			outcome.Forbidden, "yoctuned may not access this path"},
-		{"a path that climbs", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/proc/sys/../../etc/passwd" }), nil,
+		{"a path that climbs", copyWith(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/proc/sys/../../etc/passwd" }), nil,
 			outcome.Forbidden, "yoctuned may not access this path"},
-		{"an attribute that climbs", with(block("nvme*", "x", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Attr = "../../../etc/passwd" }), nil,
+		{"an attribute that climbs", copyWith(block("nvme*", "x", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Attr = "../../../etc/passwd" }), nil,
 			outcome.Forbidden, "yoctuned may not access this path"},
-		{"a link that leads out of the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/sys/kernel/evil" }), func(t *testing.T, _ *devicetest.Kernel, dir string) {
+		{"a link that leads out of the kernel's files", copyWith(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/sys/kernel/evil" }), func(t *testing.T, _ *devicetest.Kernel, dir string) {
 			if err := os.Symlink("/etc/nvpmodel.conf.bak", filepath.Join(dir, "sys/kernel/evil")); err != nil {
 				t.Fatal(err)
 			}
@@ -431,21 +431,21 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, outcome.Forbidden, "leads to /etc/nvpmodel.conf.bak"},
-		{"a program for the kernel to run", with(sysctl("kernel.core_pattern", "|/bin/sh"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
+		{"a program for the kernel to run", copyWith(sysctl("kernel.core_pattern", "|/bin/sh"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
 			outcome.Forbidden, "run programs"},
-		{"the module loader", with(sysctl("kernel.modprobe", "/data/x"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
+		{"the module loader", copyWith(sysctl("kernel.modprobe", "/data/x"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
 			outcome.Forbidden, "run programs"},
 		{"no device matches", block("sd*", "scheduler", plan.TypeChoice, "none"), nil,
 			outcome.Unsupported, `no block device named "sd*"`},
-		{"a class nobody knows", with(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
+		{"a class nobody knows", copyWith(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
 			outcome.Unsupported, `unknown device class "toaster"`},
-		{"the first available of two", with(block("nvme*", "scheduler", plan.TypeChoice, "bfq|kyber|none"), func(s *plan.Setting) { s.Compare = plan.FirstAvailable }), nil,
+		{"the first available of two", copyWith(block("nvme*", "scheduler", plan.TypeChoice, "bfq|kyber|none"), func(s *plan.Setting) { s.Compare = plan.FirstAvailable }), nil,
 			outcome.OK, ""},
-		{"more than asked is enough", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = plan.AtLeast }), nil,
+		{"more than asked is enough", copyWith(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = plan.AtLeast }), nil,
 			outcome.OK, ""},
-		{"an unknown comparison", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = "about" }), nil,
+		{"an unknown comparison", copyWith(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = "about" }), nil,
 			outcome.Refused, `unknown comparison "about"`},
-		{"an unknown type", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Type = "colour" }), nil,
+		{"an unknown type", copyWith(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Type = "colour" }), nil,
 			outcome.Refused, `unknown value type "colour"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -454,34 +454,34 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 				c.break_(t, dev, dir)
 			}
 			results := apply(t, dev, planOf(c.setting, sysctl("vm.vfs_cache_pressure", "50")))
-			r := find(t, results, c.setting.ID)
+			r := findResult(t, results, c.setting.ID)
 			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
 				t.Errorf("%s: %q\nwant %s: … %s …", r.Outcome, r.Message, c.outcome, c.message)
 			}
 			if c.outcome != outcome.OK && r.Satisfied() {
 				t.Error("the result is satisfied")
 			}
-			if other := find(t, results, "sysctl.vm.vfs_cache_pressure"); other.Outcome != outcome.OK {
+			if other := findResult(t, results, "sysctl.vm.vfs_cache_pressure"); other.Outcome != outcome.OK {
 				t.Errorf("the next setting was not applied: %+v", other)
 			}
 			if _, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil {
 				t.Error(err)
 			}
-			sameState(t, before, state(t, dir))
+			compareStates(t, before, readState(t, dir))
 		})
 	}
 }
 
-func fails(name string, err error) func(*testing.T, *devicetest.Kernel, string) {
+func failWrites(name string, err error) func(*testing.T, *devicetest.Kernel, string) {
 	return func(_ *testing.T, dev *devicetest.Kernel, _ string) { dev.WriteFault[name] = err }
 }
 
-func readFails(name string, err error) func(*testing.T, *devicetest.Kernel, string) {
+func failReads(name string, err error) func(*testing.T, *devicetest.Kernel, string) {
 	return func(_ *testing.T, dev *devicetest.Kernel, _ string) { dev.ReadFault[name] = err }
 }
 
 func TestUnreadableOriginalIsReportedLost(t *testing.T) {
-	dev, _ := board(t)
+	dev, _ := newBoard(t)
 	const node = "/proc/sys/kernel/core_uses_pid"
 	dev.ReadFault[node] = unix.EIO
 	apply(t, dev, planOf(sysctl("kernel.core_uses_pid", "1")))
@@ -489,15 +489,15 @@ func TestUnreadableOriginalIsReportedLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := find(t, results, "sysctl.kernel.core_uses_pid")
+	r := findResult(t, results, "sysctl.kernel.core_uses_pid")
 	if r.Outcome != outcome.Refused || !strings.Contains(r.Message, "the original value is unknown") || enforce.Satisfied(results) {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestOptionalAbsentNodeDoesNotCount(t *testing.T) {
-	dev, _ := board(t)
-	s := with(block("sd*", "scheduler", plan.TypeChoice, "none"), func(s *plan.Setting) { s.Optional = true })
+	dev, _ := newBoard(t)
+	s := copyWith(block("sd*", "scheduler", plan.TypeChoice, "none"), func(s *plan.Setting) { s.Optional = true })
 	for _, results := range [][]enforce.Result{apply(t, dev, planOf(s)), enforce.Verify(dev, planOf(s), options())} {
 		if r := results[0]; r.Outcome != outcome.Unsupported || !r.Satisfied() {
 			t.Errorf("%+v", r)
@@ -506,7 +506,7 @@ func TestOptionalAbsentNodeDoesNotCount(t *testing.T) {
 }
 
 func TestOrderDependentRefusalIsRetried(t *testing.T) {
-	dev, _ := board(t)
+	dev, _ := newBoard(t)
 	freq := func(attr, want string) plan.Setting {
 		return plan.Setting{
 			ID: "cpu." + attr, Domain: plan.DomainCPU, Type: plan.TypeInt, Want: want,
@@ -525,8 +525,8 @@ func TestOrderDependentRefusalIsRetried(t *testing.T) {
 }
 
 func TestSettingsThatUndoEachOtherConflict(t *testing.T) {
-	dev, dir := board(t)
-	before := state(t, dir)
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
 	results := apply(t, dev, planOf(sysctl("vm.dirty_bytes", "268435456"), sysctl("vm.dirty_ratio", "15")))
 	contested := 0
 	for _, r := range results {
@@ -540,14 +540,14 @@ func TestSettingsThatUndoEachOtherConflict(t *testing.T) {
 	if _, err := enforce.Rollback(dev, options()); err != nil {
 		t.Fatal(err)
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 }
 
 func TestTwoSettingsOfOneNodeConflict(t *testing.T) {
-	dev, _ := board(t)
+	dev, _ := newBoard(t)
 	results := apply(t, dev, planOf(
 		block("nvme*", "nr_requests", plan.TypeInt, "512"),
-		with(block("*", "nr_requests", plan.TypeInt, "256"), func(s *plan.Setting) { s.ID = "storage.all.nr_requests" })))
+		copyWith(block("*", "nr_requests", plan.TypeInt, "256"), func(s *plan.Setting) { s.ID = "storage.all.nr_requests" })))
 	var got []string
 	for _, r := range results {
 		got = append(got, r.Path+" "+string(r.Outcome))
@@ -559,13 +559,13 @@ func TestTwoSettingsOfOneNodeConflict(t *testing.T) {
 }
 
 func TestApplyReportsAndRepairsDrift(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	p := planOf(sysctl("vm.swappiness", "10"))
 	apply(t, dev, p)
 	if err := os.WriteFile(filepath.Join(dir, "proc/sys/vm/swappiness"), []byte("33\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness")
+	r := findResult(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness")
 	if r.Outcome != outcome.Differs || r.Found != "33" || r.Message != "vm.swappiness: found 33, wanted 10" {
 		t.Errorf("%+v", r)
 	}
@@ -576,7 +576,7 @@ func TestApplyReportsAndRepairsDrift(t *testing.T) {
 }
 
 func TestVerifyDistinguishesRoundingFromDrift(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	p := planOf(block("nvme*", "read_ahead_kb", plan.TypeInt, "130"))
 	apply(t, dev, p)
 	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.Adjusted || r.Satisfied() {
@@ -595,8 +595,8 @@ func TestVerifyDistinguishesRoundingFromDrift(t *testing.T) {
 }
 
 func TestReportOnlySettingsAreNeverWritten(t *testing.T) {
-	dev, _ := board(t)
-	p := planOf(with(sysctl("vm.swappiness", "10"), func(s *plan.Setting) { s.Policy = plan.Report }))
+	dev, _ := newBoard(t)
+	p := planOf(copyWith(sysctl("vm.swappiness", "10"), func(s *plan.Setting) { s.Policy = plan.Report }))
 	if r := apply(t, dev, p)[0]; r.Outcome != outcome.Differs || !r.Satisfied() {
 		t.Errorf("apply: %+v", r)
 	}
@@ -609,7 +609,7 @@ func TestReportOnlySettingsAreNeverWritten(t *testing.T) {
 }
 
 func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	arg := func(name, typ, want, needs string) plan.Setting {
 		return plan.Setting{
 			ID: "kernel.args." + name, Domain: plan.DomainKernel, Type: typ, Want: want,
@@ -622,8 +622,8 @@ func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 		arg("nohz_full", plan.TypeCPUList, "4,5", plan.NeedsReflash),
 		arg("quiet", plan.TypePresent, "1", plan.NeedsReboot),
 		arg("rootwait", plan.TypePresent, "1", plan.NeedsReboot),
-		with(arg("rt", plan.TypeInt, "1", plan.NeedsReflash), func(s *plan.Setting) { s.Select = plan.Select{Path: "/sys/kernel/realtime"} }),
-		with(arg("bbr", plan.TypePresent, "1", plan.NeedsReboot), func(s *plan.Setting) {
+		copyWith(arg("rt", plan.TypeInt, "1", plan.NeedsReflash), func(s *plan.Setting) { s.Select = plan.Select{Path: "/sys/kernel/realtime"} }),
+		copyWith(arg("bbr", plan.TypePresent, "1", plan.NeedsReboot), func(s *plan.Setting) {
 			s.Domain, s.Select = plan.DomainModule, plan.Select{Path: "/sys/module/tcp_bbr"}
 		}))
 	results := apply(t, dev, p)
@@ -638,7 +638,7 @@ func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 		"kernel.args.rt":        "/sys/kernel/realtime does not exist: needs an image built from this plan's layer",
 		"kernel.args.bbr":       "/sys/module/tcp_bbr is missing: in force after a reboot",
 	} {
-		if r := find(t, results, id); r.Message != want {
+		if r := findResult(t, results, id); r.Message != want {
 			t.Errorf("%s: %s: %q, want %q", id, r.Outcome, r.Message, want)
 		}
 	}
@@ -656,8 +656,8 @@ func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 }
 
 func TestImageSettingsArePending(t *testing.T) {
-	dev, dir := board(t)
-	p := planOf(with(block("zram0", "disksize", plan.TypeInt, "2147483648"), func(s *plan.Setting) {
+	dev, dir := newBoard(t)
+	p := planOf(copyWith(block("zram0", "disksize", plan.TypeInt, "2147483648"), func(s *plan.Setting) {
 		s.Select.Attr, s.Policy, s.Needs = "disksize", plan.Report, plan.NeedsReboot
 	}))
 	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.Pending || r.Satisfied() {
@@ -686,14 +686,14 @@ func (h hung) Read(name string) (rootfs.Content, error) {
 }
 
 func TestHangingNodeFailsOneSetting(t *testing.T) {
-	dev, _ := board(t)
+	dev, _ := newBoard(t)
 	const node = "/sys/kernel/mm/ksm/pages_to_scan"
 	h := hung{dev, node, make(chan struct{})}
 	defer close(h.release)
 	o := options()
 	o.ReadTimeout = 20 * time.Millisecond
 	results := enforce.Verify(h, planOf(
-		with(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node }),
+		copyWith(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node }),
 		sysctl("vm.vfs_cache_pressure", "100")), o)
 	if r := results[0]; r.Outcome != outcome.Stale || r.Satisfied() {
 		t.Errorf("%+v", r)
@@ -704,8 +704,8 @@ func TestHangingNodeFailsOneSetting(t *testing.T) {
 }
 
 func TestDamagedJournalLineLosesOneOriginal(t *testing.T) {
-	dev, dir := board(t)
-	before := state(t, dir)
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
 	name := filepath.Join(dir, journal.File)
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
@@ -722,11 +722,11 @@ func TestDamagedJournalLineLosesOneOriginal(t *testing.T) {
 	if _, err := enforce.Rollback(dev, options()); err != nil {
 		t.Fatal(err)
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 }
 
 func TestRollbackReportsLostOriginals(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")))
 	name := filepath.Join(dir, journal.File)
 	b, err := os.ReadFile(name)
@@ -749,7 +749,7 @@ func TestRollbackReportsLostOriginals(t *testing.T) {
 }
 
 func TestRollbackIgnoresRemovedNodes(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
 	if err := os.Remove(filepath.Join(dir, "proc/sys/vm/swappiness")); err != nil {
 		t.Fatal(err)
@@ -763,9 +763,9 @@ func TestRollbackIgnoresRemovedNodes(t *testing.T) {
 // The end of a trial restores the values from before the trial and not those of the boot, also
 // if the process is killed at any change.
 func TestTrialIsRevertedAfterKillAtAnyStep(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "20"), sysctl("vm.dirty_ratio", "15")))
-	before := state(t, dir)
+	before := readState(t, dir)
 	trial := planOf(sysctl("vm.swappiness", "30"), sysctl("vm.dirty_bytes", "268435456"), block("nvme*", "scheduler", plan.TypeChoice, "kyber"))
 	for at := 1; ; at++ {
 		dying := devicetest.NewKernel(dev.Device)
@@ -779,7 +779,7 @@ func TestTrialIsRevertedAfterKillAtAnyStep(t *testing.T) {
 		if err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("step %d: %v %+v", at, err, results)
 		}
-		sameState(t, before, state(t, dir))
+		compareStates(t, before, readState(t, dir))
 		if t.Failed() {
 			t.Fatalf("step %d", at)
 		}
@@ -788,13 +788,13 @@ func TestTrialIsRevertedAfterKillAtAnyStep(t *testing.T) {
 		}
 	}
 	results, err := enforce.Rollback(dev, options())
-	if err != nil || find(t, results, "sysctl.vm.swappiness").Wanted != "60" {
+	if err != nil || findResult(t, results, "sysctl.vm.swappiness").Wanted != "60" {
 		t.Errorf("rollback does not restore the boot's values: %v %+v", err, results)
 	}
 }
 
 func TestConfirmedTrialIsNotReverted(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	s, err := enforce.Open(dev, planOf(sysctl("vm.swappiness", "30")), options())
 	if err != nil {
 		t.Fatal(err)
@@ -805,21 +805,21 @@ func TestConfirmedTrialIsNotReverted(t *testing.T) {
 	if err := enforce.ConfirmTrial(dev); err != nil {
 		t.Fatal(err)
 	}
-	after := state(t, dir)
+	after := readState(t, dir)
 	if results, err := enforce.RevertTrial(dev, options()); err != nil || len(results) != 0 {
 		t.Errorf("%v %+v", err, results)
 	}
-	sameState(t, after, state(t, dir))
+	compareStates(t, after, readState(t, dir))
 }
 
 // A node that hangs is read once, since each read would block another thread.
 func TestHungNodeIsSkippedUntilItResponds(t *testing.T) {
-	dev, _ := board(t)
+	dev, _ := newBoard(t)
 	const node = "/sys/kernel/mm/ksm/pages_to_scan"
 	h := &counted{Kernel: dev, path: node, release: make(chan struct{})}
 	o := options()
 	o.ReadTimeout = 5 * time.Millisecond
-	s, err := enforce.Open(h, planOf(with(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node })), o)
+	s, err := enforce.Open(h, planOf(copyWith(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node })), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -858,8 +858,8 @@ func (c *counted) Read(name string) (rootfs.Content, error) {
 }
 
 func TestThermalCapIsNotDriftOrRounding(t *testing.T) {
-	dev, dir := board(t)
-	p := planOf(tuned().Settings[4], plan.Setting{
+	dev, dir := newBoard(t)
+	p := planOf(newTunedPlan().Settings[4], plan.Setting{
 		ID: "cpu.max", Domain: plan.DomainCPU, Type: plan.TypeInt, Want: "1510400",
 		Select:  plan.Select{Class: "cpufreq", Name: "policy0", Attr: "scaling_max_freq"},
 		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
@@ -879,17 +879,17 @@ func TestThermalCapIsNotDriftOrRounding(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := find(t, enforce.Verify(dev, p, options()), "cpu.max")
+	r := findResult(t, enforce.Verify(dev, p, options()), "cpu.max")
 	if r.Outcome != outcome.Capped || !r.Satisfied() || !strings.Contains(r.Message, "policy0 scaling_max_freq: 1190400 of 1510400: capped by thermal-cpufreq-0 (step 2 of 9)") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, enforce.Verify(dev, p, options()), "gpu.max"); r.Outcome != outcome.OK {
+	if r := findResult(t, enforce.Verify(dev, p, options()), "gpu.max"); r.Outcome != outcome.OK {
 		t.Errorf("the GPU is not the CPU's: %+v", r)
 	}
 }
 
 func TestApplyAndRollbackOfAThousandSettings(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	var settings []plan.Setting
 	for n := range 1000 {
 		name := fmt.Sprintf("bulk.k%d", n)
@@ -902,7 +902,7 @@ func TestApplyAndRollbackOfAThousandSettings(t *testing.T) {
 		}
 		settings = append(settings, sysctl(name, "2"))
 	}
-	before := state(t, dir)
+	before := readState(t, dir)
 	start := time.Now()
 	results := apply(t, dev, planOf(settings...))
 	t.Logf("applied in %v", time.Since(start).Round(time.Millisecond))
@@ -912,5 +912,5 @@ func TestApplyAndRollbackOfAThousandSettings(t *testing.T) {
 	if _, err := enforce.Rollback(dev, options()); err != nil {
 		t.Fatal(err)
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 }

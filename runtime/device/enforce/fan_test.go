@@ -41,7 +41,7 @@ func TestFanOwnerIsDetected(t *testing.T) {
 		{"garbage", "}{\x00", []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "no profile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dev, dir := board(t)
+			dev, dir := newBoard(t)
 			if c.file != "" {
 				place(t, dir, "/etc/nvfancontrol.conf", c.file)
 			}
@@ -50,15 +50,15 @@ func TestFanOwnerIsDetected(t *testing.T) {
 			}
 			p := planOf()
 			p.Fan = &c.want
-			before := state(t, dir)
-			r := find(t, apply(t, dev, p), "fan")
+			before := readState(t, dir)
+			r := findResult(t, apply(t, dev, p), "fan")
 			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
 				t.Errorf("%+v", r)
 			}
-			if r := find(t, enforce.Verify(dev, p, options()), "fan"); r.Outcome != c.outcome || r.Satisfied() != (c.outcome == outcome.OK) {
+			if r := findResult(t, enforce.Verify(dev, p, options()), "fan"); r.Outcome != c.outcome || r.Satisfied() != (c.outcome == outcome.OK) {
 				t.Errorf("verify: %+v", r)
 			}
-			sameState(t, before, state(t, dir)) // its speed is not ours to write
+			compareStates(t, before, readState(t, dir)) // its speed is not ours to write
 		})
 	}
 }

@@ -136,11 +136,11 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 	if err := os.WriteFile("/proc/sys/vm/swappiness", []byte("33"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != outcome.Differs || r.Found != "33" {
+	if r := findResult(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != outcome.Differs || r.Found != "33" {
 		t.Errorf("drift: %+v", r)
 	}
 	apply(t, dev, p)
-	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != outcome.OK {
+	if r := findResult(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != outcome.OK {
 		t.Errorf("repair: %+v", r)
 	}
 	results, err := enforce.Rollback(dev, options())
@@ -190,7 +190,7 @@ func TestRefusalByThisKernelFailsOneSetting(t *testing.T) {
 		"sysctl.vm.drop_caches":        outcome.Forbidden,
 		"sysctl.vm.vfs_cache_pressure": outcome.OK,
 	} {
-		if r := find(t, results, id); r.Outcome != want {
+		if r := findResult(t, results, id); r.Outcome != want {
 			t.Errorf("%s: %s: %s; want %s", id, r.Outcome, r.Message, want)
 		}
 	}

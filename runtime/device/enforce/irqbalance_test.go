@@ -23,13 +23,13 @@ func TestIrqbalanceBansThePlansInterrupts(t *testing.T) {
 		{"told in short", "/usr/sbin/irqbalance\x00-i44\x00", outcome.OK, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dev, dir := board(t)
+			dev, dir := newBoard(t)
 			place(t, dir, "proc/701/comm", "irqbalance\n")
 			place(t, dir, "proc/701/cmdline", c.cmdline)
-			p := planOf(tuned().Settings[5])
+			p := planOf(newTunedPlan().Settings[5])
 			apply(t, dev, p)
 			results := enforce.Verify(dev, p, options())
-			r := find(t, results, "interrupts.irqbalance")
+			r := findResult(t, results, "interrupts.irqbalance")
 			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
 				t.Errorf("%+v", r)
 			}
@@ -39,7 +39,7 @@ func TestIrqbalanceBansThePlansInterrupts(t *testing.T) {
 		})
 	}
 	t.Run("kept off some CPUs by its environment", func(t *testing.T) {
-		dev, dir := board(t)
+		dev, dir := newBoard(t)
 		place(t, dir, "proc/701/comm", "irqbalance\n")
 		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")
 		for _, c := range []struct{ file, text, want string }{
@@ -48,18 +48,18 @@ func TestIrqbalanceBansThePlansInterrupts(t *testing.T) {
 			{"etc/default/irqbalance", "IRQBALANCE_ARGS=\nIRQBALANCE_BANNED_CPULIST=\"4-5\"\n", "not to cpus 4-5 (IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance)"},
 		} {
 			place(t, dir, c.file, c.text)
-			r := find(t, enforce.Verify(dev, planOf(tuned().Settings[5]), options()), "interrupts.irqbalance")
+			r := findResult(t, enforce.Verify(dev, planOf(newTunedPlan().Settings[5]), options()), "interrupts.irqbalance")
 			if r.Outcome != outcome.Contested || !strings.Contains(r.Message, c.want) {
 				t.Errorf("%s: %+v", c.file, r)
 			}
 		}
 	})
 	t.Run("told over its socket, beside what it was told before", func(t *testing.T) {
-		dev, dir := board(t)
+		dev, dir := newBoard(t)
 		place(t, dir, "proc/701/comm", "irqbalance\n")
 		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")
 		place(t, dir, rootfs.BannedIRQs, "7\n")
-		p := planOf(tuned().Settings[5])
+		p := planOf(newTunedPlan().Settings[5])
 		apply(t, dev, p)
 		if results := enforce.Verify(dev, p, options()); !enforce.Satisfied(results) {
 			t.Errorf("%+v", results)
@@ -75,7 +75,7 @@ func TestIrqbalanceBansThePlansInterrupts(t *testing.T) {
 		}
 	})
 	t.Run("no interrupt in the plan", func(t *testing.T) {
-		dev, dir := board(t)
+		dev, dir := newBoard(t)
 		place(t, dir, "proc/701/comm", "irqbalance\n")
 		results := enforce.Verify(dev, planOf(sysctl("vm.swappiness", "60")), options())
 		if slices.ContainsFunc(results, func(r enforce.Result) bool { return r.ID == "interrupts.irqbalance" }) {

@@ -37,8 +37,8 @@ func (m *meeting) Write(name, value string) error {
 }
 
 func TestDisksAreWrittenInParallelAndEachInOrder(t *testing.T) {
-	dev, dir := board(t)
-	before := state(t, dir)
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
 	p := planOf(
 		block("*", "nr_requests", plan.TypeInt, "200"),
 		block("*", "scheduler", plan.TypeChoice, "kyber"),
@@ -73,5 +73,5 @@ func TestDisksAreWrittenInParallelAndEachInOrder(t *testing.T) {
 	if m.late.Load() {
 		t.Error("rollback: one disk waited for the other")
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 }

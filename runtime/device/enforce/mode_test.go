@@ -84,9 +84,9 @@ func TestModeIsEnteredByName(t *testing.T) {
 	} {
 		t.Run(c.board+" "+c.mode, func(t *testing.T) {
 			dev, dir := boardOf(t, c.board)
-			before := state(t, dir)
+			before := readState(t, dir)
 			status := readNode(t, dir, "var/lib/nvpmodel/status")
-			r := find(t, apply(t, dev, inMode(c.mode)), "power.default")
+			r := findResult(t, apply(t, dev, inMode(c.mode)), "power.default")
 			if r.Outcome != outcome.OK || r.Found != c.mode {
 				t.Errorf("%+v", r)
 			}
@@ -99,12 +99,12 @@ func TestModeIsEnteredByName(t *testing.T) {
 				t.Errorf("the next boot: %s, want %s", got, c.status)
 			}
 			if results := enforce.Verify(dev, inMode(c.mode), options()); !enforce.Satisfied(results) {
-				t.Errorf("verify: %+v", find(t, results, "power.default"))
+				t.Errorf("verify: %+v", findResult(t, results, "power.default"))
 			}
 			if results, err := enforce.Rollback(dev, options()); err != nil || !enforce.Satisfied(results) {
 				t.Errorf("rollback: %v %+v", err, results)
 			}
-			sameState(t, before, state(t, dir))
+			compareStates(t, before, readState(t, dir))
 			if got := readNode(t, dir, "var/lib/nvpmodel/status"); got != status {
 				t.Errorf("after rollback the next boot: %s, was %s", got, status)
 			}
@@ -123,7 +123,7 @@ func TestEveryStockModeTransition(t *testing.T) {
 		for i, a := range table.Modes {
 			for _, b := range table.Modes[i:] {
 				for _, m := range []facts.Mode{b, a} {
-					if r := find(t, apply(t, dev, inMode(m.Name)), "power.default"); r.Outcome != outcome.OK {
+					if r := findResult(t, apply(t, dev, inMode(m.Name)), "power.default"); r.Outcome != outcome.OK {
 						t.Fatalf("%s, %s and %s: %s: %+v", id, a.Name, b.Name, m.Name, r)
 					}
 				}
@@ -156,12 +156,12 @@ func TestModeChangeOrder(t *testing.T) {
 }
 
 func TestMissingNodeSkipsOneLineOfTheMode(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	if err := os.RemoveAll(filepath.Join(dir, "sys/kernel/nvpmodel_clk_cap")); err != nil {
 		t.Fatal(err)
 	}
 	results := apply(t, dev, inMode("15W"))
-	r := find(t, results, "power.default")
+	r := findResult(t, results, "power.default")
 	if r.Outcome != outcome.Partial || r.Satisfied() || !strings.Contains(r.Message, "lines of 15W are in force; ") {
 		t.Errorf("%+v", r)
 	}
@@ -180,13 +180,13 @@ func TestRebootOnlyMaskIsStaged(t *testing.T) {
 		"the GPU was used": func(t *testing.T, _ *devicetest.Kernel, dir string) {
 			put(t, dir, nanoGPU+"/golden_img_status", "1\n")
 		},
-		"EBUSY":  fails(nanoGPU+"/tpc_pg_mask", unix.EBUSY),
-		"ENODEV": fails(nanoGPU+"/tpc_pg_mask", unix.ENODEV),
+		"EBUSY":  failWrites(nanoGPU+"/tpc_pg_mask", unix.EBUSY),
+		"ENODEV": failWrites(nanoGPU+"/tpc_pg_mask", unix.ENODEV),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev, dir := boardOf(t, "agx-orin-64gb")
 			hinder(t, dev, dir)
-			r := find(t, apply(t, dev, inMode("MODE_15W")), "power.default")
+			r := findResult(t, apply(t, dev, inMode("MODE_15W")), "power.default")
 			if r.Outcome != outcome.Pending || r.Satisfied() || !strings.Contains(r.Message, "in force after a reboot") {
 				t.Errorf("%+v", r)
 			}
@@ -199,7 +199,7 @@ func TestRebootOnlyMaskIsStaged(t *testing.T) {
 			if got := readNode(t, dir, "/sys/devices/system/cpu/cpu4/online"); got != "0" {
 				t.Error("the other lines were not written")
 			}
-			if r := find(t, enforce.Verify(dev, inMode("MODE_15W"), options()), "power.default"); r.Outcome != outcome.Pending {
+			if r := findResult(t, enforce.Verify(dev, inMode("MODE_15W"), options()), "power.default"); r.Outcome != outcome.Pending {
 				t.Errorf("verify: %+v", r)
 			}
 		})
@@ -208,44 +208,44 @@ func TestRebootOnlyMaskIsStaged(t *testing.T) {
 
 func TestUnknownModeIsAResult(t *testing.T) {
 	for _, name := range []string{"NO_SUCH", "15W; reboot", "../../etc/passwd", "0"} {
-		dev, dir := board(t)
-		before := state(t, dir)
-		r := find(t, apply(t, dev, inMode(name)), "power.default")
+		dev, dir := newBoard(t)
+		before := readState(t, dir)
+		r := findResult(t, apply(t, dev, inMode(name)), "power.default")
 		if r.Outcome != outcome.Pending || r.Found != "25W" || !strings.Contains(r.Message, "does not define "+name) {
 			t.Errorf("%+v", r)
 		}
-		sameState(t, before, state(t, dir))
-		if r := find(t, enforce.Verify(dev, inMode(name), options()), "power.default"); r.Satisfied() {
+		compareStates(t, before, readState(t, dir))
+		if r := findResult(t, enforce.Verify(dev, inMode(name), options()), "power.default"); r.Satisfied() {
 			t.Error("verify is satisfied")
 		}
 	}
 }
 
 func TestBrokenStatusOrConfigurationFailsOnlyTheMode(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	put(t, dir, "var/lib/nvpmodel/status", "NVPM ERROR: what?\n")
-	r := find(t, apply(t, dev, inMode("15W")), "power.default")
+	r := findResult(t, apply(t, dev, inMode("15W")), "power.default")
 	if r.Outcome != outcome.Differs || !strings.Contains(r.Message, "the mode of the next boot is unknown") {
 		t.Errorf("%+v", r)
 	}
 	put(t, dir, "etc/nvpmodel.conf", "garbage")
 	results := apply(t, dev, inMode("15W", sysctl("vm.swappiness", "10")))
-	if r := find(t, results, "power.default"); r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "not an nvpmodel configuration") {
+	if r := findResult(t, results, "power.default"); r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "not an nvpmodel configuration") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, results, "sysctl.vm.swappiness"); r.Outcome != outcome.OK {
+	if r := findResult(t, results, "sysctl.vm.swappiness"); r.Outcome != outcome.OK {
 		t.Errorf("%+v", r)
 	}
 	if err := os.Remove(filepath.Join(dir, "etc/nvpmodel.conf")); err != nil {
 		t.Fatal(err)
 	}
-	if r := find(t, apply(t, dev, inMode("15W")), "power.default"); r.Outcome != outcome.Unsupported {
+	if r := findResult(t, apply(t, dev, inMode("15W")), "power.default"); r.Outcome != outcome.Unsupported {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestSettingOverridesTheMode(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	limit := plan.Setting{
 		ID: "cpu.max", Domain: plan.DomainCPU, Type: plan.TypeInt, Want: "1190400",
 		Select:  plan.Select{Class: "cpufreq", Attr: "scaling_max_freq"},
@@ -262,8 +262,8 @@ func TestSettingOverridesTheMode(t *testing.T) {
 func TestTrialDoesNotChangeTheNextBoot(t *testing.T) {
 	const status = "var/lib/nvpmodel/status"
 	for _, confirmed := range []bool{false, true} {
-		dev, dir := board(t)
-		before := state(t, dir)
+		dev, dir := newBoard(t)
+		before := readState(t, dir)
 		s, err := enforce.Open(dev, inMode("MAXN_SUPER"), options())
 		if err != nil {
 			t.Fatal(err)
@@ -287,7 +287,7 @@ func TestTrialDoesNotChangeTheNextBoot(t *testing.T) {
 		} else if results, err := enforce.RevertTrial(dev, options()); err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("%v %+v", err, results)
 		} else {
-			sameState(t, before, state(t, dir))
+			compareStates(t, before, readState(t, dir))
 		}
 		if got := readNode(t, dir, status); got != want {
 			t.Errorf("confirmed %t: %s, want %s", confirmed, got, want)
@@ -299,7 +299,7 @@ func TestModeIsRestoredAfterKillAtAnyStep(t *testing.T) {
 	const status = "var/lib/nvpmodel/status"
 	p := inMode("MODE_10W")
 	dev, dir := boardOf(t, "agx-xavier")
-	before, was := state(t, dir), readNode(t, dir, status)
+	before, was := readState(t, dir), readNode(t, dir, status)
 	apply(t, dev, p)
 	steps := dev.Clock
 	if _, err := enforce.Rollback(dev, options()); err != nil {
@@ -313,7 +313,7 @@ func TestModeIsRestoredAfterKillAtAnyStep(t *testing.T) {
 			if results, err := enforce.Rollback(dev, options()); err != nil || !enforce.Satisfied(results) {
 				t.Fatalf("killed at %d: %v %+v", kill, err, results)
 			}
-			sameState(t, before, state(t, dir))
+			compareStates(t, before, readState(t, dir))
 			if got := readNode(t, dir, status); got != was {
 				t.Fatalf("killed at %d: status %s, was %s", kill, got, was)
 			}

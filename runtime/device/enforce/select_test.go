@@ -51,7 +51,7 @@ func TestOfflineCoreWaits(t *testing.T) {
 }
 
 func TestPatternSelectsEveryQueue(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	queue := filepath.Join(dir, "/sys/class/net/eth0/queues")
 	for _, n := range []string{"rx-1", "rx-2"} {
 		if err := os.MkdirAll(filepath.Join(queue, n), 0o755); err != nil {
@@ -75,7 +75,7 @@ func TestPatternSelectsEveryQueue(t *testing.T) {
 }
 
 func TestPatternStaysInsideItsDevice(t *testing.T) {
-	dev, _ := board(t)
+	dev, _ := newBoard(t)
 	for _, attr := range []string{"../*/mtu", "queues/../../../../kernel/*", "*/../../lo/mtu"} {
 		for _, r := range apply(t, dev, planOf(selected("net", "eth0", attr, plan.TypeInt, "1"))) {
 			if r.Outcome == outcome.OK || r.Outcome == outcome.Adjusted {
@@ -86,7 +86,7 @@ func TestPatternStaysInsideItsDevice(t *testing.T) {
 }
 
 func TestDriverSettingsAreFilesOfATree(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	const node = "/sys/class/net/eth0/ethtool/ring/rx"
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, node)), 0o755); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestDriverSettingsAreFilesOfATree(t *testing.T) {
 }
 
 func TestHugePagesAreRetriedAfterCompaction(t *testing.T) {
-	dev, _ := board(t)
+	dev, _ := newBoard(t)
 	got := []string{"100", "400", "512"}
 	compacted := 0
 	dev.Quirk = func(name, value string) string {
@@ -115,7 +115,7 @@ func TestHugePagesAreRetriedAfterCompaction(t *testing.T) {
 		}
 		return value
 	}
-	r := find(t, apply(t, dev, planOf(sysctl("vm.nr_hugepages", "512"))), "sysctl.vm.nr_hugepages")
+	r := findResult(t, apply(t, dev, planOf(sysctl("vm.nr_hugepages", "512"))), "sysctl.vm.nr_hugepages")
 	if r.Outcome != outcome.OK || compacted != 2 {
 		t.Errorf("%+v after %d compactions", r, compacted)
 	}
@@ -128,7 +128,7 @@ func TestMinAndMaxAreWrittenInValidOrder(t *testing.T) {
 		{"800000", "1000000", "scaling_max_freq"},  // both orders are legal
 	} {
 		for _, swapped := range []bool{false, true} {
-			dev, _ := board(t) // 729600 to 1344000
+			dev, _ := newBoard(t) // 729600 to 1344000
 			settings := []plan.Setting{selected("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, c.low), selected("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, c.high)}
 			if swapped {
 				settings[0], settings[1] = settings[1], settings[0]
@@ -159,9 +159,9 @@ func TestBoardSpecificSettingsAreAppliedAndRestored(t *testing.T) {
 		{"/sys/kernel/debug/bpmp/debug/clk/emc/mrq_rate_locked", "0", plan.TypeInt, "1", "1"},
 	} {
 		t.Run(c.path, func(t *testing.T) {
-			dev, dir := board(t)
+			dev, dir := newBoard(t)
 			place(t, dir, strings.TrimPrefix(c.path, "/"), c.before+"\n")
-			p := planOf(with(sysctl("x", c.want), func(s *plan.Setting) { s.Select.Path, s.Type = c.path, c.typ }))
+			p := planOf(copyWith(sysctl("x", c.want), func(s *plan.Setting) { s.Select.Path, s.Type = c.path, c.typ }))
 			if r := apply(t, dev, p)[0]; r.Outcome != outcome.OK {
 				t.Errorf("%+v", r)
 			}
@@ -187,8 +187,8 @@ func TestBoardSpecificSettingsAreAppliedAndRestored(t *testing.T) {
 
 // An unknown word of a newer plan format may forbid the write.
 func TestUnknownKeywordsAreRefused(t *testing.T) {
-	dev, dir := board(t)
-	before := state(t, dir)
+	dev, dir := newBoard(t)
+	before := readState(t, dir)
 	policy, needs := sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")
 	policy.Policy, needs.Needs = "advise", "a restart of the network"
 	for n, r := range apply(t, dev, planOf(policy, needs)) {
@@ -196,5 +196,5 @@ func TestUnknownKeywordsAreRefused(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	sameState(t, before, state(t, dir))
+	compareStates(t, before, readState(t, dir))
 }

@@ -30,7 +30,7 @@ func place(t *testing.T, dir, name, text string) {
 }
 
 func TestUnitStateComesFromItsTasks(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	const slice = "/sys/fs/cgroup/inference.slice/inference-fast.slice"
 	place(t, dir, "/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n")
 	place(t, dir, slice+"/cpuset.cpus.effective", "4-5\n")
@@ -48,7 +48,7 @@ func TestUnitStateComesFromItsTasks(t *testing.T) {
 		{Name: "../../etc/passwd"},
 	}
 	results := enforce.Verify(dev, p, options())
-	vision := find(t, results, "services.vision.service")
+	vision := findResult(t, results, "services.vision.service")
 	for _, part := range []string{"io weight is 100, wanted 500", "1 of 2 processes run as other, wanted fifo 50 (pid 813)", "1 of 2 processes may use cpus 0-5, wanted 4,5 (pid 813)", "systemctl restart vision.service"} {
 		if !strings.Contains(vision.Message, part) {
 			t.Errorf("%q is not in %q", part, vision.Message)
@@ -57,13 +57,13 @@ func TestUnitStateComesFromItsTasks(t *testing.T) {
 	if vision.Outcome != outcome.Differs || vision.Satisfied() {
 		t.Errorf("%+v", vision)
 	}
-	if r := find(t, results, "services.inference-fast.slice"); r.Outcome != outcome.Differs || !strings.Contains(r.Message, "isolated invalid (Cpu list") || strings.Contains(r.Message, "cpus is") {
+	if r := findResult(t, results, "services.inference-fast.slice"); r.Outcome != outcome.Differs || !strings.Contains(r.Message, "isolated invalid (Cpu list") || strings.Contains(r.Message, "cpus is") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, results, "services.gone.service"); r.Outcome != outcome.Pending || !r.Satisfied() || !strings.Contains(r.Message, "is not running in system.slice/gone.service") {
+	if r := findResult(t, results, "services.gone.service"); r.Outcome != outcome.Pending || !r.Satisfied() || !strings.Contains(r.Message, "is not running in system.slice/gone.service") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, results, "services.../../etc/passwd"); r.Outcome != outcome.Forbidden {
+	if r := findResult(t, results, "services.../../etc/passwd"); r.Outcome != outcome.Forbidden {
 		t.Errorf("%+v", r)
 	}
 
@@ -71,20 +71,20 @@ func TestUnitStateComesFromItsTasks(t *testing.T) {
 	put(t, dir, slice+"/vision.service/io.weight", "default 500\n")
 	put(t, dir, slice+"/cpuset.cpus.partition", "isolated\n")
 	for _, id := range []string{"services.vision.service", "services.inference-fast.slice"} {
-		if r := find(t, enforce.Verify(dev, p, options()), id); r.Outcome != outcome.OK || r.Found != r.Wanted {
+		if r := findResult(t, enforce.Verify(dev, p, options()), id); r.Outcome != outcome.OK || r.Found != r.Wanted {
 			t.Errorf("%+v", r)
 		}
 	}
 }
 
 func TestUnitNeedsUnifiedCgroups(t *testing.T) {
-	dev, dir := board(t)
+	dev, dir := newBoard(t)
 	if err := os.Remove(filepath.Join(dir, "/sys/fs/cgroup/cgroup.controllers")); err != nil {
 		t.Fatal(err)
 	}
 	p := planOf()
 	p.Units = []plan.Unit{{Name: "vision.service", CPUs: "4"}}
-	if r := find(t, enforce.Verify(dev, p, options()), "services.vision.service"); r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "cgroup hierarchy (v2)") {
+	if r := findResult(t, enforce.Verify(dev, p, options()), "services.vision.service"); r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "cgroup hierarchy (v2)") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -122,12 +122,12 @@ func TestInvalidListRunsNothing(t *testing.T) {
 				t.Errorf("%v does not name the command", err)
 			}
 			if b.Bytes()[0] != 0 {
-				t.Error("the command before the mistake ran")
+				t.Error("the command before the invalid one ran")
 			}
 		})
 	}
 	if _, err := fresh.Since(fresh); !errors.Is(err, core.ErrNotReady) {
-		t.Errorf("an event nobody recorded: %v", err)
+		t.Errorf("an event that was never recorded: %v", err)
 	}
 	l := s.List()
 	for range core.MaxCommands + 1 {

@@ -16,7 +16,7 @@ import (
 // long is for waits that end by themselves in a test that passes.
 const long = 30 * time.Second
 
-func nv12(width, height, pitch, memories int) v4l2test.Format {
+func newNV12Format(width, height, pitch, memories int) v4l2test.Format {
 	f := v4l2test.Format{Pixels: "NV12", Width: width, Height: height, Pitch: pitch, Memories: memories}
 	if memories > 1 {
 		f.Pixels = "NM12"
@@ -49,7 +49,7 @@ func open(t *testing.T, c *v4l2test.Camera, w v4l2.Want) *v4l2.Device {
 	return d
 }
 
-func started(t *testing.T, c *v4l2test.Camera) *v4l2.Device {
+func startCamera(t *testing.T, c *v4l2test.Camera) *v4l2.Device {
 	t.Helper()
 	d := open(t, c, want(64, 32))
 	if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
@@ -64,13 +64,13 @@ func TestFramesComeInOrderWithTheirPlanes(t *testing.T) {
 		multi bool
 		f     v4l2test.Format
 	}{
-		{"one memory", false, nv12(64, 32, 0, 1)},
-		{"padded rows", false, nv12(64, 32, 80, 1)},
-		{"multi-planar, one memory", true, nv12(64, 32, 0, 1)},
-		{"multi-planar, two memories", true, nv12(64, 32, 128, 2)},
+		{"one memory", false, newNV12Format(64, 32, 0, 1)},
+		{"padded rows", false, newNV12Format(64, 32, 80, 1)},
+		{"multi-planar, one memory", true, newNV12Format(64, 32, 0, 1)},
+		{"multi-planar, two memories", true, newNV12Format(64, 32, 128, 2)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := started(t, &v4l2test.Camera{Multi: c.multi, Formats: []v4l2test.Format{c.f}})
+			d := startCamera(t, &v4l2test.Camera{Multi: c.multi, Formats: []v4l2test.Format{c.f}})
 			format := d.Format()
 			if len(format.Adjusted) > 0 || format.Num != 30 || format.Den != 1 {
 				t.Errorf("%+v", format)
@@ -106,7 +106,7 @@ func TestFramesComeInOrderWithTheirPlanes(t *testing.T) {
 
 // Next and Queue are on the path of every frame.
 func TestAFrameAllocatesNothing(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}})
+	d := startCamera(t, &v4l2test.Camera{Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 1)}})
 	if n := testing.AllocsPerRun(100, func() {
 		f, err := d.Next(long)
 		if err == nil {
@@ -121,7 +121,7 @@ func TestAFrameAllocatesNothing(t *testing.T) {
 }
 
 func TestAdjustmentsOfTheDriverAreReported(t *testing.T) {
-	c := &v4l2test.Camera{Num: 15, Formats: []v4l2test.Format{nv12(320, 240, 0, 1), nv12(640, 480, 0, 1)}}
+	c := &v4l2test.Camera{Num: 15, Formats: []v4l2test.Format{newNV12Format(320, 240, 0, 1), newNV12Format(640, 480, 0, 1)}}
 	d := open(t, c, want(1920, 1080))
 	f := d.Format()
 	adjusted := strings.Join(f.Adjusted, "\n")
@@ -168,7 +168,7 @@ func TestFailuresAreReportedAndTemporaryOnesSurvived(t *testing.T) {
 		{v4l2test.Stall, v4l2.ErrStalled, false},
 		{v4l2test.Gone, v4l2.ErrGone, false},
 	} {
-		d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, n int) v4l2test.Fault {
+		d := startCamera(t, &v4l2test.Camera{Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 1)}, Script: func(_, n int) v4l2test.Fault {
 			if n == 3 {
 				return c.fault
 			}
@@ -200,7 +200,7 @@ func TestFailuresAreReportedAndTemporaryOnesSurvived(t *testing.T) {
 }
 
 func TestConsecutiveInputErrorsMeanThatTheCameraIsGone(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.EIO }})
+	d := startCamera(t, &v4l2test.Camera{Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.EIO }})
 	var errs []error
 	for range 3 {
 		_, err := d.Next(long)
@@ -212,7 +212,7 @@ func TestConsecutiveInputErrorsMeanThatTheCameraIsGone(t *testing.T) {
 }
 
 func TestDroppedFramesAreCounted(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, n int) v4l2test.Fault {
+	d := startCamera(t, &v4l2test.Camera{Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 1)}, Script: func(_, n int) v4l2test.Fault {
 		if n == 0 || n == 2 {
 			return v4l2test.Skip
 		}
@@ -239,7 +239,7 @@ func TestDroppedFramesAreCounted(t *testing.T) {
 // requires reopening the device.
 func TestSignalChangesAreReported(t *testing.T) {
 	c := &v4l2test.Camera{
-		Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, HDMI: &v4l2test.HDMI{Lost: 1, Then: []v4l2test.Format{nv12(128, 64, 0, 1)}},
+		Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 1)}, HDMI: &v4l2test.HDMI{Lost: 1, Then: []v4l2test.Format{newNV12Format(128, 64, 0, 1)}},
 		Script: func(_, n int) v4l2test.Fault {
 			if n == 2 {
 				return v4l2test.Changed
@@ -247,7 +247,7 @@ func TestSignalChangesAreReported(t *testing.T) {
 			return v4l2test.None
 		},
 	}
-	d := started(t, c)
+	d := startCamera(t, c)
 	for range 2 {
 		f, err := d.Next(long)
 		if err != nil {
@@ -273,14 +273,14 @@ func TestSignalChangesAreReported(t *testing.T) {
 }
 
 func TestTimestampsOfOtherClocksAreIgnored(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.NoClock }})
+	d := startCamera(t, &v4l2test.Camera{Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.NoClock }})
 	if f, err := d.Next(long); err != nil || f.Captured != 0 {
 		t.Errorf("%v %d", err, f.Captured)
 	}
 }
 
 func TestInterruptEndsTheWait(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.Stall }})
+	d := startCamera(t, &v4l2test.Camera{Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.Stall }})
 	got := make(chan error)
 	go func() { _, err := d.Next(long); got <- err }()
 	d.Interrupt()
@@ -290,7 +290,7 @@ func TestInterruptEndsTheWait(t *testing.T) {
 }
 
 func TestBuffersAreExportedOnce(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Multi: true, Formats: []v4l2test.Format{nv12(64, 32, 0, 2)}})
+	d := startCamera(t, &v4l2test.Camera{Multi: true, Formats: []v4l2test.Format{newNV12Format(64, 32, 0, 2)}})
 	a, err := d.Export(1)
 	if err != nil || len(a) != 2 {
 		t.Fatalf("%v %v", a, err)

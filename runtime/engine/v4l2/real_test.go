@@ -81,9 +81,9 @@ func TestRealDriverDeliversItsPattern(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					bars(t, format, planes[0], pitch[0])
+					checkBars(t, format, planes[0], pitch[0])
 					if n == 3 {
-						exported(t, d, &f)
+						checkExported(t, d, &f)
 					}
 					if err := d.Queue(f.Index); err != nil {
 						t.Fatal(err)
@@ -94,8 +94,8 @@ func TestRealDriverDeliversItsPattern(t *testing.T) {
 	}
 }
 
-// bars looks at the luma in the middle of each bar, below the driver's text.
-func bars(t *testing.T, f v4l2.Format, luma []byte, pitch int) {
+// checkBars looks at the luma in the middle of each bar, below the driver's text.
+func checkBars(t *testing.T, f v4l2.Format, luma []byte, pitch int) {
 	t.Helper()
 	step, first := 1, 0
 	switch f.Pixels {
@@ -116,8 +116,8 @@ func bars(t *testing.T, f v4l2.Format, luma []byte, pitch int) {
 	}
 }
 
-// exported compares what a DMA buffer holds with the mapping.
-func exported(t *testing.T, d *v4l2.Device, f *v4l2.Frame) {
+// checkExported compares what a DMA buffer holds with the mapping.
+func checkExported(t *testing.T, d *v4l2.Device, f *v4l2.Frame) {
 	t.Helper()
 	fds, err := d.Export(f.Index)
 	if err != nil {

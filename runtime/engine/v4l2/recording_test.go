@@ -34,13 +34,13 @@ type recorder struct {
 // Ioctl implements v4l2.System.
 func (r *recorder) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	s, planes := parts(request, arg)
-	before, planesBefore := show(request, s), show(0, planes)
+	before, planesBefore := formatRequest(request, s), formatRequest(0, planes)
 	err := r.System.Ioctl(fd, request, arg)
 	var errno unix.Errno
 	errors.As(err, &errno)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprintf(r.w, "%08x %d %s %s %s %s\n", request, int(errno), before, show(request, s), planesBefore, show(0, planes))
+	fmt.Fprintf(r.w, "%08x %d %s %s %s %s\n", request, int(errno), before, formatRequest(request, s), planesBefore, formatRequest(0, planes))
 	return err
 }
 
@@ -55,8 +55,8 @@ func parts(request uint, arg unsafe.Pointer) (s view, planes view) {
 	return s, planes
 }
 
-// show is a structure in hexadecimal; the address of planes is left out.
-func show(request uint, s view) string {
+// formatRequest is a structure in hexadecimal; the address of planes is left out.
+func formatRequest(request uint, s view) string {
 	b := slices.Clone([]byte(s))
 	if n := request & 0xff; (n == 9 || n == 15 || n == 17) && s.u32(4) == 9 {
 		clear(b[64:72])
@@ -159,19 +159,19 @@ func (p *replayer) Ioctl(_ int, request uint, arg unsafe.Pointer) error {
 		return unix.EPROTO
 	}
 	x := p.lines[p.next]
-	if x.request != request || x.before != show(request, s) || x.planesBefore != show(0, planes) {
+	if x.request != request || x.before != formatRequest(request, s) || x.planesBefore != formatRequest(0, planes) {
 		p.wrong = errors.Join(p.wrong, fmt.Errorf("line %d: called %08x %s %s, recorded %08x %s %s",
-			p.next+1, request, show(request, s), show(0, planes), x.request, x.before, x.planesBefore))
+			p.next+1, request, formatRequest(request, s), formatRequest(0, planes), x.request, x.before, x.planesBefore))
 		return unix.EPROTO
 	}
 	p.next++
 	pointer := slices.Clone(s[min(64, len(s)):min(72, len(s))])
-	if err := fill(s, x.after); err != nil {
+	if err := fillView(s, x.after); err != nil {
 		return err
 	}
 	if planes != nil {
 		copy(s[64:], pointer)
-		if err := fill(planes, x.planesAfter); err != nil {
+		if err := fillView(planes, x.planesAfter); err != nil {
 			return err
 		}
 	}
@@ -181,7 +181,7 @@ func (p *replayer) Ioctl(_ int, request uint, arg unsafe.Pointer) error {
 	return nil
 }
 
-func fill(s view, text string) error {
+func fillView(s view, text string) error {
 	clear(s)
 	if text == "-" {
 		return nil
