@@ -97,7 +97,7 @@ func compare(t *testing.T, dir string, files []emitters.File) {
 		if diff == "" {
 			diff = a.Path + ": the mode differs\n"
 		}
-		t.Errorf("%s is not what it was; if that is meant: go test ./golden -update\n%s", a.Path, diff)
+		t.Errorf("%s changed; if that is intended: go test ./golden -update\n%s", a.Path, diff)
 	}
 	owned := map[string]bool{manifest.Name: true}
 	for _, f := range files {

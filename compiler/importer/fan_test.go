@@ -71,7 +71,7 @@ func TestFanTablesRoundTrip(t *testing.T) {
 		p.Verify()
 		layers := p.Layers(compiler.Selection{})
 		if p.Report.Failed() || len(layers) != 1 {
-			t.Fatalf("%s: what was imported does not build: %v\n%s", name, p.Report.All(), got.Config)
+			t.Fatalf("%s: the imported configuration does not build: %v\n%s", name, p.Report.All(), got.Config)
 		}
 		var function, profiles string
 		wanted := map[string]string{}

@@ -139,18 +139,18 @@ type clocks struct {
 
 func newClocks(b *board.Board, t board.Table, from board.Mode) clocks {
 	c := clocks{cores: map[string][]int{}, values: map[string][2]string{}}
-	see := func(label string) {
+	addLabel := func(label string) {
 		// TX2 and Nano have labels without a number: CPU_A57, CPU_DENVER.
 		if (cpuClock(label) || len(b.CoresOf(t, label)) > 0) && !slices.Contains(c.labels, label) {
 			c.labels = append(c.labels, label)
 		}
 	}
 	for _, p := range t.Params {
-		see(p.Name)
+		addLabel(p.Name)
 	}
 	for _, m := range t.Modes {
 		for _, s := range m.Settings {
-			see(s[0])
+			addLabel(s[0])
 		}
 	}
 	slices.SortStableFunc(c.labels, func(a, b string) int { return labelIndex(a) - labelIndex(b) })

@@ -113,7 +113,7 @@ func TestBuildAndCompilerParsePowerModeFilesAlike(t *testing.T) {
 		for _, p := range problems {
 			skipped[p.Line] = skipped[p.Line] || p.Ignored
 		}
-		if diff := cmp.Diff(ofParser(file), ofBuild(got, skipped)); diff != "" {
+		if diff := cmp.Diff(contentsOfFile(file), contentsOfBuild(got, skipped)); diff != "" {
 			t.Errorf("-parser +build:\n%s\nproblems %+v of\n%s", diff, problems, text)
 		}
 	}
@@ -122,7 +122,7 @@ func TestBuildAndCompilerParsePowerModeFilesAlike(t *testing.T) {
 	}
 }
 
-func ofParser(f *nvpmodel.File) contents {
+func contentsOfFile(f *nvpmodel.File) contents {
 	var c contents
 	for _, p := range f.Params {
 		for _, a := range p.Args {
@@ -138,7 +138,7 @@ func ofParser(f *nvpmodel.File) contents {
 	return c
 }
 
-func ofBuild(r reading, skipped map[int]bool) contents {
+func contentsOfBuild(r reading, skipped map[int]bool) contents {
 	var c contents
 	for _, s := range r.Sections {
 		if skipped[s.Line] {

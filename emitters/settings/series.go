@@ -106,7 +106,7 @@ func variable(name string, r release.Release) error {
 	if field := Field(name); field != "" {
 		return fmt.Errorf("%s is %s in a configuration", name, field)
 	}
-	if reason, ok := forbidden()[name]; ok {
+	if reason, ok := forbiddenVariables()[name]; ok {
 		return fmt.Errorf("a layer must not set %s: %s", name, reason)
 	}
 	return nil
@@ -131,8 +131,8 @@ func Field(variable string) string {
 	}[variable]
 }
 
-// forbidden are variables that decide what a build is, or run something.
-func forbidden() map[string]string {
+// forbiddenVariables returns the variables that a layer must not set, with the reasons.
+func forbiddenVariables() map[string]string {
 	const owner = "the build's owner sets it in local.conf"
 	m := map[string]string{
 		"INHERIT": "a class runs code in every recipe; put it into local.conf", "USER_CLASSES": "a class runs code in every recipe; put it into local.conf",

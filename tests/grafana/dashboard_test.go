@@ -34,7 +34,7 @@ func sdkError(err error) error {
 	return err
 }
 
-func TestGrafanaKnowsEveryFieldOfTheDashboard(t *testing.T) {
+func TestGrafanaAcceptsEveryFieldOfTheDashboard(t *testing.T) {
 	var d dashboard.Dashboard
 	if err := sdkError(d.UnmarshalJSONStrict(shipped(t))); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestGrafanaKnowsEveryFieldOfTheDashboard(t *testing.T) {
 		}
 		title := *panel.Title
 		if panel.Id == nil || seen[*panel.Id] {
-			t.Errorf("panel %q has no id of its own", title)
+			t.Errorf("panel %q has no unique id", title)
 			continue
 		}
 		seen[*panel.Id] = true

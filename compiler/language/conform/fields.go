@@ -93,5 +93,5 @@ func (x Shape) view() *view {
 	if x.sh == nil {
 		return nil
 	}
-	return x.s.whole(x.sh)
+	return x.s.viewOf(x.sh)
 }

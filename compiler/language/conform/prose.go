@@ -110,7 +110,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 		if sh.op == named {
 			def = sh.def
 		}
-		v := s.whole(sh)
+		v := s.viewOf(sh)
 		if v == nil {
 			return doc, false
 		}
@@ -128,7 +128,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 	}
 	doc.Path = strings.Join(path, ".")
 	doc.Expected = s.prose(sh)
-	if v := s.whole(sh); v != nil {
+	if v := s.viewOf(sh); v != nil {
 		for _, m := range v.fields {
 			doc.Fields = append(doc.Fields, m.name)
 		}
@@ -152,8 +152,8 @@ func (s *Schema) structOf(sh *shape) *structure {
 	return nil
 }
 
-// whole returns the struct of a shape with every branch; nil for another shape.
-func (s *Schema) whole(sh *shape) *view {
+// viewOf returns the struct of a shape with every branch; nil for another shape.
+func (s *Schema) viewOf(sh *shape) *view {
 	st := s.structOf(sh)
 	if st == nil {
 		return nil
@@ -168,7 +168,7 @@ func (s *Schema) FieldsOf(def string) (fields map[string]bool, open, known bool)
 	if d == nil {
 		return nil, false, false
 	}
-	v := s.whole(d.value)
+	v := s.viewOf(d.value)
 	if v == nil {
 		return nil, false, false
 	}

@@ -107,7 +107,7 @@ func (m *module) convertBlock(n *load.Node, b *hclsyntax.Block, t *table, path s
 	if k.labelled {
 		want = 1
 	}
-	if !m.labels(b, want) {
+	if !m.checkLabels(b, want) {
 		return
 	}
 	sub := load.PathOf(path, k.field)

@@ -47,7 +47,7 @@ const (
 	failed
 )
 
-// variable is an input of a module; the caller gives its value.
+// addVariable is an input of a module; the caller gives its value.
 type variable struct {
 	value          // the default, or what the caller gave
 	pos   position // of the declaration
@@ -72,7 +72,7 @@ func (m *module) declare(body *hclsyntax.Body) bool {
 	for _, b := range body.Blocks {
 		switch b.Type {
 		case "locals":
-			ok = m.labels(b, 0) && ok
+			ok = m.checkLabels(b, 0) && ok
 			for _, a := range attributes(b.Body) {
 				if old := m.locals[a.Name]; old != nil {
 					ok = m.reportTwice("local."+a.Name, m.ev.startOf(a.NameRange), m.ev.startOf(old.expr.Range()))
@@ -82,17 +82,17 @@ func (m *module) declare(body *hclsyntax.Body) bool {
 			}
 			ok = m.refuseBlocks(b) && ok
 		case "variable":
-			ok = m.labels(b, 1) && m.variable(b) && ok
+			ok = m.checkLabels(b, 1) && m.addVariable(b) && ok
 		case "output":
-			ok = m.labels(b, 1) && m.output(b) && ok
+			ok = m.checkLabels(b, 1) && m.addOutput(b) && ok
 		case "module":
-			ok = m.labels(b, 1) && m.call(b) && ok
+			ok = m.checkLabels(b, 1) && m.call(b) && ok
 		}
 	}
 	return ok
 }
 
-func (m *module) labels(b *hclsyntax.Block, want int) bool {
+func (m *module) checkLabels(b *hclsyntax.Block, want int) bool {
 	if len(b.Labels) == want {
 		return true
 	}
@@ -132,7 +132,7 @@ func (m *module) checkAttributes(b *hclsyntax.Block, allowed ...string) bool {
 	return ok
 }
 
-func (m *module) variable(b *hclsyntax.Block) bool {
+func (m *module) addVariable(b *hclsyntax.Block) bool {
 	name := b.Labels[0]
 	if old := m.vars[name]; old != nil {
 		return m.reportTwice("variable "+name, m.ev.startOf(b.LabelRanges[0]), old.pos)
@@ -154,7 +154,7 @@ func (m *module) variable(b *hclsyntax.Block) bool {
 	return ok
 }
 
-func (m *module) output(b *hclsyntax.Block) bool {
+func (m *module) addOutput(b *hclsyntax.Block) bool {
 	name := b.Labels[0]
 	ok := m.checkAttributes(b, "value", "description")
 	a := b.Body.Attributes["value"]

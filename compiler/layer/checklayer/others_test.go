@@ -94,7 +94,7 @@ func TestMachineMayComeFromExtraLayer(t *testing.T) {
 	}
 	g := rig{opt: Options{Machine: "carrier"}, src: s, layer: &layer{Machines: []string{"carrier", "devkit"}}}
 	if got := g.similarMachine(); got != "sibling" {
-		t.Errorf("most like it is %q", got)
+		t.Errorf("the most similar machine is %q", got)
 	}
 }
 

@@ -167,7 +167,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := Decode(encoded(t, m))
 		if err != nil {
-			t.Fatalf("what was read is refused when it is written: %v", err)
+			t.Fatalf("a decoded manifest is refused after encoding: %v", err)
 		}
 		if d := cmp.Diff(encoded(t, m), encoded(t, again)); d != "" {
 			t.Error(d)

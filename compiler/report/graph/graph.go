@@ -200,7 +200,7 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 	at := margin + label
 	ends := map[int]bool{}
 	for _, pol := range b.Policies {
-		if cpus := list(pol.CPUs, b.Cores); len(cpus) > 0 {
+		if cpus := parseCPUs(pol.CPUs, b.Cores); len(cpus) > 0 {
 			ends[cpus[len(cpus)-1]] = true
 		}
 	}
@@ -250,7 +250,7 @@ func coreLanes(p *plan.Plan, units []Unit, cores int) (isolated map[int]bool, la
 	for _, s := range p.Settings {
 		switch s.ID {
 		case "kernel.args.isolcpus":
-			for _, c := range list(s.Want, cores) {
+			for _, c := range parseCPUs(s.Want, cores) {
 				isolated[c] = true
 			}
 		case "irq.default":
@@ -267,29 +267,29 @@ func coreLanes(p *plan.Plan, units []Unit, cores int) (isolated map[int]bool, la
 	}
 	lanes = append(lanes, lane{"everything else", "past", rest})
 	if irqs != "" {
-		lanes = append(lanes, lane{"interrupts", "bar3", mask(irqs, cores)})
+		lanes = append(lanes, lane{"interrupts", "bar3", parseCPUMask(irqs, cores)})
 	}
 	if len(kept) > 0 {
 		lanes = append(lanes, lane{"isolated", "area2", kept})
 	}
 	for _, u := range units {
 		if u.CPUs != "" {
-			lanes = append(lanes, lane{u.Name, "bar", list(u.CPUs, cores)})
+			lanes = append(lanes, lane{u.Name, "bar", parseCPUs(u.CPUs, cores)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
 		if c := p.Pipelines[name].CPUs; c != "" {
-			lanes = append(lanes, lane{"pipeline " + name, "bar2", list(c, cores)})
+			lanes = append(lanes, lane{"pipeline " + name, "bar2", parseCPUs(c, cores)})
 		}
 	}
 	return isolated, lanes
 }
 
-// list reads a cpu list, leaving out what the board does not have.
-func list(text string, cores int) []int {
+// parseCPUs parses a CPU list and drops the CPUs that the board does not have.
+func parseCPUs(text string, cores int) []int {
 	var out []int
 	for part := range strings.SplitSeq(text, ",") {
-		if cpus, err := cpulist.Parse(part); err == nil { // isolcpus has words among the numbers
+		if cpus, err := cpulist.Parse(part); err == nil { // isolcpus may also contain flags
 			out = append(out, cpus...)
 		}
 	}
@@ -297,8 +297,8 @@ func list(text string, cores int) []int {
 	return below(slices.Compact(out), cores)
 }
 
-// mask reads a cpu mask, leaving out what the board does not have.
-func mask(text string, cores int) []int {
+// parseCPUMask parses a CPU mask and drops the CPUs that the board does not have.
+func parseCPUMask(text string, cores int) []int {
 	cpus, err := knob.ParseCPUMask(text)
 	if err != nil {
 		return nil

@@ -79,12 +79,12 @@ func TestCoreGraphShowsAssignments(t *testing.T) {
 
 func TestListsAndMasksOfCores(t *testing.T) {
 	for text, want := range map[string]string{"0-3,5": "[0 1 2 3 5]", "managed_irq,domain,4-5": "[4 5]", "": "[]", "4-": "[]", "99": "[]", "3-1": "[]", "-1": "[]"} {
-		if got := fmt.Sprint(list(text, 6)); got != want {
+		if got := fmt.Sprint(parseCPUs(text, 6)); got != want {
 			t.Errorf("list %q: %s, want %s", text, got, want)
 		}
 	}
 	for text, want := range map[string]string{"f": "[0 1 2 3]", "0x30": "[4 5]", "1,00000001": "[0 32]", "xyz": "[]"} {
-		if got := fmt.Sprint(mask(text, 64)); got != want {
+		if got := fmt.Sprint(parseCPUMask(text, 64)); got != want {
 			t.Errorf("mask %q: %s, want %s", text, got, want)
 		}
 	}

@@ -218,7 +218,7 @@ func (l *layer) addPackage(t *target, m emitters.Meaning) {
 	t.packages[m.Name], t.ids[m.Name] = how, m.Part()
 }
 
-// addVariable takes in an assignment of conf/yoctune/<layer>.conf.
+// addVariable adds an assignment of conf/yoctune/<layer>.conf.
 func (l *layer) addVariable(t *target, m emitters.Meaning) {
 	switch {
 	case t == nil:

@@ -117,7 +117,7 @@ func (a *Analysis) Advice() []string {
 		out = append(out, fmt.Sprintf("The build kept %.1f cores busy on average: more threads gain nothing on a machine with that many cores.", s.CPU.Seconds()/s.Elapsed.Seconds()))
 	}
 	if s := a.Stats; s != nil && now.Length > 0 && float64(s.Elapsed) > 1.1*float64(now.Length) {
-		out = append(out, fmt.Sprintf("The build took %s on the clock, %.1f times as long as is simulated on %s: tasks that run together slow each other down, and bitbake needs time between them. Take simulated lengths as lower bounds.",
+		out = append(out, fmt.Sprintf("The build took %s, %.1f times as long as simulated with %s: tasks that run together slow each other down, and bitbake needs time between them. Take simulated lengths as lower bounds.",
 			clock(s.Elapsed), float64(s.Elapsed)/float64(now.Length), count(a.Chosen, "thread")))
 	}
 	if a.Stats != nil && a.Stats.Unknown > 0 {

@@ -249,7 +249,7 @@ func TestChoiceOfMemoryHasAReason(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		on      core.Attributes
-		asked   core.Mode
+		request core.Mode
 		touch   core.Touch
 		want    core.Mode
 		reason  string
@@ -266,7 +266,7 @@ func TestChoiceOfMemoryHasAReason(t *testing.T) {
 		{"explicit", orin, core.MemDevice, core.TouchBoth, core.MemDevice, "asked", false},
 		{"pageable", h100, core.MemHost, core.TouchBoth, core.MemHost, "staging", true},
 	} {
-		got, err := tc.on.Choose(tc.asked, tc.touch)
+		got, err := tc.on.Choose(tc.request, tc.touch)
 		if err != nil || got.Mode != tc.want || got.Reason != tc.reason || got.Refused != tc.refused || got.Text == "" {
 			t.Errorf("%s: %+v, %v", tc.name, got, err)
 		}

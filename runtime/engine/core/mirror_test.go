@@ -236,7 +236,7 @@ func TestMirrorReleasesItsMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.mirrored.Load() || len(d.mirrors) != 0 {
-		t.Error("it is still followed")
+		t.Error("the mirror is still tracked")
 	}
 	if err := s.List().Upload(m).Submit(); !errors.Is(err, ErrInvalid) {
 		t.Error(err)

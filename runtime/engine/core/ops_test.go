@@ -403,7 +403,7 @@ func TestNMSMatchesTheReference(t *testing.T) {
 			t.Fatalf("in another order: %v, before %v", again, got)
 		}
 		if again, _ := b.nms(t, got, a); !slices.Equal(again, got) {
-			t.Fatalf("of what was kept: %v, before %v", again, got)
+			t.Fatalf("applied to its own result: %v, before %v", again, got)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestWhatIsUnknownOnOneSideIsUnknown(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatItMeans(t *testing.T) {
+func TestARefusalIsExplained(t *testing.T) {
 	for err, want := range map[error]string{
 		unix.ENOENT: "no such counter", unix.EACCES: "perf_event_paranoid", unix.EPERM: "counters: true", unix.ENOSYS: "CONFIG_PERF_EVENTS",
 		errors.New("odd"): "odd",

@@ -236,7 +236,7 @@ func TestATrainedDetectorFindsShapesAndTheTrackerFollowsThem(t *testing.T) {
 			}
 		}
 		if len(f.Results) != found {
-			t.Errorf("frame %d: %d boxes, %d of them are of what was drawn", n, len(f.Results), found)
+			t.Errorf("frame %d: %d boxes, %d of them match a drawn object", n, len(f.Results), found)
 		}
 	}
 }

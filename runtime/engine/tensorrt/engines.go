@@ -91,7 +91,7 @@ type Store struct{ Dir string }
 // Find returns the path of an engine. It checks the size of the file. The error wraps
 // [ErrNone] or [ErrDamaged].
 func (s Store) Find(k Key) (string, error) {
-	a, err := s.about(k.String())
+	a, err := s.readAbout(k.String())
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%w for this model with TensorRT %s on %s; run: yoctuned engines build", ErrNone, k.TensorRT, k.GPU)
 	}
@@ -109,7 +109,7 @@ func (s Store) Find(k Key) (string, error) {
 	return path, nil
 }
 
-func (s Store) about(name string) (About, error) {
+func (s Store) readAbout(name string) (About, error) {
 	var a About
 	b, err := os.ReadFile(filepath.Join(s.Dir, name, fileAbout))
 	if err != nil {
@@ -150,7 +150,7 @@ func (s Store) List(checkDigests bool) ([]Entry, error) {
 		case strings.HasPrefix(e.Name, building):
 			e.Err = fmt.Errorf("%w: its build is in progress or was interrupted", ErrNone)
 		default:
-			if e.About, e.Err = s.about(e.Name); e.Err == nil {
+			if e.About, e.Err = s.readAbout(e.Name); e.Err == nil {
 				_, e.Err = s.Find(e.Key)
 			}
 			if e.Err == nil && checkDigests {

@@ -66,7 +66,7 @@ func empty(t *testing.T, s tensorrt.Store) bool {
 	return len(all) == 1 && all[0].Name() == ".lock"
 }
 
-func TestAnEngineIsBuiltOnceAndItsProgressIsTold(t *testing.T) {
+func TestAnEngineIsBuiltOnceAndItsProgressIsReported(t *testing.T) {
 	s := tensorrt.Store{Dir: filepath.Join(t.TempDir(), "engines")}
 	j := job(t, "echo '[I] Engine built in 61 sec.'\nprintf ENGINE > \"$out\"\n")
 	if _, err := s.Find(j.Key); !errors.Is(err, tensorrt.ErrNone) || !strings.Contains(err.Error(), "yoctuned engines build") {
@@ -148,7 +148,7 @@ func TestONNXRuntimeReadsTheWrapperAndMissesOnlyTensorRT(t *testing.T) {
 	}
 }
 
-func TestABuildThatFailsLeavesNothingAndSaysItsLastWords(t *testing.T) {
+func TestAFailedBuildLeavesNothingAndReportsTheEndOfItsOutput(t *testing.T) {
 	for name, c := range map[string]struct{ script, wantText string }{
 		"error":         {"printf HALF > \"$out\"\necho '[E] Error[4]: no valid tactic for Conv_17'\nexit 1\n", "no valid tactic for Conv_17"},
 		"no engine":     {"echo '&&&& PASSED'\n", "wrote no engine"},

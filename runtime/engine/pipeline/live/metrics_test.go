@@ -26,7 +26,7 @@ func TestStagesHaveTheirOwnMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := r.Numbers(); n[0].Value != nil || n[1].Value != nil {
-		t.Errorf("what was never set is %+v", n)
+		t.Errorf("a metric that was never set is %+v", n)
 	}
 	var all sync.WaitGroup
 	for range 8 {

@@ -145,7 +145,7 @@ func TestATruncatedRingCrashesNeitherSide(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := readRing(name); !errors.Is(err, frame.ErrFormat) {
-		t.Errorf("the rest of it: %v", err)
+		t.Errorf("the truncated ring: %v", err)
 	}
 	// The sink creates the ring again; a reader that reopens it continues.
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
