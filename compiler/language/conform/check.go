@@ -213,7 +213,7 @@ func (c *Checker) checkBound(n *load.Node, v *big.Rat, sh *shape, path string) [
 // reports the faults against the alternative with the same kind as the value, which the
 // user most likely meant.
 func (c *Checker) checkAlternatives(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
-	var meant []diag.Diagnostic
+	var likely []diag.Diagnostic
 	var words []string
 	for _, p := range sh.parts {
 		found := c.checkValue(n, p, path, partial)
@@ -223,12 +223,12 @@ func (c *Checker) checkAlternatives(n *load.Node, sh *shape, path string, partia
 		if p.op == exactly && p.literal.Kind == load.String {
 			words = append(words, p.literal.Text)
 		}
-		if meant == nil && (len(found) > 1 || found[0].ID != "YT0101" && found[0].ID != "YT0103") {
-			meant = found
+		if likely == nil && (len(found) > 1 || found[0].ID != "YT0101" && found[0].ID != "YT0103") {
+			likely = found
 		}
 	}
-	if meant != nil {
-		return c.expectWhole(meant, sh, path)
+	if likely != nil {
+		return c.expectWhole(likely, sh, path)
 	}
 	if n.Kind == load.String && len(words) > 0 {
 		found := c.newFault("YT0103", n, sh, path, "invalid value")

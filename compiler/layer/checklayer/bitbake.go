@@ -173,17 +173,8 @@ func (g *rig) makeWorkDir() error {
 			return err
 		}
 	}
-	lock := filepath.Join(g.work, lockName)
-	if entries, err := os.ReadDir(g.work); err != nil {
+	if err := g.lockWorkDir(); err != nil {
 		return err
-	} else if _, err := os.Stat(lock); err != nil && len(entries) > 0 {
-		return fmt.Errorf("work folder %s is not empty and was not created by check-layer: its content would be deleted; choose another", g.work)
-	}
-	if g.lock, err = os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
-		return fmt.Errorf("work folder: %w", err)
-	}
-	if err := syscall.Flock(int(g.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("work folder %s is in use by another run: %w", g.work, err)
 	}
 	g.logs = filepath.Join(g.work, "logs")
 	// Remove the results of earlier runs.
@@ -201,6 +192,25 @@ func (g *rig) makeWorkDir() error {
 	// Otherwise git refuses to read a checkout that belongs to another user, and the log
 	// fills with errors.
 	return os.WriteFile(filepath.Join(g.work, "home", ".gitconfig"), []byte("[safe]\n\tdirectory = *\n"), 0o644)
+}
+
+// lockWorkDir locks the work folder. It refuses a folder that is in use or has files that
+// check-layer did not create.
+func (g *rig) lockWorkDir() error {
+	lock := filepath.Join(g.work, lockName)
+	if entries, err := os.ReadDir(g.work); err != nil {
+		return err
+	} else if _, err := os.Stat(lock); err != nil && len(entries) > 0 {
+		return fmt.Errorf("work folder %s is not empty and was not created by check-layer: its content would be deleted; choose another", g.work)
+	}
+	var err error
+	if g.lock, err = os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+		return fmt.Errorf("work folder: %w", err)
+	}
+	if err := syscall.Flock(int(g.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("work folder %s is in use by another run: %w", g.work, err)
+	}
+	return nil
 }
 
 // chown makes path belong to the account that runs bitbake.

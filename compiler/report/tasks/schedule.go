@@ -75,15 +75,15 @@ func (b build) eachDependency(g *Graph, t int32, yield func(int32)) {
 // ends. It is list scheduling: a free thread takes the heaviest task whose dependencies are
 // done.
 func (g *Graph) simulate(threads int, w []int64, rank []int32, b build) int64 {
-	left := make([]int32, len(g.Tasks))
+	waitsFor := make([]int32, len(g.Tasks))
 	ready := &queue{less: func(a, b entry) bool { return rank[a.task] < rank[b.task] }}
-	busy := &queue{less: func(a, b entry) bool { return a.at < b.at || a.at == b.at && rank[a.task] < rank[b.task] }}
+	busy := &queue{less: func(a, b entry) bool { return a.end < b.end || a.end == b.end && rank[a.task] < rank[b.task] }}
 	for t := range g.Tasks {
 		if !b.runs[t] {
 			continue
 		}
-		b.eachDependency(g, int32(t), func(int32) { left[t]++ })
-		if left[t] == 0 {
+		b.eachDependency(g, int32(t), func(int32) { waitsFor[t]++ })
+		if waitsFor[t] == 0 {
 			ready.all = append(ready.all, entry{task: int32(t)})
 		}
 	}
@@ -95,12 +95,12 @@ func (g *Graph) simulate(threads int, w []int64, rank []int32, b build) int64 {
 			heap.Push(busy, entry{e.task, add(now, w[e.task])})
 		}
 		done := heap.Pop(busy).(entry)
-		now = done.at
+		now = done.end
 		for _, u := range g.users.neighbours(done.task) {
 			if !b.runs[u] || b.restored[u] {
 				continue
 			}
-			if left[u]--; left[u] == 0 {
+			if waitsFor[u]--; waitsFor[u] == 0 {
 				heap.Push(ready, entry{task: u})
 			}
 		}
@@ -110,7 +110,7 @@ func (g *Graph) simulate(threads int, w []int64, rank []int32, b build) int64 {
 
 type entry struct {
 	task int32
-	at   int64
+	end  int64
 }
 
 type queue struct {
