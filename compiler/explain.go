@@ -230,7 +230,7 @@ func (p *Project) describeTargetField(a *Account, t *resolve.Target, names []str
 	causes := func(other string) bool { return within(other) || n != nil && t.Origins[other] == n.Pos }
 	for _, o := range t.Replaced {
 		if within(o.ID) {
-			a.Replaced = append(a.Replaced, fmt.Sprintf("%s: profile %s sets %s at %s", o.ID, o.Profile, o.Was, Place(o.Position)))
+			a.Replaced = append(a.Replaced, fmt.Sprintf("%s: profile %s sets %s at %s", o.ID, o.Profile, o.Was, FormatPosition(o.Position)))
 		}
 	}
 	p.addFacts(a, t, names)
@@ -328,7 +328,7 @@ func addSysctlFacts(a *Account, t *resolve.Target, key string) {
 		a.Notes = append(a.Notes, "no facts about this sysctl")
 		return
 	}
-	in := f.In(t.Release.Kernel)
+	in := f.PresenceIn(t.Release.Kernel)
 	if in.State == sysctl.Present {
 		a.Expected = check.DescribeSysctl(f, in)
 	}
@@ -375,8 +375,8 @@ func (p *Project) predictOption(t *resolve.Target, symbol string) string {
 	return ""
 }
 
-// Place formats a position as FILE:LINE:COLUMN, which editors understand.
-func Place(p plan.Position) string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
+// FormatPosition formats a position as FILE:LINE:COLUMN, which editors understand.
+func FormatPosition(p plan.Position) string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
 // PathsAt lists the fields written on a line of the configuration, such as
 // config.cue:12, as paths; fields of profiles as well.

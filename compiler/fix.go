@@ -34,7 +34,7 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 	}
 	// Every change moves positions, so each one is looked up again.
 	for range maxFixes {
-		changed, next := o.improve(dir, files, out.Project)
+		changed, next := o.applyFirstImprovement(dir, files, out.Project)
 		if next == nil {
 			break
 		}
@@ -53,8 +53,8 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 // maxFixes bounds the rounds; each removes at least one diagnostic.
 const maxFixes = 200
 
-// improve applies the edits of the first diagnostic whose edits are an improvement.
-func (o Options) improve(dir string, files map[string][]byte, p *Project) (map[string][]byte, *Project) {
+// applyFirstImprovement applies the edits of the first diagnostic whose edits are an improvement.
+func (o Options) applyFirstImprovement(dir string, files map[string][]byte, p *Project) (map[string][]byte, *Project) {
 	for _, d := range p.Report.All() {
 		if len(d.Edits) == 0 {
 			continue
@@ -66,7 +66,7 @@ func (o Options) improve(dir string, files map[string][]byte, p *Project) (map[s
 		tried := maps.Clone(files)
 		maps.Copy(tried, changed)
 		after := o.reopen(dir, tried)
-		if improves(p, after, d) {
+		if isImprovement(p, after, d) {
 			return changed, after
 		}
 	}
@@ -83,9 +83,9 @@ func (o Options) reopen(dir string, files map[string][]byte) *Project {
 	return p
 }
 
-// improves reports whether a change leaves fewer diagnostics and adds none, except warnings
+// isImprovement reports whether a change leaves fewer diagnostics and adds none, except warnings
 // about side effects of a kernel option that fixes an error.
-func improves(before, after *Project, mended diag.Diagnostic) bool {
+func isImprovement(before, after *Project, mended diag.Diagnostic) bool {
 	// Rules judge a target only after its language errors are gone: their new diagnostics
 	// are not caused by the change.
 	language := func(d diag.Diagnostic) bool { return strings.HasPrefix(d.ID, "YT") }

@@ -42,7 +42,7 @@ func readBitBake(name string, text []byte, machines []string, causes []cause) []
 			}
 		}
 		end = a.End
-		if !settings && (strings.ContainsAny(a.Name, "[$") || dynamic(a.Value)) {
+		if !settings && (strings.ContainsAny(a.Name, "[$") || isDynamic(a.Value)) {
 			continue
 		}
 		m := Meaning{Kind: Variable, Name: a.Name, Value: a.Value, Line: a.Line, Machine: MachineOf(a.Name, machines), ID: id}
@@ -54,9 +54,9 @@ func readBitBake(name string, text []byte, machines []string, causes []cause) []
 	return out
 }
 
-// dynamic reports whether nothing is certain about a value before bitbake has
+// isDynamic reports whether nothing is certain about a value before bitbake has
 // expanded it.
-func dynamic(value string) bool {
+func isDynamic(value string) bool {
 	words := strings.Fields(value)
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(w, "${") })
 }
@@ -83,7 +83,7 @@ func inherited(text string) string {
 
 var gated = lazyregexp.New(`[A-Za-z0-9+._-]+\.inc\b`)
 
-// included is the file that [Gate] pulls in.
+// included is the file that [GatedAppend] requires.
 func included(text string) string { return gated.FindString(text) }
 
 // Assignments reads the assignments of a file, apart from those with ?= and ??=,

@@ -103,9 +103,9 @@ func ConfigDir(l *plan.Layer) string {
 	return "recipes-yoctune/yoctune-" + l.Name + "-config"
 }
 
-// OnDevice makes a file that the config recipe installs: name beside the
+// NewDeviceFile makes a file that the config recipe installs: name beside the
 // recipe, dest on the device of target t.
-func OnDevice(l *plan.Layer, t *plan.Target, name, dest string) File {
+func NewDeviceFile(l *plan.Layer, t *plan.Target, name, dest string) File {
 	return File{
 		Path:    path.Join(ConfigDir(l), "files", t.Machine, name),
 		Mode:    0o644,

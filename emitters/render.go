@@ -108,7 +108,7 @@ func (t *Template) parse() error {
 			}
 		}
 	}
-	own["cause"] = t.cause
+	own["cause"] = t.recordCause
 	var err error
 	t.t, err = template.New(t.emitter).Option("missingkey=error").Funcs(own).Parse(t.text)
 	return err
@@ -117,9 +117,9 @@ func (t *Template) parse() error {
 // functions are made once: sprig builds its whole table each time.
 var functions = sync.OnceValue(Funcs)
 
-// cause writes nothing: it records the part of the configuration behind the text
+// recordCause writes nothing: it records the part of the configuration behind the text
 // that follows.
-func (t *Template) cause(target, id string) string {
+func (t *Template) recordCause(target, id string) string {
 	t.last = Ref{Target: target, ID: id}
 	t.causes = append(t.causes, cause{t.out.Len(), t.last})
 	if !t.seen[t.last] {
@@ -208,10 +208,10 @@ func degrees(milli int64) (string, error) {
 	return strconv.FormatInt(milli/1000, 10), nil
 }
 
-// Gate returns a bbappend that requires file only when the layer is enabled and only for
+// GatedAppend returns a bbappend that requires file only when the layer is enabled and only for
 // the given machines, so that the layer changes no signature elsewhere. The names of the
 // layer and the machines have been checked, and file is made of the former.
-func Gate(path, layer, file string, machines []string) File {
+func GatedAppend(path, layer, file string, machines []string) File {
 	text := fmt.Appendf(nil, "require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-%s', bb.utils.contains_any('MACHINE', '%s', '%s', '', d), '', d)}\n",
 		layer, strings.Join(machines, " "), file)
 	return File{Path: path, Mode: 0o644, Data: text}

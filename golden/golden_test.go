@@ -93,7 +93,7 @@ func compare(t *testing.T, dir string, files []emitters.File) {
 		case tree.Remove:
 			to = ""
 		}
-		diff := review.Unified(a.Was, a.Now, from, to)
+		diff := review.UnifiedDiff(a.Was, a.Now, from, to)
 		if diff == "" {
 			diff = a.Path + ": the mode differs\n"
 		}

@@ -60,7 +60,7 @@ for CI.`,
 		Example: `  yoctune build examples/video-analytics -o build/meta-vision
   yoctune build . -o meta-tuning --check
   yoctune build . -o layers --all`,
-		RunE: inFolder(func(cmd *cobra.Command, dir string) error { return build(cmd, dir, o) }),
+		RunE: runInFolder(func(cmd *cobra.Command, dir string) error { return build(cmd, dir, o) }),
 	}
 	selectionFlags(cmd, &o.Selection)
 	f := cmd.Flags()
@@ -193,7 +193,7 @@ func explainDifferences(cmd *cobra.Command, dir string, l compiler.Layer, c *tre
 	if r.Clean() {
 		return nil // modes or the manifest differ
 	}
-	r.Folder = fromHere(dir)
+	r.Folder = pathFromCurrentDir(dir)
 	w := cli.NewPrinter(cmd)
 	if w.JSON {
 		return r.WriteChangesJSON(w)
@@ -227,7 +227,7 @@ func differences(out string, a tree.Action) string {
 	case tree.Remove:
 		to = ""
 	}
-	if d := review.Unified(a.Was, a.Now, from, to); d != "" {
+	if d := review.UnifiedDiff(a.Was, a.Now, from, to); d != "" {
 		return d
 	}
 	return fmt.Sprintf("--- %s\n+++ %s\n", from, to) // the mode differs, or the file is empty

@@ -21,7 +21,7 @@ func completions(cmd *cobra.Command) {
 		"as":      func() []string { return importer.Kinds() },
 		"kind":    func() []string { return drawings() },
 	} {
-		if !has(cmd, name) {
+		if !hasFlag(cmd, name) {
 			continue
 		}
 		rest := cobra.ShellCompDirectiveNoFileComp
@@ -33,7 +33,7 @@ func completions(cmd *cobra.Command) {
 		}))
 	}
 	for _, name := range []string{"dir", "workdir", "bitbake", "oe-core", "meta-tegra", "extra-layer", "overlay", "buildstats"} {
-		if has(cmd, name) {
+		if hasFlag(cmd, name) {
 			cobra.CheckErr(cmd.MarkFlagDirname(name))
 		}
 	}
@@ -42,6 +42,6 @@ func completions(cmd *cobra.Command) {
 	}
 }
 
-func has(cmd *cobra.Command, flag string) bool {
+func hasFlag(cmd *cobra.Command, flag string) bool {
 	return cmd.Flags().Lookup(flag) != nil || cmd.PersistentFlags().Lookup(flag) != nil
 }

@@ -220,7 +220,7 @@ func explainField(cmd *cobra.Command, dir, what, arg string) error {
 			return err
 		}
 		if a.Pos != nil { // relative to the current folder, so that an editor opens it
-			*a.Pos = diag.Below(fromHere(dir), *a.Pos)
+			*a.Pos = diag.PrefixPath(pathFromCurrentDir(dir), *a.Pos)
 		}
 		if w.JSON {
 			w.Line("account", a)
@@ -248,7 +248,7 @@ func showAccount(w cli.Printer, a compiler.Account) {
 	line("takes", a.Expected)
 	line("value", a.Value)
 	if a.Pos != nil {
-		place := compiler.Place(*a.Pos)
+		place := compiler.FormatPosition(*a.Pos)
 		if a.Profile != "" {
 			place += ", profile " + a.Profile
 		}

@@ -62,14 +62,14 @@ Sysctls are many, and listed only when they are named.`,
 					fmt.Fprintf(w, "%s\t%s\t%s\n", e.ID, e.Summary, e.Trust)
 				}
 			}
-			endFacts(p, len(entries), 0)
+			writeFactsSummary(p, len(entries), 0)
 			return w.Flush()
 		},
 	}
 }
 
-// endFacts prints the last line of JSON of a facts command.
-func endFacts(p cli.Printer, entries, problems int) {
+// writeFactsSummary prints the last JSON line of a facts command.
+func writeFactsSummary(p cli.Printer, entries, problems int) {
 	if p.JSON {
 		p.Line("summary", struct {
 			Entries  int `json:"entries"`
@@ -127,7 +127,7 @@ func factEntries(kinds []string) []factEntry {
 	if slices.Contains(kinds, "sysctls") {
 		for _, key := range sysctl.Keys() {
 			f, _ := sysctl.Lookup(key)
-			all = append(all, factEntry{Type: "sysctl", ID: key, Summary: f.Note, Trust: presentOn(f)})
+			all = append(all, factEntry{Type: "sysctl", ID: key, Summary: f.Note, Trust: describePresence(f)})
 		}
 	}
 	return all
@@ -144,12 +144,12 @@ func countEvidence(b *board.Board) (verified, unverified int) {
 	return verified, unverified
 }
 
-// presentOn names the kernels that have the parameter, or those that lack it
+// describePresence names the kernels that have the parameter, or those that lack it
 // when they are fewer.
-func presentOn(f sysctl.Fact) string {
+func describePresence(f sysctl.Fact) string {
 	var with, without []string
 	for _, k := range sysctl.Kernels() {
-		if f.In(k.Line).State == sysctl.Present {
+		if f.PresenceIn(k.Line).State == sysctl.Present {
 			with = append(with, k.Line)
 		} else {
 			without = append(without, k.Line)
@@ -205,7 +205,7 @@ func showFacts(p cli.Printer, id string) error {
 	default:
 		return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", id, facts.Suggest(id))
 	}
-	endFacts(p, 1, 0)
+	writeFactsSummary(p, 1, 0)
 	return nil
 }
 
@@ -421,13 +421,13 @@ func showSysctl(out io.Writer, f sysctl.Fact) error {
 	})
 	fmt.Fprintln(w)
 	for _, k := range sysctl.Kernels() {
-		p := f.In(k.Line)
+		p := f.PresenceIn(k.Line)
 		if p.State != sysctl.Present {
 			fmt.Fprintf(w, "  %s\t%s\t\t%s\n", k.Line, p.State, k.Tree)
 			continue
 		}
 		low, high := p.Range()
-		fmt.Fprintf(w, "  %s\t%s\t%s to %s\t%s\n", k.Line, p.Type, bound(low, p.MinName), bound(high, p.MaxName), k.Tree)
+		fmt.Fprintf(w, "  %s\t%s\t%s to %s\t%s\n", k.Line, p.Type, formatBound(low, p.MinName), formatBound(high, p.MaxName), k.Tree)
 	}
 	return w.Flush()
 }
@@ -441,9 +441,9 @@ func writeRows(w io.Writer, rows [][2]string) {
 	}
 }
 
-// bound is one end of a range: a variable of the kernel stands in for a number
-// that only the running kernel knows.
-func bound(n *int64, name string) string {
+// formatBound returns one end of a range: the number, or the kernel variable that holds it
+// and has a value only on a running kernel.
+func formatBound(n *int64, name string) string {
 	switch {
 	case name != "":
 		return name
@@ -478,7 +478,7 @@ Exit status: 0 they are consistent, 3 they are not.`,
 			if !p.JSON {
 				p.Printf("checked %d boards, releases and sysctls: %s\n", entries, count(len(problems), "problem"))
 			}
-			endFacts(p, entries, len(problems))
+			writeFactsSummary(p, entries, len(problems))
 			return cli.Answer(len(problems) == 0)
 		},
 	}

@@ -35,7 +35,7 @@ Exit status: 0 done, or nothing to do, 1 a file cannot be read, 3 a file would c
 (with --check).`,
 		Example: `  yoctune fmt .
   yoctune fmt . --check`,
-		RunE: inFolder(func(cmd *cobra.Command, dir string) error { return formatFolder(cmd, dir, check) }),
+		RunE: runInFolder(func(cmd *cobra.Command, dir string) error { return formatFolder(cmd, dir, check) }),
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "write nothing; exit with 3 when a file would change")
 	return cmd
@@ -64,7 +64,7 @@ func formatFolder(cmd *cobra.Command, dir string, check bool) error {
 		}
 		if check {
 			if !p.JSON {
-				showDiff(p, review.Unified(was, now, name, name))
+				showDiff(p, review.UnifiedDiff(was, now, name, name))
 			}
 			continue
 		}

@@ -16,8 +16,8 @@ import (
 // sourceSuffixes are those of the files of a configuration.
 func sourceSuffixes() []string { return []string{".cue", ".hcl", ".jsonnet", ".libsonnet"} }
 
-// inFolder makes a command that works on the configuration in the folder [DIR].
-func inFolder(run func(cmd *cobra.Command, dir string) error) func(*cobra.Command, []string) error {
+// runInFolder returns a command function that calls run with the configuration folder [DIR].
+func runInFolder(run func(cmd *cobra.Command, dir string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		dir, err := configurationFolder(args)
 		if err != nil {
@@ -53,14 +53,14 @@ var errStdinTwice = errors.New("standard input (-) can be read only once")
 // writeOutput writes data to the file of --output, or to standard output when it is
 // empty or "-".
 func writeOutput(cmd *cobra.Command, name string, data []byte) error {
-	if toStdout(name) {
+	if isStdout(name) {
 		_, err := cmd.OutOrStdout().Write(data)
 		return err
 	}
 	return outfile.Write(name, data)
 }
 
-func toStdout(name string) bool { return name == "" || name == "-" }
+func isStdout(name string) bool { return name == "" || name == "-" }
 
 // exists reports whether there is something at a path.
 func exists(path string) bool {

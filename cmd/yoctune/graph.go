@@ -30,7 +30,7 @@ func newGraphCommand() *cobra.Command {
   power     the clock limits of each power mode, beside the BSP's own modes`,
 		Example: `  yoctune graph . --target line-camera --kind cores -o cores.svg
   yoctune graph . --kind pipeline > pipelines.svg`,
-		RunE: inFolder(func(cmd *cobra.Command, dir string) error {
+		RunE: runInFolder(func(cmd *cobra.Command, dir string) error {
 			_, layers, err := openLayers(cmd, dir, compiler.Selection{Target: target})
 			if err != nil {
 				return err

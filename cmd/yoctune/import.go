@@ -70,7 +70,7 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 	if o.Kind != "" && !slices.Contains(importer.Kinds(), string(o.Kind)) {
 		return cli.UsageError(fmt.Errorf("--as %s: choose one of %s", o.Kind, strings.Join(importer.Kinds(), ", ")))
 	}
-	if toStdout(o.out) {
+	if isStdout(o.out) {
 		o.out = ""
 	} else if !o.force {
 		if _, err := os.Lstat(o.out); err == nil {

@@ -124,7 +124,7 @@ func predict(w cli.Printer, o predictOptions) error {
 	} else {
 		writePredictions(w, facts, rep, problems)
 	}
-	return cli.Answer(rep.Kept() && !slices.ContainsFunc(problems, func(p kconfig.Problem) bool { return p.Ignored }))
+	return cli.Answer(rep.AllKept() && !slices.ContainsFunc(problems, func(p kconfig.Problem) bool { return p.Ignored }))
 }
 
 // kernelFacts opens embedded facts by name, or an index by its file name.

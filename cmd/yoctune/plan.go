@@ -86,7 +86,7 @@ func writePlan(cmd *cobra.Command, out string, doc *plan.Plan, origins plan.Orig
 	if err != nil {
 		return err
 	}
-	if toStdout(out) {
+	if isStdout(out) {
 		return writeOutput(cmd, out, text)
 	}
 	places, err := origins.Encode()

@@ -69,7 +69,7 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 	if err != nil {
 		return err
 	}
-	if !toStdout(o.out) {
+	if !isStdout(o.out) {
 		if err := outfile.Write(o.out, text); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 			Text           string `json:"text"`
 		}{seen.Board.ID, seen.Release.Name, len(seen.Differences), contradictions, string(text)})
 	} else {
-		if toStdout(o.out) {
+		if isStdout(o.out) {
 			fmt.Fprintf(out, "%s", text)
 		}
 		showObserved(cmd.ErrOrStderr(), seen)

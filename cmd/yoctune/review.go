@@ -50,7 +50,7 @@ The earlier layer is one of
 			if err != nil {
 				return err
 			}
-			r.Folder = fromHere(c.dir)
+			r.Folder = pathFromCurrentDir(c.dir)
 			return showReview(cmd, r, o)
 		},
 	}
@@ -125,7 +125,7 @@ func showReview(cmd *cobra.Command, r *review.Review, o reviewOptions) error {
 
 // compare makes the review of a comparison.
 func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Review, error) {
-	now, err := openOne(cmd, what.dir, o.Selection)
+	now, err := openSingleLayer(cmd, what.dir, o.Selection)
 	if err != nil {
 		return nil, err
 	}
@@ -136,13 +136,13 @@ func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Revi
 			return nil, fmt.Errorf("--rev %s: %w", o.rev, err)
 		}
 		defer os.RemoveAll(dir)
-		was, err := openOne(cmd, dir, o.Selection)
+		was, err := openSingleLayer(cmd, dir, o.Selection)
 		if err != nil {
 			return nil, fmt.Errorf("the configuration at %s: %w", o.rev, err)
 		}
 		return review.Compare(sideOf(was, o.rev), sideOf(now, what.dir), false)
 	case o.against != "":
-		was, err := openOne(cmd, what.dir, compiler.Selection{Target: o.against})
+		was, err := openSingleLayer(cmd, what.dir, compiler.Selection{Target: o.against})
 		if err != nil {
 			return nil, err
 		}
@@ -164,8 +164,8 @@ func earlierLayer(dir string, now compiler.Layer) (*tree.Comparison, error) {
 	return tree.Compare(dir, now.Files)
 }
 
-// openOne makes the one layer of a selection.
-func openOne(cmd *cobra.Command, dir string, sel compiler.Selection) (compiler.Layer, error) {
+// openSingleLayer makes the one layer of a selection.
+func openSingleLayer(cmd *cobra.Command, dir string, sel compiler.Selection) (compiler.Layer, error) {
 	_, layers, err := openLayers(cmd, dir, sel)
 	if err != nil {
 		return compiler.Layer{}, err
@@ -179,5 +179,5 @@ func sideOf(l compiler.Layer, label string) review.Side {
 
 // earlierSide is the layer in a folder.
 func earlierSide(c *tree.Comparison) review.Side {
-	return review.Side{Label: c.Out, Files: c.Before()}
+	return review.Side{Label: c.Out, Files: c.EarlierFiles()}
 }

@@ -14,7 +14,7 @@ import (
 
 // run is the program with its edges as parameters.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if sandbox.Asked(args) {
+	if sandbox.IsChild(args) {
 		return sandbox.Serve(os.Stdin, stdout)
 	}
 	return cli.Run(ctx, newRootCommand(), args, stdout, stderr)

@@ -25,7 +25,7 @@ The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 
 1970.`,
 		Example: `  yoctune sbom examples/video-analytics -o meta-vision.spdx.json
   yoctune sbom . --release wrynose`,
-		RunE: inFolder(func(cmd *cobra.Command, dir string) error {
+		RunE: runInFolder(func(cmd *cobra.Command, dir string) error {
 			created, err := sbom.Epoch()
 			if err != nil {
 				return cli.UsageError(err)
@@ -44,7 +44,7 @@ The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 
 			if err := writeOutput(cmd, out, text); err != nil {
 				return err
 			}
-			if p := cli.NewPrinter(cmd); p.JSON && !toStdout(out) {
+			if p := cli.NewPrinter(cmd); p.JSON && !isStdout(out) {
 				p.Summary("sbom")
 			}
 			return nil

@@ -112,7 +112,7 @@ func signPlans(cmd *cobra.Command, path string, o signOptions) error {
 		}
 		signed{p.Doc.Target, p.Signature(), secret.Public().ID(), p.Comment(), ""}.write(out)
 	}
-	endSign(out, len(plans), 0)
+	writeSignSummary(out, len(plans), 0)
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (s signed) write(p cli.Printer) {
 	}
 }
 
-func endSign(p cli.Printer, plans, refused int) {
+func writeSignSummary(p cli.Printer, plans, refused int) {
 	if p.JSON {
 		p.Summary("sign", struct {
 			Plans   int `json:"plans"`
@@ -171,7 +171,7 @@ func verifySignatures(cmd *cobra.Command, path string, o signOptions) error {
 		}
 		line.write(out)
 	}
-	endSign(out, len(plans), refused)
+	writeSignSummary(out, len(plans), refused)
 	return cli.Answer(refused == 0)
 }
 

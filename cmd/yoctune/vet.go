@@ -36,7 +36,7 @@ reports the remaining findings.
 		Example: `  yoctune vet examples/video-analytics
   yoctune vet . --fix
   yoctune vet . --format sarif > yoctune.sarif`,
-		RunE: inFolder(func(cmd *cobra.Command, dir string) error { return vet(cmd, dir, fix) }),
+		RunE: runInFolder(func(cmd *cobra.Command, dir string) error { return vet(cmd, dir, fix) }),
 	})
 	cmd.Flags().BoolVar(&fix, "fix", false, "make the unambiguous changes that messages propose, in .cue files")
 	return cmd
@@ -94,7 +94,7 @@ func makeFixes(cmd *cobra.Command, o compiler.Options, dir string, p *compiler.P
 		if err := tree.WriteFile(path, fixed.Files[name]); err != nil {
 			return nil, fmt.Errorf("--fix: %w", err)
 		}
-		diff := review.Unified(fixed.Was[name], fixed.Files[name], path, path)
+		diff := review.UnifiedDiff(fixed.Was[name], fixed.Files[name], path, path)
 		if w.JSON {
 			w.Line("fix", struct {
 				File string `json:"file"`

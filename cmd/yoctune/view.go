@@ -24,14 +24,14 @@ import (
 func showReport(cmd *cobra.Command, dir string, report *diag.Report, src *diag.Sources) error {
 	switch cli.Format(cmd) {
 	case "json":
-		return diag.WriteJSON(cmd.OutOrStdout(), report.In(fromHere(dir)))
+		return diag.WriteJSON(cmd.OutOrStdout(), report.PrefixPaths(pathFromCurrentDir(dir)))
 	case "sarif":
-		return diag.WriteSARIF(cmd.OutOrStdout(), report.In(fromRepository(dir)), version.Version, compiler.Page)
+		return diag.WriteSARIF(cmd.OutOrStdout(), report.PrefixPaths(pathFromRepository(dir)), version.Version, compiler.Page)
 	case "github":
-		return diag.WriteGitHub(cmd.OutOrStdout(), report.In(fromRepository(dir)))
+		return diag.WriteGitHub(cmd.OutOrStdout(), report.PrefixPaths(pathFromRepository(dir)))
 	}
 	w := cmd.ErrOrStderr()
-	return diag.WriteText(w, report.In(fromHere(dir)), src.In(fromHere(dir)), cli.Colour(w))
+	return diag.WriteText(w, report.PrefixPaths(pathFromCurrentDir(dir)), src.PrefixPaths(pathFromCurrentDir(dir)), cli.Colour(w))
 }
 
 // showProject is showReport for a configuration; it returns cli.AlreadyReported() when
@@ -46,9 +46,9 @@ func showProject(cmd *cobra.Command, dir string, p *compiler.Project) error {
 	return nil
 }
 
-// fromHere is the path of a folder from the current one, with slashes. A folder outside
+// pathFromCurrentDir returns the path of a folder from the current one, with slashes. A folder outside
 // the current one that was given by an absolute path keeps it.
-func fromHere(dir string) string {
+func pathFromCurrentDir(dir string) string {
 	if here, err := os.Getwd(); err == nil && filepath.IsAbs(dir) {
 		if rel, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(rel) {
 			dir = rel
@@ -57,12 +57,12 @@ func fromHere(dir string) string {
 	return filepath.ToSlash(dir)
 }
 
-// fromRepository is the path of a folder from the top of its git repository, with
+// pathFromRepository returns the path of a folder from the top of its git repository, with
 // slashes. A folder in no repository is taken from the current one.
-func fromRepository(dir string) string {
+func pathFromRepository(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return fromHere(dir)
+		return pathFromCurrentDir(dir)
 	}
 	if real, err := filepath.EvalSymlinks(abs); err == nil {
 		abs = real
@@ -71,12 +71,12 @@ func fromRepository(dir string) string {
 		if exists(filepath.Join(top, ".git")) { // a folder, or a file in a worktree
 			rel, err := filepath.Rel(top, abs)
 			if err != nil {
-				return fromHere(dir)
+				return pathFromCurrentDir(dir)
 			}
 			return filepath.ToSlash(rel)
 		}
 		if top == filepath.Dir(top) {
-			return fromHere(dir)
+			return pathFromCurrentDir(dir)
 		}
 	}
 }

@@ -174,7 +174,7 @@ func (s *subject) compareWithIsolated(arg *config.Scalar, cores []int) {
 	}
 	d := s.raise(arg, "%s=%s contradicts cpu.isolate, which makes it %s", arg.Key(), arg.Text, cpulist.Format(want))
 	d.Help = "remove the argument: cpu.isolate sets it"
-	d.relate(isolate, "the cores that are isolated")
+	d.addRelated(isolate, "the cores that are isolated")
 }
 
 func checkIsolcpusFlags(s *subject) {
@@ -266,7 +266,7 @@ func argOption(name string) string {
 func checkArgConfig(s *subject) {
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		symbol := argOption(arg.Key())
-		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacks(symbol) {
+		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacksKernelOption(symbol) {
 			continue // 4.9 isolates without an option
 		}
 		s.enable(s.raise(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol).got(arg.Show()), symbol, "config: ", 1)
@@ -282,7 +282,7 @@ func checkIneffectiveArg(s *subject) {
 func checkArgOrder(s *subject) {
 	count, size := s.Config.Kernel.Args.Get("hugepages"), s.Config.Kernel.Args.Get("hugepagesz")
 	if count.IsSet() && size.IsSet() {
-		s.raise(count, "hugepages counts pages of the size before it, and arguments have no order here").relate(size, "the size")
+		s.raise(count, "hugepages counts pages of the size before it, and arguments have no order here").addRelated(size, "the size")
 	}
 }
 
@@ -338,7 +338,7 @@ func checkRepeatedArg(s *subject) {
 			first[normalizeArg(arg.Key())] = arg
 			continue
 		}
-		s.raise(arg, "%s and %s are one argument", other.Key(), arg.Key()).got(arg.Show()).relate(other, "the other spelling")
+		s.raise(arg, "%s and %s are one argument", other.Key(), arg.Key()).got(arg.Show()).addRelated(other, "the other spelling")
 	}
 }
 

@@ -126,7 +126,7 @@ func checkCpusetPartition(s *subject) {
 			s.reportAt(partition, partition.Show(), "give the service a slice of its own", "service %s has no slice that could be a partition", svc.Key())
 			continue
 		case other.IsSet() && other.Text != partition.Text:
-			s.raise(partition, "slice %s cannot be two partitions", slice).got(partition.Show()).relate(other, "another service of the slice has "+other.Show())
+			s.raise(partition, "slice %s cannot be two partitions", slice).got(partition.Show()).addRelated(other, "another service of the slice has "+other.Show())
 		case partition.Text != "member" && len(s.Isolated()) == 0:
 			s.reportAt(partition, partition.Show(), "isolate cores with cpu.isolate", "slice %s has no cores of its own", slice)
 		case partition.Text == "isolated" && !resolve.KernelAtLeast(s.Release.Kernel, 6, 1),
@@ -155,7 +155,7 @@ func checkIdleLatency(s *subject) {
 	}
 	for _, name := range []string{"cpuidle.off", "nohlt", "idle"} {
 		if arg := s.Config.Kernel.Args.Get(name); arg.IsSet() {
-			s.raise(arg, "argument %s and cpu.maxIdleLatency both bound idle states", name).relate(latency, "the other bound")
+			s.raise(arg, "argument %s and cpu.maxIdleLatency both bound idle states", name).addRelated(latency, "the other bound")
 		}
 	}
 }
@@ -186,7 +186,7 @@ func checkSystemdBPF(s *subject) {
 		d := s.raise(option, "without %s services are not restricted to their devices", symbol)
 		if engine != nil {
 			d.Message = "without " + symbol + " no container starts"
-			d.relate(engine, engine.Key()+" needs it")
+			d.addRelated(engine, engine.Key()+" needs it")
 		}
 		return
 	}
@@ -209,7 +209,7 @@ func checkLateQdisc(s *subject) {
 	}
 	for _, name := range []string{"ip", "nfsroot"} {
 		if arg := s.Config.Kernel.Args.Get(name); arg.IsSet() && arg.Text != "off" && arg.Text != "none" {
-			s.raise(qdisc, "the kernel brings an interface up before %s is set", qdisc.Text).relate(arg, "by argument "+name)
+			s.raise(qdisc, "the kernel brings an interface up before %s is set", qdisc.Text).addRelated(arg, "by argument "+name)
 			return
 		}
 	}

@@ -224,7 +224,7 @@ func variableRenamed(b *builder) {
 			continue
 		}
 		for _, r := range b.releases() {
-			was, refused := r.Renamed(name)
+			was, refused := r.FindRenamed(name)
 			if !refused {
 				continue
 			}

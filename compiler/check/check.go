@@ -141,8 +141,8 @@ func (f *finding) got(text string) *finding {
 	return f
 }
 
-// relate names a second part of the configuration that the finding is about.
-func (f *finding) relate(part config.Part, message string) {
+// addRelated names a second part of the configuration that the finding is about.
+func (f *finding) addRelated(part config.Part, message string) {
 	f.Related = []diag.Related{{Pos: part.Where().Pos(), Message: message}}
 }
 
@@ -178,7 +178,7 @@ func cacheModels(models Models) Models {
 func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Models) {
 	rules := Rules()
 	models = cacheModels(models)
-	off := suppressed(p, rules, report)
+	off := suppressedRules(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
 		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
@@ -194,7 +194,7 @@ func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Mo
 	reportSharedMachines(p, report)
 }
 
-func suppressed(p *resolve.Project, rules []Rule, report *diag.Report) map[string]bool {
+func suppressedRules(p *resolve.Project, rules []Rule, report *diag.Report) map[string]bool {
 	off := map[string]bool{}
 	ids := make([]string, 0, len(rules))
 	firm := map[string]bool{}

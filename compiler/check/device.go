@@ -161,7 +161,7 @@ func checkMemoryBudget(s *subject) {
 }
 
 func checkKSMMadvise(s *subject) {
-	if ksm := s.Config.Memory.KSM; ksm.On && !s.lacks("KSM") {
+	if ksm := s.Config.Memory.KSM; ksm.On && !s.lacksKernelOption("KSM") {
 		s.reportAt(ksm, "", "", "pages are merged only for programs that ask for it")
 	}
 }

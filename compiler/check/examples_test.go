@@ -42,8 +42,8 @@ func missing(example string) string {
 	return text
 }
 
-// yolo is the model that examples name.
-func yolo() []byte {
+// yoloModel returns the model that the examples name.
+func yoloModel() []byte {
 	g := onnx.Graph{
 		Nodes:   []onnx.Node{{Op: "Detector", In: []string{"images"}, Out: []string{"output0"}}},
 		Inputs:  []onnx.Value{onnx.Tensor("images", onnx.Float32, 1, 3, 640, 640)},
@@ -54,7 +54,7 @@ func yolo() []byte {
 
 func raised(t *testing.T, text string) map[string]bool {
 	t.Helper()
-	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs")})
 	p.Verify()
 	ids := map[string]bool{}
 	for _, d := range p.Report.All() {

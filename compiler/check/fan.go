@@ -185,7 +185,7 @@ func fanPackages() []string { return []string{"tegra-nvfancontrol", "nvfancontro
 func (s *subject) reportFanOwner(other config.String, format string, args ...any) {
 	d := s.raise(other, format, args...).got(other.Show())
 	if fan := &s.Config.Fan; fan.IsSet() {
-		d.relate(fan, "the owner of the fan")
+		d.addRelated(fan, "the owner of the fan")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/yoctune/yoctune/compiler/report/review"
 )
 
-// inFolder is a configuration in a folder of its own.
-func inFolder(t *testing.T, text string) string {
+// writeConfiguration writes a configuration to a temporary folder and returns the folder.
+func writeConfiguration(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "config.cue"), []byte(text), 0o644); err != nil {
@@ -22,7 +22,7 @@ func inFolder(t *testing.T, text string) string {
 
 func fixed(t *testing.T, text string) (string, *compiler.Project) {
 	t.Helper()
-	dir := inFolder(t, text)
+	dir := writeConfiguration(t, text)
 	p, err := compiler.Options{}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ schema.#Config & {
 
 func TestFixMakesOnlyProposedChanges(t *testing.T) {
 	got, p := fixed(t, brokenConfig)
-	if d := review.Unified([]byte(fixedConfig), []byte(got), "want", "got"); d != "" {
+	if d := review.UnifiedDiff([]byte(fixedConfig), []byte(got), "want", "got"); d != "" {
 		t.Error(d)
 	}
 	for _, d := range p.Report.All() {
@@ -121,7 +121,7 @@ schema.#Config & {
 `,
 	} {
 		if got, _ := fixed(t, text); got != text {
-			t.Errorf("%s:\n%s", name, review.Unified([]byte(text), []byte(got), "was", "now"))
+			t.Errorf("%s:\n%s", name, review.UnifiedDiff([]byte(text), []byte(got), "was", "now"))
 		}
 	}
 }

@@ -164,7 +164,7 @@ func checkTensorRTWorkspace(s *subject) {
 }
 
 func checkDLACores(s *subject) {
-	if !s.Board.Known("dla") {
+	if !s.Board.IsKnown("dla") {
 		return
 	}
 	for _, r := range s.requests() {
@@ -190,7 +190,7 @@ func checkTensorRTPrecision(s *subject) {
 // where the fact is not verified.
 func (s *subject) reportUnsupported(r request, fact, format string, args ...any) {
 	d := s.raise(r, format, args...).got(r.Where().Show())
-	if !s.Board.Verified(fact) {
+	if !s.Board.IsVerified(fact) {
 		d.Severity = diag.Warning
 	}
 }
@@ -207,7 +207,7 @@ func checkMallocArenas(s *subject) {
 		}
 		for _, lib := range []string{"libjemalloc", "libtcmalloc", "libmimalloc"} {
 			if strings.Contains(preload.Text, lib) {
-				s.raise(arenas, "service %s allocates with %s, which has no such arenas", svc.Key(), lib).relate(preload, "the other allocator")
+				s.raise(arenas, "service %s allocates with %s, which has no such arenas", svc.Key(), lib).addRelated(preload, "the other allocator")
 			}
 		}
 	}

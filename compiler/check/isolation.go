@@ -167,10 +167,10 @@ func checkIRQBalance(s *subject) {
 	switch {
 	case pkg.Text == "install":
 		d := s.raise(owner, message)
-		d.relate(pkg, "the other owner")
+		d.addRelated(pkg, "the other owner")
 		d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: pkg.Pos(), Text: `"exclude"`}}
 	case enable.On:
-		s.raise(owner, message).relate(enable, "the other owner")
+		s.raise(owner, message).addRelated(enable, "the other owner")
 	}
 }
 

@@ -127,7 +127,7 @@ func (s *subject) predictions(want kconfig.Outcome) iter.Seq2[kconfig.Prediction
 // kernelSeverity is the rule's where the facts are those of the tree that is
 // built, and a warning where they are not.
 func (s *subject) kernelSeverity() diag.Severity {
-	if s.kernel != nil && !s.kernel.Exact() {
+	if s.kernel != nil && !s.kernel.IsExact() {
 		return diag.Warning
 	}
 	return s.rule.Severity
@@ -160,7 +160,7 @@ func (s *subject) reportMissed(p kconfig.Prediction, requested *config.Scalar, f
 		}
 	case rival != nil:
 		d.Help = "keep one of " + p.Symbol + " and " + rival.Key()
-		d.relate(rival, "the other member of the choice")
+		d.addRelated(rival, "the other member of the choice")
 	case p.Got == nil && strings.HasPrefix(p.Cause, "no such symbol") && len(p.Nearest) == 0:
 		d.Help = "check the name, or remove the line"
 	case p.Got != nil && p.Outcome == kconfig.Changed:
@@ -168,7 +168,7 @@ func (s *subject) reportMissed(p kconfig.Prediction, requested *config.Scalar, f
 	case len(p.Nearest) > 0:
 		d.Help = "similar names: " + strings.Join(p.Nearest, ", ")
 	}
-	if s.kernel != nil && !s.kernel.Exact() {
+	if s.kernel != nil && !s.kernel.IsExact() {
 		d.See = s.kernel.Set.Caveat
 	}
 }

@@ -122,7 +122,7 @@ func checkNohzFull(s *subject) {
 		if s.isDisabled(symbol) {
 			s.markExplained("NO_HZ_FULL")
 			s.markExplained("RCU_NOCB_CPU")
-			s.raise(s.Config.Kernel.Config.Get(symbol), "%s=n removes an option that cpu.isolate needs", symbol).got("n").relate(s.Config.CPU.Isolate, "the cores that are isolated")
+			s.raise(s.Config.Kernel.Config.Get(symbol), "%s=n removes an option that cpu.isolate needs", symbol).got("n").addRelated(s.Config.CPU.Isolate, "the cores that are isolated")
 		}
 	}
 }
@@ -147,7 +147,7 @@ func checkPreemptChoice(s *subject) {
 		}
 		s.markExplained(symbol)
 		s.markExplained(options[p.Text])
-		s.raise(o, "%s=%s contradicts kernel.preempt %q", symbol, o.Text, p.Text).got(o.Show()).relate(p, "the model that kernel.preempt chooses")
+		s.raise(o, "%s=%s contradicts kernel.preempt %q", symbol, o.Text, p.Text).got(o.Show()).addRelated(p, "the model that kernel.preempt chooses")
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *subject) reportTwoModels() {
 	s.markExplained(first.Key())
 	for _, o := range models[1:] {
 		s.markExplained(o.Key())
-		s.raise(o, "%s and %s are members of one choice", first.Key(), o.Key()).got(o.Show()).relate(first, "the other model")
+		s.raise(o, "%s and %s are members of one choice", first.Key(), o.Key()).got(o.Show()).addRelated(first, "the other model")
 	}
 }
 

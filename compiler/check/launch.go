@@ -51,9 +51,9 @@ func (s *subject) launches() iter.Seq2[plan.KernelLaunch, config.Place] {
 	}
 }
 
-// occupy computes how full the module's multiprocessors are with a launch; false where the module
-// or the compiled kernel is not known.
-func (s *subject) occupy(k plan.KernelLaunch) (occupancy.Device, occupancy.Kernel, occupancy.Occupancy, bool) {
+// computeOccupancy computes the occupancy of the module's multiprocessors during a launch.
+// It returns false if the module or the compiled kernel is unknown.
+func (s *subject) computeOccupancy(k plan.KernelLaunch) (occupancy.Device, occupancy.Kernel, occupancy.Occupancy, bool) {
 	d, err := occupancy.Lookup(s.Board.SM)
 	if err != nil {
 		return d, occupancy.Kernel{}, occupancy.Occupancy{}, false
@@ -76,7 +76,7 @@ func checkKernelLaunch(s *subject) {
 			s.reportAt(block, strconv.Itoa(k.Block), fmt.Sprintf("choose a multiple of %d from %d to %d", l.Step, l.Min, l.Max), "%s takes no blocks of %d threads", k.Kernel, k.Block)
 			continue
 		}
-		if d, need, o, ok := s.occupy(k); ok && o.Blocks == 0 {
+		if d, need, o, ok := s.computeOccupancy(k); ok && o.Blocks == 0 {
 			s.reportAt(block, strconv.Itoa(k.Block), "", "%s needs %d registers a thread and %d bytes of shared memory: a block of %d threads does not fit %s (sm_%d), by %s",
 				k.Kernel, need.Registers, need.Shared, k.Block, s.Board.ID, d.SM(), o.Limits[0])
 		}
@@ -86,7 +86,7 @@ func checkKernelLaunch(s *subject) {
 func checkKernelOccupancy(s *subject) {
 	for k, block := range s.launches() {
 		l, known := occupancy.LimitsOf(k.Kernel)
-		d, need, o, ok := s.occupy(k)
+		d, need, o, ok := s.computeOccupancy(k)
 		if !known || !l.Takes(k.Block) || !ok || o.Blocks == 0 {
 			continue
 		}

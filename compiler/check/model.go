@@ -180,7 +180,7 @@ func (s *subject) modelUses() []modelUse {
 						all = append(all, u)
 					}
 				}
-				shape = budget.After(&st, shape, first)
+				shape = budget.OutputShape(&st, shape, first)
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func checkModelShape(s *subject) {
 		if u.whole {
 			name = u.stage.Model.Input
 		}
-		in, ok := budget.Pick(u.model.Inputs, name)
+		in, ok := budget.FindValue(u.model.Inputs, name)
 		switch {
 		case !ok:
 			s.reportAt(part, name, "", "%s has no input %q; it takes %s", u.name(), name, formatValues(u.model.Inputs))
@@ -296,7 +296,7 @@ func checkModelBatch(s *subject) {
 		if u.model == nil || b == nil || len(b.Buckets) == 0 || b.Buckets[len(b.Buckets)-1] == 1 {
 			continue
 		}
-		if in, ok := budget.Pick(u.model.Inputs, ""); ok && in.Ranked && len(in.Shape) > 0 && !in.Shape[0].Free() {
+		if in, ok := budget.FindValue(u.model.Inputs, ""); ok && in.Ranked && len(in.Shape) > 0 && !in.Shape[0].Free() {
 			s.reportAt(s.findPart(u, u.written.Batch), fmt.Sprint(b.Buckets), "", "%s takes %s: its first axis is always %d", u.name(), in, in.Shape[0].Size)
 		}
 	}
@@ -307,7 +307,7 @@ func checkModelOutput(s *subject) {
 		if u.model == nil || !u.whole {
 			continue
 		}
-		out, ok := budget.Pick(u.model.Outputs, u.stage.Model.Output)
+		out, ok := budget.FindValue(u.model.Outputs, u.stage.Model.Output)
 		if !ok {
 			s.reportAt(s.findPart(u, u.written.OutputTensor), u.stage.Model.Output, "", "%s has no output %q; it gives %s", u.name(), u.stage.Model.Output, formatValues(u.model.Outputs))
 			continue
@@ -315,7 +315,7 @@ func checkModelOutput(s *subject) {
 		if u.next == nil || u.next.Post == nil || !out.Ranked {
 			continue
 		}
-		want := describeExpected(u.next.Post, budget.After(&u.stage, u.in, u.model), len(u.model.Outputs))
+		want := describeExpected(u.next.Post, budget.OutputShape(&u.stage, u.in, u.model), len(u.model.Outputs))
 		switch {
 		case out.Type != onnx.Float32:
 			want = "float32 elements"
@@ -339,7 +339,7 @@ func describeExpected(p *plan.Post, shape []onnx.Dim, outputs int) string {
 			sizes[i] = d.Size
 		}
 	}
-	if want := pipeline.Reads(p, sizes); want != "" {
+	if want := pipeline.ExpectedTensor(p, sizes); want != "" {
 		return want
 	}
 	if d, _ := pipeline.DecodeOf(p.Kind); d.Second && p.Prototypes == "" && outputs < 2 {
@@ -367,7 +367,7 @@ func checkPipelineMemory(s *subject) {
 	var parts []string
 	var last, freed *config.Pipeline
 	for c, p := range s.pipelines() {
-		b := budget.Of(p, s.validModel)
+		b := budget.Compute(p, s.validModel)
 		if b.Pool > pipeline.MaxPool {
 			s.reportAt(c, "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", c.Key(), b.Frames, formatPool(b), pipeline.MaxPool>>20)
 			return

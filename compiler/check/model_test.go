@@ -26,7 +26,7 @@ func TestModelsAreCheckedAgainstStages(t *testing.T) {
 	f32 := func(name string, dims ...int64) onnx.Value { return onnx.Tensor(name, onnx.Float32, dims...) }
 	one := func(v onnx.Value) []onnx.Value { return []onnx.Value{v} }
 	models := map[string][]byte{
-		"yolo.onnx": yolo(),
+		"yolo.onnx": yoloModel(),
 		"free.onnx": encoded(
 			[]onnx.Value{{Name: "x", Type: onnx.Float32, Ranked: true, Shape: []onnx.Dim{{Axis: "batch"}, {Size: 3}, {Axis: "height"}, {Axis: "width"}}}},
 			[]onnx.Value{{Name: "y", Type: onnx.Float32, Ranked: true, Shape: []onnx.Dim{{Axis: "batch"}, {Size: 84}, {}}}}),
@@ -106,7 +106,7 @@ func TestModelIsReadFromItsFetchURI(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, yolo(), 0o644); err != nil {
+	if err := os.WriteFile(file, yoloModel(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	const sum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -212,17 +212,17 @@ func needRules() []Rule {
 	}
 }
 
-// lacks reports whether the kernel will not have an option. It is false where the facts
+// lacksKernelOption reports whether the kernel will not have an option. It is false where the facts
 // do not decide it, and where the configuration requests the option: the kconfig rules
 // report whether requests succeed.
-func (s *subject) lacks(symbol string) bool {
+func (s *subject) lacksKernelOption(symbol string) bool {
 	switch {
 	case s.kernel == nil, s.isEnabled(symbol):
 		return false
 	case s.isDisabled(symbol):
 		return true
 	}
-	return s.kernel.Exact() && !s.kernel.On(symbol)
+	return s.kernel.IsExact() && !s.kernel.IsEnabled(symbol)
 }
 
 // choice is a field that selects a feature of the kernel by name.
@@ -309,12 +309,12 @@ func (s *subject) enable(f *finding, symbol, prefix string, up int) {
 
 // require reports a choice whose option the kernel lacks.
 func (s *subject) require(c choice, format string, args ...any) {
-	if !s.lacks(c.symbol) {
+	if !s.lacksKernelOption(c.symbol) {
 		return
 	}
 	d := s.raise(c, format, args...).got(c.Where().Show())
 	if s.isDisabled(c.symbol) {
-		d.relate(s.Config.Kernel.Config.Get(c.symbol), "switched off here")
+		d.addRelated(s.Config.Kernel.Config.Get(c.symbol), "switched off here")
 		d.Help = "remove it, or choose another"
 	}
 	s.enable(d, c.symbol, "kernel: config: ", c.up)
@@ -366,7 +366,7 @@ func checkModuleAutoload(s *subject) {
 		o, requested := s.config(c.symbol)
 		v := o.Value
 		if !requested {
-			if !s.kernel.Exact() {
+			if !s.kernel.IsExact() {
 				continue
 			}
 			v, _ = s.kernel.Value(c.symbol)
@@ -395,7 +395,7 @@ func (s *subject) loadsModule(module string) bool {
 func checkTHPConfig(s *subject) {
 	for _, v := range []config.String{s.Config.Memory.THP, s.Config.Memory.THPDefrag} {
 		// Every PREEMPT_RT kernel is without, whatever the facts describe.
-		if !v.IsSet() || v.Text == "never" || !s.isRealtime() && !s.lacks("TRANSPARENT_HUGEPAGE") {
+		if !v.IsSet() || v.Text == "never" || !s.isRealtime() && !s.lacksKernelOption("TRANSPARENT_HUGEPAGE") {
 			continue
 		}
 		message := "the kernel has no transparent huge pages"
@@ -418,14 +418,14 @@ func checkTHPAlways(s *subject) {
 }
 
 func checkKSMConfig(s *subject) {
-	if v := s.Config.Memory.KSM; v.On && s.lacks("KSM") {
+	if v := s.Config.Memory.KSM; v.On && s.lacksKernelOption("KSM") {
 		s.reportAt(v, v.Show(), "", "the kernel cannot merge pages: KSM is off")
 	}
 }
 
 func checkHugepagesConfig(s *subject) {
 	part := config.FirstSet(s.Config.Memory.Hugepages, s.Config.Kernel.Args.Get("hugepages"))
-	if part.IsSet() && s.lacks("HUGETLBFS") {
+	if part.IsSet() && s.lacksKernelOption("HUGETLBFS") {
 		s.reportAt(part, "", "", "the kernel cannot reserve huge pages: HUGETLBFS is off")
 	}
 }
@@ -435,7 +435,7 @@ func checkZRAMConfig(s *subject) {
 		return
 	}
 	for _, symbol := range []string{"ZRAM", "SWAP"} {
-		if s.lacks(symbol) {
+		if s.lacksKernelOption(symbol) {
 			s.reportAt(s.Config.Memory.ZRAM, "", `set `+symbol+`: "y"`, "the kernel has no compressed swap: %s is off", symbol)
 			return
 		}
@@ -452,7 +452,7 @@ func checkZRAMAlgorithm(s *subject) {
 		s.reportAt(v, v.Show(), "remove "+symbol+": \"n\"", "zram cannot use %s: %s is off", v.Text, symbol)
 		return
 	}
-	if !s.kernel.Exact() || s.Config.Kernel.Config.Has(symbol) {
+	if !s.kernel.IsExact() || s.Config.Kernel.Config.Has(symbol) {
 		return // kconfig-lost explains what becomes of it
 	}
 	for _, p := range s.kernel.Predictions() {
@@ -464,7 +464,7 @@ func checkZRAMAlgorithm(s *subject) {
 
 func checkZRAMWithZswap(s *subject) {
 	arg := s.Config.Kernel.Args.Get("zswap.enabled")
-	if s.ZRAM != nil && !s.lacks("ZSWAP") && (slices.Contains([]string{"1", "Y", "y"}, arg.Text) || arg.IsTrue()) {
+	if s.ZRAM != nil && !s.lacksKernelOption("ZSWAP") && (slices.Contains([]string{"1", "Y", "y"}, arg.Text) || arg.IsTrue()) {
 		s.reportAt(arg, arg.Show(), "", "zswap and zram both compress what is swapped")
 	}
 }
@@ -483,7 +483,7 @@ func checkRTGroupSched(s *subject) {
 		if !isRealtimePolicy(t.Scheduling.Text) {
 			continue
 		}
-		if !s.isEnabled("RT_GROUP_SCHED") && (!s.kernel.Exact() || !s.kernel.On("RT_GROUP_SCHED")) {
+		if !s.isEnabled("RT_GROUP_SCHED") && (!s.kernel.IsExact() || !s.kernel.IsEnabled("RT_GROUP_SCHED")) {
 			return
 		}
 		s.raise(t.Scheduling, "the kernel refuses %s to services: RT_GROUP_SCHED is on", t.Scheduling.Text).suggest(`kernel: config: RT_GROUP_SCHED: "n"`, 2)
@@ -495,7 +495,7 @@ func checkRTGroupSched(s *subject) {
 // the kernel lacks.
 func (s *subject) requireForServices(symbol, message string, field func(*config.Service) config.Place) {
 	for _, svc := range s.Config.Services.Sorted() {
-		if at := field(svc); at.IsSet() && s.lacks(symbol) {
+		if at := field(svc); at.IsSet() && s.lacksKernelOption(symbol) {
 			s.reportAt(at, at.Show(), "", "%s", message)
 			return
 		}
@@ -519,7 +519,7 @@ func checkPressure(s *subject) {
 		}
 		by, up = enable.Place, 2
 	}
-	if !s.lacks("PSI") {
+	if !s.lacksKernelOption("PSI") {
 		return
 	}
 	s.enable(s.raise(by, "systemd-oomd needs PSI, which is off").got(by.Show()), "PSI", "kernel: config: ", up)

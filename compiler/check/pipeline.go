@@ -122,7 +122,7 @@ func checkPipelineModel(s *subject) {
 func checkPipelineSource(s *subject) {
 	for c, p := range s.pipelines() {
 		kind, ok := pipeline.SourceOf(c.Source.Kind.Text)
-		if ok && !kind.Gives(p.Source.Format) {
+		if ok && !kind.OffersFormat(p.Source.Format) {
 			s.reportAt(c.Source.Format, p.Source.Format, "choose one of "+strings.Join(kind.Formats, ", "), "pipeline %s: a source of kind %s does not give %s", c.Key(), kind.Kind, p.Source.Format)
 		}
 		if p.Source.Decoders > 0 && p.Source.Format != pipeline.MJPEG {
@@ -214,7 +214,7 @@ func isForked(p plan.Pipeline) bool {
 func checkPipelineFrame(s *subject) {
 	for c, p := range s.pipelines() {
 		src := p.Source
-		if !pipeline.Sized(&src) && (src.Width == 0 || src.Height == 0) {
+		if !pipeline.HasFrameSize(&src) && (src.Width == 0 || src.Height == 0) {
 			s.reportAt(c.Source, "", "", "pipeline %s: frames of format %s have no size of their own", c.Key(), src.Format)
 		}
 		for _, size := range []config.Int{c.Source.Width, c.Source.Height} {

@@ -103,7 +103,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"a priority of nothing", end("\tpriority: 20"), "service-priority", "priority", "without a real-time policy"},
 	} {
 		text := inTarget(strings.NewReplacer(c.replace...).Replace(sound))
-		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs")})
 		p.Verify()
 		all := p.Report.All()
 		if c.id == "" && len(all) == 0 {

@@ -523,7 +523,7 @@ func checkPowerSupply(s *subject) {
 	case watts*1000 <= supply.Value:
 		return
 	}
-	s.raise(mode, message, mode.Text, supply.Value).relate(supply, "the carrier's supply")
+	s.raise(mode, message, mode.Text, supply.Value).addRelated(supply, "the carrier's supply")
 }
 
 func checkGpuGovernorUdev(s *subject) {

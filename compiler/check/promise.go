@@ -105,7 +105,7 @@ func missedObjective(p plan.Pipeline) (objective, why string) {
 	case most > 0 && age > 0 && ends > age:
 		return "latencyP95", fmt.Sprintf("without queueing a frame takes %v to the sink, and frames older than %v are dropped", ends, age)
 	case most > 0 && l.Worst > most && p.Degrade == nil:
-		return "latencyP95", fmt.Sprintf("with full queues a frame takes %v (%s), more than the objective of %v", l.Worst, l.Sum(), most)
+		return "latencyP95", fmt.Sprintf("with full queues a frame takes %v (%s), more than the objective of %v", l.Worst, l.Breakdown(), most)
 	case p.SLO.MinFPS > 0 && l.Pace > 0 && l.Pace > time.Second/time.Duration(p.SLO.MinFPS) && p.Degrade == nil:
 		return "minFps", fmt.Sprintf("%s gives a result every %v (%.1f per second), fewer than the objective of %d", l.Slowest, l.Pace, float64(time.Second)/float64(l.Pace), p.SLO.MinFPS)
 	}
@@ -152,7 +152,7 @@ func checkPipelineBudget(s *subject) {
 		if p.Budget == nil {
 			continue
 		}
-		b, r := budget.Of(p, s.validModel), budget.RatesOf(c.Key(), p)
+		b, r := budget.Compute(p, s.validModel), budget.ComputeRates(c.Key(), p)
 		compare := func(bound config.Part, found, most int64, format string, args ...any) {
 			if most > 0 && found > most {
 				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), fmt.Sprintf(format, args...))
@@ -207,7 +207,7 @@ func checkBudgetConfig(s *subject) {
 func (s *subject) requireForBound(c *config.Pipeline, bound config.Part, symbols ...string) {
 	at := bound.Where()
 	for _, symbol := range symbols {
-		if !at.IsSet() || !s.lacks(symbol) || !s.markExplained(symbol) {
+		if !at.IsSet() || !s.lacksKernelOption(symbol) || !s.markExplained(symbol) {
 			continue
 		}
 		s.enable(s.raise(bound, "pipeline %s: %s is off in the kernel", c.Key(), symbol).got(at.Show()), symbol, "kernel: config: ", 3)

@@ -146,7 +146,7 @@ func checkRTThrottle(s *subject) {
 			d := s.raise(v, "pipeline %s may use its cores permanently", t.Key())
 			d.Severity, d.Got = diag.Error, v.Text
 			d.Help = "leave the default of 950000"
-			d.relate(t.Scheduling, "its threads have policy "+t.Scheduling.Text)
+			d.addRelated(t.Scheduling, "its threads have policy "+t.Scheduling.Text)
 			return
 		}
 	}

@@ -205,6 +205,6 @@ func (l ladderStep) checkStage(change config.Part, field string) {
 		}
 	}
 	if !slices.Contains(names, id) {
-		l.reportStep(change, id, diag.DidYouMean(id, names), "changes %s, which is not a %s stage", id, pipeline.ChangedBy(field))
+		l.reportStep(change, id, diag.DidYouMean(id, names), "changes %s, which is not a %s stage", id, pipeline.KindChangedBy(field))
 	}
 }

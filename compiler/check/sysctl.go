@@ -218,12 +218,12 @@ func sysctlRules() []Rule {
 
 func checkDirtyPair(s *subject) {
 	for _, v := range s.Config.Sysctl.Entries {
-		for _, other := range sysctl.Excludes(v.Key()) {
+		for _, other := range sysctl.ExcludedBy(v.Key()) {
 			twin := s.Config.Sysctl.Get(other)
 			if !twin.IsSet() || v.Key() > other {
 				continue // a pair is reported once
 			}
-			s.raise(v, "%s and %s clear each other", other, v.Key()).relate(twin, "the other of the pair")
+			s.raise(v, "%s and %s clear each other", other, v.Key()).addRelated(twin, "the other of the pair")
 		}
 	}
 }
@@ -234,7 +234,7 @@ func checkDirtyOrder(s *subject) {
 		back, ok1 := background.Int()
 		fore, ok2 := foreground.Int()
 		if ok1 && ok2 && back >= fore {
-			s.raise(background, "background limit %d is not below %d", back, fore).relate(foreground, "the limit at which processes wait")
+			s.raise(background, "background limit %d is not below %d", back, fore).addRelated(foreground, "the limit at which processes wait")
 		}
 	}
 }
@@ -259,7 +259,7 @@ func sysctlsOf(t *resolve.Target, known map[string]*sysctl.Fact) []sysctlEntry {
 			known[v.Key()] = fact
 		}
 		if e.fact = fact; fact != nil {
-			e.presence = fact.In(t.Release.Kernel)
+			e.presence = fact.PresenceIn(t.Release.Kernel)
 		}
 		all = append(all, e)
 	}
@@ -277,10 +277,10 @@ func (s *subject) knownSysctls() iter.Seq2[sysctlEntry, *sysctl.Fact] {
 	}
 }
 
-// isSlip reports whether two names differ by a letter too many or too few, or by two
+// isTypo reports whether two names differ by a letter too many or too few, or by two
 // that changed places. One letter in place of another may be another parameter:
 // rmem and wmem.
-func isSlip(a, b string) bool {
+func isTypo(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
@@ -365,7 +365,7 @@ func checkSysctlUnknown(s *subject) {
 		d.Pos = e.KeyPos()
 		if near, ok := sysctl.Nearest(name); ok {
 			d.Help = fmt.Sprintf("did you mean %q?", near)
-			if isSlip(name, near) {
+			if isTypo(name, near) {
 				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: e.Pos(), Text: strconv.Quote(near)}}
 			}
 		}
@@ -513,7 +513,7 @@ func checkSysctlConfig(s *subject) {
 			continue
 		}
 		for _, symbol := range requiredOptions(f) {
-			if !s.lacks(symbol) || s.explained[symbol] {
+			if !s.lacksKernelOption(symbol) || s.explained[symbol] {
 				continue
 			}
 			s.enable(s.raise(e, "%s needs %s, which is off", f.Key, symbol), symbol, "kernel: config: ", 1)
@@ -571,7 +571,7 @@ func checkSysctlForward(s *subject) {
 		switch {
 		case !ok:
 		case strings.HasSuffix(rest, ".forwarding") && on(other.Scalar) != on(forward), rest == "all.accept_redirects" && on(other.Scalar) == on(forward):
-			s.raise(forward, "ip_forward, which is written after it, undoes %s", other.Key()).relate(other, "set here")
+			s.raise(forward, "ip_forward, which is written after it, undoes %s", other.Key()).addRelated(other, "set here")
 			return
 		case documented == nil:
 			documented = &s.sysctls[i]
@@ -580,7 +580,7 @@ func checkSysctlForward(s *subject) {
 	if documented != nil {
 		d := s.raise(forward, "ip_forward is documented to reset %s, and is written after it", documented.Key())
 		d.Severity, d.Help = diag.Info, "no change is needed: the kernels that were read reset accept_redirects and forwarding alone"
-		d.relate(documented, "set here")
+		d.addRelated(documented, "set here")
 	}
 }
 
@@ -613,7 +613,7 @@ func checkRTPeriod(s *subject) {
 	}
 	d := s.raise(runtime, "real-time tasks may run %d of %d µs", v, most)
 	if period.IsSet() {
-		d.relate(period, "the period")
+		d.addRelated(period, "the period")
 	}
 }
 
@@ -622,7 +622,7 @@ func checkBPFJIT(s *subject) {
 	if v.Text != "0" || s.kernel == nil {
 		return
 	}
-	if s.isEnabled("BPF_JIT_ALWAYS_ON") || s.kernel.Exact() && s.kernel.On("BPF_JIT_ALWAYS_ON") {
+	if s.isEnabled("BPF_JIT_ALWAYS_ON") || s.kernel.IsExact() && s.kernel.IsEnabled("BPF_JIT_ALWAYS_ON") {
 		s.reportAt(v, v.Text, "", "the kernel has no BPF interpreter to fall back to")
 	}
 }
@@ -634,7 +634,7 @@ const khugepagedReserve = 3 * 11 * 2048
 func checkTHPMinFree(s *subject) {
 	thp, free := s.Config.Memory.THP, s.Config.Sysctl.Get("vm.min_free_kbytes")
 	if v, ok := free.Int(); ok && thp.IsSet() && thp.Text != "never" && v < khugepagedReserve && s.Board.RAMBytes > 4<<30 {
-		s.raise(free, "khugepaged raises vm.min_free_kbytes above %d", v).relate(thp, "transparent huge pages are on")
+		s.raise(free, "khugepaged raises vm.min_free_kbytes above %d", v).addRelated(thp, "transparent huge pages are on")
 	}
 }
 

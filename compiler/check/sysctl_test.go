@@ -16,7 +16,7 @@ func TestOnlyTyposAreRenamed(t *testing.T) {
 		{"vm.x", "vm.swappiness", false},
 		{"", "a", true},
 	} {
-		if got := isSlip(c.a, c.b); got != c.want {
+		if got := isTypo(c.a, c.b); got != c.want {
 			t.Errorf("isSlip(%q, %q) = %t", c.a, c.b, got)
 		}
 	}

@@ -138,23 +138,23 @@ func compare(a, b Diagnostic) int {
 	)
 }
 
-// In returns the report with the paths of its files below a folder. Inside the compiler
+// PrefixPaths returns the report with the paths of its files below a folder. Inside the compiler
 // they are relative to the folder of the configuration, which is not where users are.
-func (r *Report) In(folder string) *Report {
+func (r *Report) PrefixPaths(folder string) *Report {
 	moved := &Report{sorted: true}
 	for _, d := range r.All() {
-		d.Pos = Below(folder, d.Pos)
+		d.Pos = PrefixPath(folder, d.Pos)
 		d.Related = slices.Clone(d.Related)
 		for i := range d.Related {
-			d.Related[i].Pos = Below(folder, d.Related[i].Pos)
+			d.Related[i].Pos = PrefixPath(folder, d.Related[i].Pos)
 		}
 		moved.list = append(moved.list, d)
 	}
 	return moved
 }
 
-// Below returns a position with its file below a folder, unless its path is absolute.
-func Below(folder string, p plan.Position) plan.Position {
+// PrefixPath returns a position with its file below a folder, unless its path is absolute.
+func PrefixPath(folder string, p plan.Position) plan.Position {
 	if p.File != "" && !path.IsAbs(p.File) {
 		p.File = path.Join(folder, p.File)
 	}
@@ -202,8 +202,8 @@ func (s *Sources) Add(name string, text []byte) {
 	s.files[name] = string(text)
 }
 
-// In returns the sources with the paths of the files below a folder, as [Report.In] does.
-func (s *Sources) In(folder string) *Sources {
+// PrefixPaths returns the sources with the paths of the files below a folder, as [Report.PrefixPaths] does.
+func (s *Sources) PrefixPaths(folder string) *Sources {
 	if s == nil {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (s *Sources) In(folder string) *Sources {
 	defer s.mu.Unlock()
 	moved := NewSources()
 	for name, text := range s.files {
-		moved.files[Below(folder, plan.Position{File: name}).File] = text
+		moved.files[PrefixPath(folder, plan.Position{File: name}).File] = text
 	}
 	return moved
 }

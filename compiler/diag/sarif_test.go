@@ -17,7 +17,7 @@ func TestSARIFLogHasUniqueRulesAndLocatedFindings(t *testing.T) {
 		Related: []Related{{Pos: at, Message: "first here"}}})
 	r.Add(Diagnostic{ID: "rule", Severity: Info, Message: "nowhere"})
 	var b strings.Builder
-	if err := WriteSARIF(&b, r.In("my box"), "1.2", func(id string) (Explanation, bool) {
+	if err := WriteSARIF(&b, r.PrefixPaths("my box"), "1.2", func(id string) (Explanation, bool) {
 		return Explanation{Title: "Title", Cause: "Cause", Fix: "Fix"}, id == "rule"
 	}); err != nil {
 		t.Fatal(err)

@@ -50,8 +50,8 @@ func parseAssignment(line string) (assignment, bool) {
 	return a, true
 }
 
-// modern returns the assignment's left side in the current override syntax.
-func (a assignment) modern() string {
+// modernName returns the assignment's left side in the current override syntax.
+func (a assignment) modernName() string {
 	s := a.base
 	if a.op == "append" || a.op == "prepend" || a.op == "remove" {
 		s += ":" + a.op
@@ -274,9 +274,9 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 	im := r.im
 	if a.old {
 		l.addTrap(oldOperatorTrap)
-		l.addNote("the current syntax is %s", a.modern())
+		l.addNote("the current syntax is %s", a.modernName())
 	}
-	if to, ok := im.release.Renamed(a.base); ok {
+	if to, ok := im.release.FindRenamed(a.base); ok {
 		l.addTrap(renamedVariable)
 		im.leaveRenamed(l, a.base, to)
 		return
@@ -515,7 +515,7 @@ func (r *recipe) readPowerDefault(l *Line, a assignment) {
 		l.leavef("%s is not the id of a mode", clean(value))
 		return
 	}
-	t, _, err := im.board.Stock(im.release.Name)
+	t, _, err := im.board.StockTable(im.release.Name)
 	if err != nil {
 		l.leavef("the ids of the modes of %s on %s are unknown", im.board.ID, im.release.Name)
 		return

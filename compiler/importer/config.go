@@ -250,8 +250,8 @@ func packageName(layer string) string {
 // places maps lines of the configuration's text to their entries.
 type places map[int][]*entry
 
-// locate finds the entries in the text.
-func (c *config) locate(text []byte) places {
+// locateEntries finds the entries in the text.
+func (c *config) locateEntries(text []byte) places {
 	p := places{}
 	f, err := parser.ParseFile(configName, text)
 	if err != nil {

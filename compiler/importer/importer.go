@@ -322,7 +322,7 @@ func (im *importer) removeRefused() error {
 			im.addRemarks(report)
 			return nil
 		}
-		where := im.config.locate(text)
+		where := im.config.locateEntries(text)
 		removed := false
 		for _, d := range report.All() {
 			if d.Severity != diag.Error {
@@ -352,7 +352,7 @@ func (im *importer) removeRefused() error {
 }
 
 func (im *importer) addRemarks(report *diag.Report) {
-	where := im.config.locate(im.formatConfig())
+	where := im.config.locateEntries(im.formatConfig())
 	for _, d := range report.All() {
 		for _, e := range where.entriesFor(d) {
 			if len(e.lines) == 1 && d.Pos.Line != 0 {

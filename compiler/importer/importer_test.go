@@ -66,7 +66,7 @@ func TestImport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			accounted(t, sources, r)
+			assertLinesAccounted(t, sources, r)
 			got := [2]string{string(r.Config), report(r)}
 			if *update {
 				a.Files = append(inputs, txtar.File{Name: "want/config.cue", Data: []byte(got[0])}, txtar.File{Name: "want/report", Data: []byte(got[1])})
@@ -125,10 +125,10 @@ func report(r *importer.Result) string {
 	return b.String()
 }
 
-// accounted asserts what holds for every import: each line of each text file is
+// assertLinesAccounted asserts what holds for every import: each line of each text file is
 // in the report once, with a verdict, and a line that is left has a reason; the
 // configuration passes the checks.
-func accounted(t testing.TB, sources []importer.Source, r *importer.Result) {
+func assertLinesAccounted(t testing.TB, sources []importer.Source, r *importer.Result) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, l := range r.Lines {
@@ -227,7 +227,7 @@ func TestStockPowerModesNeedNoConfiguration(t *testing.T) {
 	for _, id := range board.IDs() {
 		b, _ := board.Lookup(id)
 		for rel := range b.Releases {
-			table, _, err := b.Stock(rel)
+			table, _, err := b.StockTable(rel)
 			if err != nil || table.Partial {
 				continue
 			}
@@ -378,6 +378,6 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accounted(t, sources, r)
+		assertLinesAccounted(t, sources, r)
 	})
 }

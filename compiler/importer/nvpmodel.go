@@ -34,7 +34,7 @@ func (im *importer) readNVPModel(lines []*Line, s Source) {
 			l.markAdjusted("%s", p.Message)
 		}
 	}
-	t, _, err := im.board.Stock(im.release.Name)
+	t, _, err := im.board.StockTable(im.release.Name)
 	if err != nil || t.Partial {
 		leaveRest(lines, fmt.Sprintf("the stock power modes of %s on %s are not known: nothing to compare with", im.board.ID, im.release.Name))
 		return
@@ -157,7 +157,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		}
 		return m.Name
 	}
-	from := p.nearest(m)
+	from := p.nearestMode(m)
 	if from.Name == "" || len(from.Settings) == 0 {
 		return p.leaveMode(m, "there is no known stock mode to start from")
 	}
@@ -203,9 +203,9 @@ func (p *powerFile) markUnderstood(l *Line, why string) {
 	}
 }
 
-// nearest finds the stock mode that differs least in what cannot be expressed,
+// nearestMode finds the stock mode that differs least in what cannot be expressed,
 // then in everything.
-func (p *powerFile) nearest(m nvpmodel.Mode) board.Mode {
+func (p *powerFile) nearestMode(m nvpmodel.Mode) board.Mode {
 	var best board.Mode
 	bestScore := -1
 	for _, s := range p.stock.Modes {

@@ -24,7 +24,7 @@ func (im *importer) leaveExport(l *Line) bool {
 	if m == nil {
 		return false
 	}
-	to, ok := im.release.Renamed(m[1])
+	to, ok := im.release.FindRenamed(m[1])
 	if !ok {
 		return false
 	}

@@ -100,7 +100,7 @@ func (r *reader) folder(name string) error {
 			}
 			return nil
 		}
-		if !e.Type().IsRegular() || !interesting(filepath.ToSlash(p)) {
+		if !e.Type().IsRegular() || !canHoldSettings(filepath.ToSlash(p)) {
 			return nil
 		}
 		return r.file(p)
@@ -111,8 +111,8 @@ func (r *reader) folder(name string) error {
 	return nil
 }
 
-// interesting reports whether a file of a layer can hold settings.
-func interesting(name string) bool {
+// canHoldSettings reports whether a file of a layer can hold settings.
+func canHoldSettings(name string) bool {
 	switch path.Ext(name) {
 	case ".patch", ".diff", ".dts", ".dtsi", ".dtso", ".md", ".rst", ".txt", ".png", ".jpg", ".svg", ".c", ".h", ".cc", ".cpp", ".py", ".go", ".rs", ".cue", ".json", ".yml", ".yaml", ".xml", ".html", ".pem", ".crt", ".gz", ".xz", ".bin", ".wks", ".in", ".pyc":
 		return path.Base(name) == "cmdline.txt"

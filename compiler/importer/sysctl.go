@@ -59,7 +59,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 		case f.Has(facts.ReadOnly):
 			l.leavePart(name, "it is read-only")
 			return
-		case f.In(im.release.KernelVersion).State == facts.Absent:
+		case f.PresenceIn(im.release.KernelVersion).State == facts.Absent:
 			if f.Has(facts.Moved) {
 				l.addTrap(movedSysctl)
 			}

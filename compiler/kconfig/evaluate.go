@@ -116,15 +116,15 @@ type Result struct {
 // turn a defconfig and fragments into a .config. It follows the order in which
 // that program computes, because with circular defaults the order decides.
 func (k *Kernel) Evaluate(cfg *Config) *Result {
-	r := k.begin(cfg)
+	r := k.prepareEvaluation(cfg)
 	for i := range k.Symbols {
 		r.value(int32(i))
 	}
 	return r
 }
 
-// begin prepares an evaluation that computes symbols on demand.
-func (k *Kernel) begin(cfg *Config) *Result {
+// prepareEvaluation prepares an evaluation that computes symbols on demand.
+func (k *Kernel) prepareEvaluation(cfg *Config) *Result {
 	r := &Result{k: k, sym: make([]state, len(k.Symbols)), choices: make([]choiceState, len(k.Choices)), modules: Y}
 	for i := range r.choices {
 		r.choices[i].userMember, r.choices[i].chosen = -1, -1
@@ -481,13 +481,13 @@ func (r *Result) visibility(i int32) {
 		dep = Y
 	}
 	dep = r.promoteModule(i, dep)
-	sel := r.promoteModule(i, r.strongest(r.k.selects[i]))
-	imp := r.promoteModule(i, r.strongest(r.k.implies[i]))
+	sel := r.promoteModule(i, r.strongestEdge(r.k.selects[i]))
+	imp := r.promoteModule(i, r.strongestEdge(r.k.implies[i]))
 	s = &r.sym[i]
 	s.depends, s.selected, s.implied = dep, sel, imp
 }
 
-func (r *Result) strongest(edges []edge) Tri {
+func (r *Result) strongestEdge(edges []edge) Tri {
 	v := N
 	for _, e := range edges {
 		v = max(v, r.edge(e))

@@ -28,7 +28,7 @@ func (a *analysis) explainFailure(i int32, l Line) string {
 		return problem
 	}
 	if !hasPrompt(sym) {
-		return a.noPrompt(i)
+		return a.explainNoPrompt(i)
 	}
 	if _, rest, ok := unquote(l.Value); ok && sym.Type == kernel.String && rest != "" && s.visible > N {
 		return fmt.Sprintf("%s is read as %s: a quote inside is written \\\"", l.Value, quote(v))
@@ -39,16 +39,16 @@ func (a *analysis) explainFailure(i int32, l Line) string {
 			return fmt.Sprintf("%q is read as %s: write %s", l.Value, v, v)
 		}
 		if want < s.tri {
-			return a.tooHigh(i, want)
+			return a.explainTooHigh(i, want)
 		}
 		if c := a.f.choice[i]; c >= 0 {
 			return a.choiceCause(i, c)
 		}
 		if s.visible < want {
-			return a.unmet(i, want, map[int32]bool{})
+			return a.describeUnmet(i, want, map[int32]bool{})
 		}
 	} else if s.visible == N {
-		return a.unmet(i, M, map[int32]bool{})
+		return a.describeUnmet(i, M, map[int32]bool{})
 	}
 	if rg := a.r.activeRange(i); rg != nil {
 		lo, _ := a.r.text(rg.Low)
@@ -68,10 +68,10 @@ func (a *analysis) explainKept(i int32) string {
 	if hasPrompt(sym) || !sym.Type.Logical() {
 		return ""
 	}
-	return a.noPrompt(i)
+	return a.explainNoPrompt(i)
 }
 
-func (a *analysis) noPrompt(i int32) string {
+func (a *analysis) explainNoPrompt(i int32) string {
 	by := a.activeSelects(i, M)
 	if len(by) > 0 {
 		return "no prompt: it cannot be set; selected by " + joinNames(by, 3) + ", do not set"
@@ -110,8 +110,8 @@ func joinNames(all []string, n int) string {
 	return strings.Join(list, ", ")
 }
 
-// tooHigh explains a symbol whose value is higher than requested.
-func (a *analysis) tooHigh(i int32, want Tri) string {
+// explainTooHigh explains a symbol whose value is higher than requested.
+func (a *analysis) explainTooHigh(i int32, want Tri) string {
 	if want == M && a.r.modules == N {
 		return "MODULES is off, so that m becomes y"
 	}
@@ -122,7 +122,7 @@ func (a *analysis) tooHigh(i int32, want Tri) string {
 		return "choice: one member must be on, and no other is requested: enable another member instead"
 	}
 	if a.r.sym[i].visible == N {
-		return a.unmet(i, M, map[int32]bool{}) + "; its default decides"
+		return a.describeUnmet(i, M, map[int32]bool{}) + "; its default decides"
 	}
 	return "its default decides"
 }
@@ -135,7 +135,7 @@ func (a *analysis) choiceCause(i, c int32) string {
 		taken = a.f.Symbols[g.chosen].Name
 	}
 	if a.r.sym[i].visible == N {
-		why := a.unmet(i, M, map[int32]bool{})
+		why := a.describeUnmet(i, M, map[int32]bool{})
 		if g.chosen >= 0 {
 			return fmt.Sprintf("%s; choice: %s is not visible, so the group falls back to %s", why, a.f.Symbols[i].Name, taken)
 		}
@@ -148,20 +148,20 @@ func (a *analysis) choiceCause(i, c int32) string {
 		last := a.f.Symbols[g.userMember].Name
 		return fmt.Sprintf("choice: only its last line counts, and the later %s is not visible, so the group falls back to %s", last, taken)
 	}
-	return fmt.Sprintf("choice: the later line %s takes its place", a.withPosition(taken, taken))
+	return fmt.Sprintf("choice: the later line %s takes its place", a.appendPosition(taken, taken))
 }
 
-// withPosition appends the position of the line that sets a symbol to text.
-func (a *analysis) withPosition(symbol, text string) string {
+// appendPosition appends the position of the line that sets a symbol to text.
+func (a *analysis) appendPosition(symbol, text string) string {
 	if i, ok := a.last[symbol]; ok && a.cfg.Lines[i].Line > 0 {
 		return fmt.Sprintf("%s (%s:%d)", text, a.cfg.Lines[i].File, a.cfg.Lines[i].Line)
 	}
 	return text
 }
 
-// unmet describes why a symbol's prompt is invisible, as a chain that ends at something
+// describeUnmet describes why a symbol's prompt is invisible, as a chain that ends at something
 // that can be set. Of several definitions, it describes the one with the fewest obstacles.
-func (a *analysis) unmet(i int32, want Tri, seen map[int32]bool) string {
+func (a *analysis) describeUnmet(i int32, want Tri, seen map[int32]bool) string {
 	seen[i] = true
 	var best []string
 	found := false
@@ -172,11 +172,11 @@ func (a *analysis) unmet(i int32, want Tri, seen map[int32]bool) string {
 			continue
 		}
 		var why []string
-		a.obstacles(d.Depends, want, seen, &why)
-		a.obstacles(d.Visible, want, seen, &why)
+		a.collectObstacles(d.Depends, want, seen, &why)
+		a.collectObstacles(d.Visible, want, seen, &why)
 		if c := d.Choice; c >= 0 && !a.f.ChoiceByOrder && a.r.choices[c].tri == N {
-			a.obstacles(a.f.Choices[c].Depends, want, seen, &why)
-			a.obstacles(a.f.Choices[c].Visible, want, seen, &why)
+			a.collectObstacles(a.f.Choices[c].Depends, want, seen, &why)
+			a.collectObstacles(a.f.Choices[c].Visible, want, seen, &why)
 		}
 		if len(why) > 0 && (!found || len(why) < len(best)) {
 			best, found = why, true
@@ -202,16 +202,16 @@ func joinReasons(why []string) string {
 	return strings.Join(list, ", and ")
 }
 
-// obstacles collects the false operands of a condition, split at &&.
-func (a *analysis) obstacles(id kernel.ExprID, want Tri, seen map[int32]bool, out *[]string) {
+// collectObstacles collects the false operands of a condition, split at &&.
+func (a *analysis) collectObstacles(id kernel.ExprID, want Tri, seen map[int32]bool, out *[]string) {
 	if a.r.tri(id) >= want {
 		return
 	}
 	e := a.f.Exprs[id]
 	switch e.Op {
 	case kernel.And:
-		a.obstacles(kernel.ExprID(e.A), want, seen, out)
-		a.obstacles(kernel.ExprID(e.B), want, seen, out)
+		a.collectObstacles(kernel.ExprID(e.A), want, seen, out)
+		a.collectObstacles(kernel.ExprID(e.B), want, seen, out)
 	case kernel.Symbol:
 		*out = append(*out, a.describeNeed(kernel.Ref(e.A), want, seen))
 	case kernel.Not:
@@ -246,7 +246,7 @@ func (a *analysis) describeAlternatives(id kernel.ExprID, want Tri, seen map[int
 	for n, x := range all {
 		// Alternatives must not hide each other's reasons.
 		var why []string
-		a.obstacles(x, want, maps.Clone(seen), &why)
+		a.collectObstacles(x, want, maps.Clone(seen), &why)
 		if len(why) > 0 && (at < 0 || len(why) < len(best)) {
 			best, at = why, n
 		}
@@ -285,20 +285,20 @@ func (a *analysis) describeNeed(x kernel.Ref, want Tri, seen map[int32]bool) str
 		return name
 	}
 	if !hasPrompt(sym) {
-		return name + ", which " + a.whyOff(int32(x), seen)
+		return name + ", which " + a.explainOff(int32(x), seen)
 	}
 	if s.visible == N {
-		return name + ", which " + a.unmet(int32(x), want, seen)
+		return name + ", which " + a.describeUnmet(int32(x), want, seen)
 	}
 	if c := a.f.choice[x]; c >= 0 && a.r.choices[c].chosen >= 0 {
 		return fmt.Sprintf("%s, in whose choice %s is taken", name, a.f.Symbols[a.r.choices[c].chosen].Name)
 	}
 	if i, ok := a.last[name]; ok {
 		if _, problem := parseValue(sym.Type, a.cfg.Lines[i].Value); problem != "" {
-			return fmt.Sprintf("%s, whose line is ignored", a.withPosition(name, name))
+			return fmt.Sprintf("%s, whose line is ignored", a.appendPosition(name, name))
 		}
 		if _, mine := a.requested[name]; mine {
-			return name + ", which " + a.withPosition(name, "a requested line") + " turns off"
+			return name + ", which " + a.appendPosition(name, "a requested line") + " turns off"
 		}
 	}
 	if a.base.value(int32(x)).tri > s.tri {
@@ -307,9 +307,9 @@ func (a *analysis) describeNeed(x kernel.Ref, want Tri, seen map[int32]bool) str
 	return name + ", which is off in the base configuration"
 }
 
-// whyOff explains a symbol without prompt that is off: nothing that selects it
+// explainOff explains a symbol without prompt that is off: nothing that selects it
 // is on.
-func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
+func (a *analysis) explainOff(i int32, seen map[int32]bool) string {
 	seen[i] = true
 	var only, others []string
 	for _, e := range a.f.selects[i] {
@@ -319,8 +319,8 @@ func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
 			continue
 		}
 		var why []string
-		a.obstacles(e.dep, M, seen, &why)
-		a.obstacles(e.cond, M, seen, &why)
+		a.collectObstacles(e.dep, M, seen, &why)
+		a.collectObstacles(e.cond, M, seen, &why)
 		if len(why) > 0 {
 			only = append(only, from+" selects only with "+strings.Join(why, " and "))
 		}
@@ -335,9 +335,9 @@ func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
 		d := &a.f.Symbols[i].Defs[j]
 		for _, def := range d.Defaults {
 			var why []string
-			a.obstacles(d.Depends, M, seen, &why)
-			a.obstacles(def.If, M, seen, &why)
-			a.obstacles(def.Value, M, seen, &why)
+			a.collectObstacles(d.Depends, M, seen, &why)
+			a.collectObstacles(def.If, M, seen, &why)
+			a.collectObstacles(def.Value, M, seen, &why)
 			if len(why) == 1 && why[0] == notOffered {
 				return "this toolchain does not offer"
 			}
@@ -463,13 +463,13 @@ func (a *analysis) effectCause(i int32) string {
 		if m := a.r.choices[c].chosen; m >= 0 && m != i {
 			name := a.f.Symbols[m].Name
 			if _, requested := a.requested[name]; requested {
-				return "choice: " + a.withPosition(name, name) + " takes its place"
+				return "choice: " + a.appendPosition(name, name) + " takes its place"
 			}
 			return "choice: the group falls back to " + name
 		}
 	}
 	if a.f.Symbols[i].Type.Logical() && a.r.sym[i].visible == N {
-		return a.unmet(i, M, map[int32]bool{})
+		return a.describeUnmet(i, M, map[int32]bool{})
 	}
 	if a.base.sym[i].tri == M && a.r.sym[i].tri == Y && a.r.modules == N {
 		return "MODULES is off, so that m becomes y"
@@ -479,7 +479,7 @@ func (a *analysis) effectCause(i int32) string {
 			from := a.f.Symbols[e.from].Name
 			var why []string
 			if a.r.sym[e.from].tri != N {
-				a.obstacles(e.cond, M, map[int32]bool{i: true}, &why)
+				a.collectObstacles(e.cond, M, map[int32]bool{i: true}, &why)
 			}
 			if len(why) > 0 {
 				return from + " selects it only with " + joinReasons(why)
@@ -499,9 +499,9 @@ func (a *analysis) effectCause(i int32) string {
 				continue
 			}
 			var why []string
-			a.obstacles(d.Depends, M, map[int32]bool{i: true}, &why)
-			a.obstacles(def.If, M, map[int32]bool{i: true}, &why)
-			a.obstacles(def.Value, M, map[int32]bool{i: true}, &why)
+			a.collectObstacles(d.Depends, M, map[int32]bool{i: true}, &why)
+			a.collectObstacles(def.If, M, map[int32]bool{i: true}, &why)
+			a.collectObstacles(def.Value, M, map[int32]bool{i: true}, &why)
 			if len(why) > 0 {
 				return "its default needs " + joinReasons(why)
 			}

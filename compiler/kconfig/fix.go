@@ -37,7 +37,7 @@ func (a *analysis) fix(i int32, l Line) []Line {
 		return a.search(i, exact, []Line{exact})
 	}
 	if _, problem := parseValue(a.f.Symbols[i].Type, l.Value); problem != "" {
-		return a.respell(i, l)
+		return a.correctValue(i, l)
 	}
 	return a.search(i, l, nil)
 }
@@ -51,19 +51,19 @@ func (a *analysis) search(i int32, l Line, already []Line) []Line {
 	if sym.Type.Logical() {
 		want := parseTri(v)
 		if want > a.r.sym[i].tri {
-			ways = s.waysOn(i, want, 0, nil)
+			ways = s.findWaysOn(i, want, 0, nil)
 		} else {
-			ways = s.waysOff(i, 0, nil)
+			ways = s.findWaysOff(i, 0, nil)
 		}
 	} else {
-		ways = s.visible(i, M, 0, nil)
+		ways = s.findWaysVisible(i, M, 0, nil)
 	}
 	for _, w := range ways {
 		lines := append(already[:len(already):len(already)], a.lines(w, i)...)
 		if len(lines) == 0 || len(lines) > maxFixLines || !a.verify(i, l, lines) {
 			continue
 		}
-		return a.reduce(i, l, lines)
+		return a.dropUnneededLines(i, l, lines)
 	}
 	return nil
 }
@@ -80,8 +80,8 @@ func cost(w way) int {
 	return c
 }
 
-// respell offers the value that a misspelt line most likely meant.
-func (a *analysis) respell(i int32, l Line) []Line {
+// correctValue offers the value that a misspelt line most likely meant.
+func (a *analysis) correctValue(i int32, l Line) []Line {
 	sym := &a.f.Symbols[i]
 	to := ""
 	switch lower := strings.ToLower(strings.Trim(strings.TrimSpace(l.Value), `"'`)); {
@@ -119,7 +119,7 @@ func (a *analysis) lines(w way, goal int32) []Line {
 // verify evaluates with the lines added.
 func (a *analysis) verify(i int32, l Line, add []Line) bool {
 	a.work += len(a.requested) + 1000
-	r := a.f.begin(Merge(a.cfg, &Config{Lines: add}))
+	r := a.f.prepareEvaluation(Merge(a.cfg, &Config{Lines: add}))
 	r.value(i)
 	if !a.holds(r, i, l.Value) {
 		return false
@@ -146,8 +146,8 @@ func (a *analysis) verify(i int32, l Line, add []Line) bool {
 	return true
 }
 
-// reduce leaves out every line that is not needed.
-func (a *analysis) reduce(i int32, l Line, lines []Line) []Line {
+// dropUnneededLines leaves out every line that is not needed.
+func (a *analysis) dropUnneededLines(i int32, l Line, lines []Line) []Line {
 	for n := 0; n < len(lines) && len(lines) > 1; {
 		fewer := slices.Concat(lines[:n], lines[n+1:])
 		if a.verify(i, l, fewer) {
@@ -170,8 +170,8 @@ const maxWork = 4000
 
 var free = []way{nil}
 
-// waysOn lists ways to raise a symbol to want.
-func (s *solver) waysOn(i int32, want Tri, depth int, path []int32) []way {
+// findWaysOn lists ways to raise a symbol to want.
+func (s *solver) findWaysOn(i int32, want Tri, depth int, path []int32) []way {
 	a := s.a
 	sym := &a.f.Symbols[i]
 	if !sym.Type.Logical() {
@@ -193,7 +193,7 @@ func (s *solver) waysOn(i int32, want Tri, depth int, path []int32) []way {
 	path = append(path[:len(path):len(path)], i)
 	var ways []way
 	if hasPrompt(sym) {
-		for _, w := range s.visible(i, want, depth, path) {
+		for _, w := range s.findWaysVisible(i, want, depth, path) {
 			ways = append(ways, addSetting(w, setting{i, set}))
 		}
 	}
@@ -203,24 +203,24 @@ func (s *solver) waysOn(i int32, want Tri, depth int, path []int32) []way {
 			if n++; n > maxSelectors*4 || s.work > maxWork {
 				break
 			}
-			from := s.waysOn(e.from, want, depth+1, path)
+			from := s.findWaysOn(e.from, want, depth+1, path)
 			if len(from) == 0 {
 				continue
 			}
-			ways = append(ways, cross(from, cross(s.cond(e.dep, want, depth+1, path), s.cond(e.cond, want, depth+1, path)))...)
+			ways = append(ways, combineWays(from, combineWays(s.cond(e.dep, want, depth+1, path), s.cond(e.cond, want, depth+1, path)))...)
 		}
 		for j := range sym.Defs {
 			d := &sym.Defs[j]
 			for _, def := range d.Defaults {
-				ways = append(ways, cross(s.cond(d.Depends, M, depth+1, path), cross(s.cond(def.If, M, depth+1, path), s.cond(def.Value, want, depth+1, path)))...)
+				ways = append(ways, combineWays(s.cond(d.Depends, M, depth+1, path), combineWays(s.cond(def.If, M, depth+1, path), s.cond(def.Value, want, depth+1, path)))...)
 			}
 		}
 	}
 	return best(ways)
 }
 
-// visible lists ways to have a symbol's prompt offered.
-func (s *solver) visible(i int32, want Tri, depth int, path []int32) []way {
+// findWaysVisible lists ways to have a symbol's prompt offered.
+func (s *solver) findWaysVisible(i int32, want Tri, depth int, path []int32) []way {
 	a := s.a
 	if a.r.sym[i].visible >= want {
 		return free
@@ -232,18 +232,18 @@ func (s *solver) visible(i int32, want Tri, depth int, path []int32) []way {
 		if !d.Prompt {
 			continue
 		}
-		w := cross(s.cond(d.Depends, want, depth+1, path), s.cond(d.Visible, want, depth+1, path))
+		w := combineWays(s.cond(d.Depends, want, depth+1, path), s.cond(d.Visible, want, depth+1, path))
 		if d.Choice >= 0 && !a.f.ChoiceByOrder {
 			c := &a.f.Choices[d.Choice]
-			w = cross(w, cross(s.cond(c.Depends, M, depth+1, path), s.cond(c.Visible, M, depth+1, path)))
+			w = combineWays(w, combineWays(s.cond(c.Depends, M, depth+1, path), s.cond(c.Visible, M, depth+1, path)))
 		}
 		ways = append(ways, w...)
 	}
 	return best(ways)
 }
 
-// waysOff lists ways to turn a symbol off.
-func (s *solver) waysOff(i int32, depth int, path []int32) []way {
+// findWaysOff lists ways to turn a symbol off.
+func (s *solver) findWaysOff(i int32, depth int, path []int32) []way {
 	a := s.a
 	if a.r.sym[i].tri == N {
 		return free
@@ -261,8 +261,8 @@ func (s *solver) waysOff(i int32, depth int, path []int32) []way {
 		if a.r.edge(e) == N {
 			continue
 		}
-		one := slices.Concat(s.waysOff(e.from, depth+1, path), s.cond(e.cond, N, depth+1, path))
-		if ways = best(cross(ways, best(one))); len(ways) == 0 {
+		one := slices.Concat(s.findWaysOff(e.from, depth+1, path), s.cond(e.cond, N, depth+1, path))
+		if ways = best(combineWays(ways, best(one))); len(ways) == 0 {
 			return nil
 		}
 	}
@@ -292,7 +292,7 @@ func (s *solver) waysOff(i int32, depth int, path []int32) []way {
 				continue
 			}
 			one := slices.Concat(s.cond(d.Depends, N, depth+1, path), s.cond(def.If, N, depth+1, path), s.cond(def.Value, N, depth+1, path))
-			ways = best(cross(ways, best(one)))
+			ways = best(combineWays(ways, best(one)))
 		}
 	}
 	return ways
@@ -313,7 +313,7 @@ func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way
 	case kernel.And, kernel.Or:
 		left, right := s.cond(l, want, depth, path), s.cond(r, want, depth, path)
 		if needsBoth := (e.Op == kernel.And) == (want != N); needsBoth {
-			return best(cross(left, right))
+			return best(combineWays(left, right))
 		}
 		return best(slices.Concat(left, right))
 	case kernel.Not:
@@ -325,9 +325,9 @@ func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way
 		switch x := kernel.Ref(e.A); {
 		case !x.IsSymbol():
 		case want == N:
-			return s.waysOff(int32(x), depth, path)
+			return s.findWaysOff(int32(x), depth, path)
 		default:
-			return s.waysOn(int32(x), want, depth, path)
+			return s.findWaysOn(int32(x), want, depth, path)
 		}
 	case kernel.Equal, kernel.Unequal:
 		return s.equal(e, (e.Op == kernel.Equal) == (want != N), depth, path)
@@ -343,11 +343,11 @@ func (s *solver) equal(e kernel.Expr, same bool, depth int, path []int32) []way 
 	}
 	switch t := s.a.f.Literals[^y].Text; {
 	case t == "y" && same:
-		return s.waysOn(int32(x), Y, depth, path)
+		return s.findWaysOn(int32(x), Y, depth, path)
 	case t == "n" && !same:
-		return s.waysOn(int32(x), M, depth, path)
+		return s.findWaysOn(int32(x), M, depth, path)
 	case t == "n" && same, t == "y" && !same:
-		return s.waysOff(int32(x), depth, path)
+		return s.findWaysOff(int32(x), depth, path)
 	}
 	return nil
 }
@@ -359,9 +359,9 @@ func addSetting(w way, s setting) way {
 	return append(slices.Clone(w), s)
 }
 
-// cross joins every way of one list with every way of the other; ways that
+// combineWays joins every way of one list with every way of the other; ways that
 // contradict themselves are dropped.
-func cross(a, b []way) []way {
+func combineWays(a, b []way) []way {
 	var out []way
 	for _, x := range a {
 	next:

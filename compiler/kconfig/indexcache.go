@@ -77,7 +77,7 @@ func (q IndexRequest) Build() (x *IndexFile, cached bool, err error) {
 	if raw, err := q.Cache.Get(key); err == nil && q.Shell == nil {
 		var kept IndexFile
 		if json.Unmarshal(raw, &kept) == nil && kept.Sources != nil && kept.Base == base && kept.BaseSum == baseSum &&
-			kept.Sources.Hold(q.Source, q.Overlays) {
+			kept.Sources.Unchanged(q.Source, q.Overlays) {
 			return &kept, true, nil
 		}
 	}

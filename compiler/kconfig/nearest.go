@@ -8,9 +8,9 @@ import (
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
-// nearest lists up to three symbols whose names are close to one that does not
+// nearestSymbols lists up to three symbols whose names are close to one that does not
 // exist, nearest first.
-func nearest(k *Kernel, name string) []string {
+func nearestSymbols(k *Kernel, name string) []string {
 	type hit struct {
 		name string
 		d    int

@@ -575,7 +575,7 @@ func (p *parser) option(t []token) error {
 	case "option":
 		// option env="NAME": the value is the environment's.
 		if len(rest) == 3 && rest[0].text == "env" && rest[1].text == "=" {
-			v := p.b.Operand(p.b.Quoted(p.macros.env[rest[2].text]))
+			v := p.b.Operand(p.b.ConstantOperand(p.macros.env[rest[2].text]))
 			e.def.Defaults = append(e.def.Defaults, kernel.Default{Value: v})
 		}
 		return nil
@@ -649,17 +649,17 @@ func (p *parser) finishEntry() {
 
 func (p *parser) operand(t token) kernel.Ref {
 	if t.kind == quoted {
-		return p.b.Quoted(t.text)
+		return p.b.ConstantOperand(t.text)
 	}
 	return p.b.Word(t.text)
 }
 
 // soleOperand is the symbol that an expression consists of.
 func (p *parser) soleOperand(id kernel.ExprID) kernel.Ref {
-	if r, ok := p.b.Sole(id); ok {
+	if r, ok := p.b.SoleOperand(id); ok {
 		return r
 	}
-	return p.b.Quoted("")
+	return p.b.ConstantOperand("")
 }
 
 func (p *parser) ifExpr(t []token) (kernel.ExprID, []token, error) {

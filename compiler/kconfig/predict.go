@@ -63,8 +63,8 @@ type Report struct {
 	Result *Result
 }
 
-// Kept reports whether every request holds.
-func (r *Report) Kept() bool {
+// AllKept reports whether every request holds.
+func (r *Report) AllKept() bool {
 	return !slices.ContainsFunc(r.Predictions, func(p Prediction) bool { return p.Outcome != Kept })
 }
 
@@ -103,7 +103,7 @@ func FromTree(t *kernel.Tree, base *Config) *Facts {
 // explains.
 func (f *Facts) PredictFragments(fragments ...*Config) *Report {
 	merged := Merge(f.Base, fragments...)
-	a := &analysis{f: f, cfg: merged, r: f.Evaluate(merged), base: f.begin(f.Base), last: map[string]int{}, requested: map[string]string{}}
+	a := &analysis{f: f, cfg: merged, r: f.Evaluate(merged), base: f.prepareEvaluation(f.Base), last: map[string]int{}, requested: map[string]string{}}
 	for i, l := range merged.Lines {
 		a.last[l.Symbol] = i
 	}
@@ -200,7 +200,7 @@ func (a *analysis) findMissing(order []Line) {
 	if len(missing) > 0 {
 		// An error here could only be a damaged program; the answer is then
 		// less rich, not wrong.
-		a.elsewhere, _ = kernel.Presence(missing...)
+		a.elsewhere, _ = kernel.FindPresence(missing...)
 	}
 }
 
@@ -285,7 +285,7 @@ func (a *analysis) predictMissing(p *Prediction) {
 	in := a.elsewhere[p.Symbol]
 	release := a.f.Set.Release
 	if a.searches++; a.searches <= maxNearest {
-		p.Nearest = nearest(a.f.Kernel, p.Symbol)
+		p.Nearest = nearestSymbols(a.f.Kernel, p.Symbol)
 	}
 	p.Cause = "no such symbol in " + a.f.Set.Name
 	switch {

@@ -23,8 +23,8 @@ type Answers struct {
 	Globs map[string][]string `json:"globs"`
 }
 
-// Hold reports whether the tree in dir and its overlays are unchanged. It parses nothing.
-func (s *Sources) Hold(dir string, overlays []string) bool {
+// Unchanged reports whether the tree in dir and its overlays are unchanged. It parses nothing.
+func (s *Sources) Unchanged(dir string, overlays []string) bool {
 	if len(s.Roots) != 1+len(overlays) {
 		return false
 	}

@@ -63,7 +63,7 @@ func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 	p := plan.Pipeline{
 		Source: r.source(&c.Source), Stages: r.stages(&c.Stages), Sink: r.sink(&c.Sink),
 		CPUs: cpulist.Format(config.Cores(c.CPUs)), Scheduling: c.Scheduling.Text, Priority: c.Priority.Value,
-		Budget: r.budget(&c.Budget), Isolation: textUnless("process", c.Isolation), Degrade: r.degrade(&c.Degrade),
+		Budget: r.budget(&c.Budget), Isolation: nonDefaultText("process", c.Isolation), Degrade: r.degrade(&c.Degrade),
 		Utilisation: decimalText(c.Utilisation), Lease: c.Lease.On, Counters: c.Counters.On,
 	}
 	if c.Nice.IsSet() {
@@ -92,9 +92,9 @@ func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 // budget reads the limits of a pipeline, nil when there are none.
 func (r *resolver) budget(c *config.PipelineBudget) *plan.PipelineBudget {
 	b := plan.PipelineBudget{
-		Memory: r.bytes(c.Memory), GPUMemory: r.bytes(c.GPUMemory),
+		Memory: r.readBytes(c.Memory), GPUMemory: r.readBytes(c.GPUMemory),
 		DiskRead: r.rate(c.DiskRead), DiskWrite: r.rate(c.DiskWrite), NetIn: r.rate(c.NetIn), NetOut: r.rate(c.NetOut),
-		FreeMemory: r.bytes(c.KeepFree.Memory), FreeDisk: r.bytes(c.KeepFree.Disk),
+		FreeMemory: r.readBytes(c.KeepFree.Memory), FreeDisk: r.readBytes(c.KeepFree.Disk),
 	}
 	if b == (plan.PipelineBudget{}) {
 		return nil
@@ -129,11 +129,11 @@ func (r *resolver) sink(c *config.Sink) plan.PipelineSink {
 	s := plan.PipelineSink{
 		Kind: c.Kind.Or(pipeline.Sinks()[0].Kind), Path: c.Path.Text, URL: c.URL.Text, Exec: config.Texts(c.Exec),
 		Timeout: r.nanoseconds(c.Timeout, 0), Slots: c.Slots.Value,
-		SlotSize: int(r.bytes(c.SlotSize)),
+		SlotSize: int(r.readBytes(c.SlotSize)),
 		Capacity: c.Capacity.Value, Policy: c.Policy.Text, Time: r.nanoseconds(c.Time, 0),
 	}
 	if c.Rotate.IsSet() {
-		s.Rotate = &plan.Rotate{Size: r.bytes(c.Rotate.Size), Keep: c.Rotate.Keep.Or(1)}
+		s.Rotate = &plan.Rotate{Size: r.readBytes(c.Rotate.Size), Keep: c.Rotate.Keep.Or(1)}
 	}
 	return s
 }
@@ -150,7 +150,7 @@ func (r *resolver) source(c *config.Source) plan.PipelineSource {
 		s.Kind = kind.Device
 		s.Exec = receiverCommand(c, r.nanoseconds(c.Latency, rtspLatency))
 	}
-	if pipeline.Timed(&s) && !c.FPS.IsSet() {
+	if pipeline.HasFrameRate(&s) && !c.FPS.IsSet() {
 		return s // its header has the rate
 	}
 	s.FPSNum, s.FPSDen = pipeline.DefaultRate, 1
@@ -259,7 +259,7 @@ func (r *resolver) stage(c *config.Stage) plan.PipelineStage {
 	s := plan.PipelineStage{
 		ID: c.Key(), Kind: c.Kind.Text, Input: c.Input.Text, Instances: c.Instances.Value,
 		Deadline: r.nanoseconds(c.Deadline, 0), Time: r.nanoseconds(c.Time, 0),
-		Device: textUnless("cpu", c.Device), Fallback: textUnless("cpu", c.Fallback),
+		Device: nonDefaultText("cpu", c.Device), Fallback: nonDefaultText("cpu", c.Fallback),
 	}
 	switch s.Kind {
 	case pipeline.Preprocess.Kind:
@@ -298,7 +298,7 @@ func (r *resolver) model(c *config.Stage) *plan.Model {
 	m := &plan.Model{
 		Path: c.Path.Text, SHA256: c.SHA256.Text, Input: c.InputTensor.Text, Output: c.OutputTensor.Text,
 		Threads: c.Threads.Value, Providers: config.Texts(c.Providers), Precision: c.Precision.Text,
-		Spinning: c.Spinning.On, NoArena: !c.Arena.Or(true), Workspace: r.bytes(c.Workspace),
+		Spinning: c.Spinning.On, NoArena: !c.Arena.Or(true), Workspace: r.readBytes(c.Workspace),
 	}
 	if c.Ensemble.IsSet() {
 		m.Ensemble = &plan.Ensemble{Models: []plan.StageModel{}, Vote: c.Ensemble.Vote.Or("mean")}
@@ -323,8 +323,8 @@ func decimalText(d config.Decimal) string {
 	return decimal(d.Node())
 }
 
-// textUnless is the text of a field, "" for its default.
-func textUnless(otherwise string, field config.String) string {
+// nonDefaultText returns the text of a field, or "" if it equals the default.
+func nonDefaultText(otherwise string, field config.String) string {
 	if field.Text == otherwise {
 		return ""
 	}

@@ -37,7 +37,7 @@ func (r *resolver) resolvePower() {
 		r.origins[m.ID()] = m.KeyPos()
 	}
 	for i := range p.Modes {
-		p.Modes[i].Reboot = rebootsFrom(p.Modes[i], p.Modes, r.t.Stock)
+		p.Modes[i].Reboot = findRebootModes(p.Modes[i], p.Modes, r.t.Stock)
 	}
 	if a := &c.Adaptive; a.IsSet() {
 		p.Adaptive = &plan.Adaptive{
@@ -219,8 +219,8 @@ func (c clocks) lines(online []int, low, high string) []plan.PowerParam {
 	return out
 }
 
-// rebootsFrom lists the modes between which and m the GPU's gating masks differ.
-func rebootsFrom(m plan.PowerMode, own []plan.PowerMode, stock board.Table) []string {
+// findRebootModes lists the modes between which and m the GPU's gating masks differ.
+func findRebootModes(m plan.PowerMode, own []plan.PowerMode, stock board.Table) []string {
 	mine := masks(m.Params)
 	var out []string
 	for _, s := range stock.Modes {

@@ -85,9 +85,9 @@ func checkParts(c *conform.Checker, p *Project) {
 			for _, profile := range p.Config.Profiles.Entries {
 				c.Check(profile.Node(), profile.FullPath(), "#Profile", true)
 			}
-			f.Value = emptied(f.Value)
+			f.Value = withoutValues(f.Value)
 		case f.Name == targets.Key() && f.Value.Kind == load.Struct:
-			names := emptied(f.Value)
+			names := withoutValues(f.Value)
 			for i := range names.Fields {
 				if f.Value.Fields[i].Value.Kind != load.Struct {
 					names.Fields[i].Value = f.Value.Fields[i].Value
@@ -101,8 +101,8 @@ func checkParts(c *conform.Checker, p *Project) {
 	c.CheckExcept(bare, "", "#Config", targets.Key(), targets.IsSet())
 }
 
-// emptied keeps the names of a struct and drops what they hold.
-func emptied(n *load.Node) *load.Node {
+// withoutValues returns a struct with the same field names and no values.
+func withoutValues(n *load.Node) *load.Node {
 	out := &load.Node{Kind: load.Struct, Pos: n.Pos}
 	for _, f := range n.Fields {
 		out.Fields = append(out.Fields, load.Field{Name: f.Name, Pos: f.Pos, Value: &load.Node{Kind: load.Struct, Pos: f.Value.Pos}})
@@ -187,7 +187,7 @@ func (p *Project) findFacts(t *Target, checked, report *diag.Report) bool {
 	if !boardFound || !releaseFound {
 		return false
 	}
-	if table, exact, err := t.Board.Stock(t.Release.Name); err == nil {
+	if table, exact, err := t.Board.StockTable(t.Release.Name); err == nil {
 		t.Stock, t.Exact = table, exact
 	}
 	return true
@@ -353,8 +353,8 @@ func (r *resolver) convert(field config.Part, read func(*load.Node) (int64, erro
 
 func (r *resolver) hertz(field config.Frequency) (int64, bool) { return r.convert(field, Frequency) }
 
-// bytes reads a size, 0 when it is absent or wrong.
-func (r *resolver) bytes(field config.Size) int64 {
+// readBytes reads a size, 0 when it is absent or wrong.
+func (r *resolver) readBytes(field config.Size) int64 {
 	v, _ := r.convert(field, Size)
 	return v
 }

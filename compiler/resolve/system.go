@@ -119,7 +119,7 @@ func (r *resolver) resolveZRAM() {
 			r.implyOption(symbol, "y", algorithm)
 		}
 	}
-	size := r.bytes(amount)
+	size := r.readBytes(amount)
 	if size == 0 {
 		return
 	}
@@ -222,7 +222,7 @@ func (r *resolver) service(c *config.Service) plan.Service {
 	if c.Nice.IsSet() {
 		s.Nice = new(c.Nice.Value)
 	}
-	s.MemoryMax, s.MemoryHigh = r.bytes(c.MemoryMax), r.bytes(c.MemoryHigh)
+	s.MemoryMax, s.MemoryHigh = r.readBytes(c.MemoryMax), r.readBytes(c.MemoryHigh)
 	if c.Environment.IsSet() {
 		s.Environment = map[string]string{}
 		for _, e := range c.Environment.Entries {

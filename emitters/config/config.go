@@ -68,7 +68,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		}
 		sort.Strings(m.Units)
 		for _, f := range m.Files {
-			data.Packaged = append(data.Packaged, packaged(f.Dest)...)
+			data.Packaged = append(data.Packaged, packagedFolders(f.Dest)...)
 		}
 		data.Enabled = data.Enabled || len(m.Units) > 0
 		data.Machines = append(data.Machines, m)
@@ -83,9 +83,9 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	return []emitters.File{f}, nil
 }
 
-// packaged is the folder that FILES must name for an installed file: none for what
-// bitbake.conf and the template have, otherwise the variable and the folder below it.
-func packaged(dest string) []string {
+// packagedFolders returns the folder that FILES must name for an installed file: none if
+// bitbake.conf or the template lists it, otherwise the variable and the folder below it.
+func packagedFolders(dest string) []string {
 	root, rest, _ := strings.Cut(dest, "/")
 	folder, _, deeper := strings.Cut(rest, "/")
 	switch {

@@ -17,7 +17,7 @@ func TestInstalledFoldersArePackaged(t *testing.T) {
 		"${nonarch_base_libdir}/udev/rules.d/99.rules":  "    ${nonarch_base_libdir}/udev/rules.d \\\n",
 		"${nonarch_libdir}/quota/disk.conf":             "    ${nonarch_libdir}/quota \\\n",
 	} {
-		f := emitters.OnDevice(l, l.Targets[0], "file", dest)
+		f := emitters.NewDeviceFile(l, l.Targets[0], "file", dest)
 		made, err := Emit(l, []emitters.File{f})
 		if err != nil {
 			t.Fatal(err)

@@ -95,7 +95,9 @@ func runtime(form string) plan.Runtime {
 	}}
 }
 
-func at(line int) plan.Position { return plan.Position{File: "config.cue", Line: line, Column: 3} }
+func positionAt(line int) plan.Position {
+	return plan.Position{File: "config.cue", Line: line, Column: 3}
+}
 
 func sysctl(key, typ, want string) plan.Setting {
 	return plan.Setting{
@@ -157,15 +159,15 @@ func Vision(t testing.TB) *plan.Layer {
 			{ID: "pipelines.door.stages.text", URI: "https://models.example.com/door/keys", SHA256: strings.Repeat("f", 64), Name: "keys.txt"},
 		},
 		Origins: plan.Origins{
-			"kernel.args.isolcpus": at(20), "kernel.args.nohz_full": at(20), "kernel.args.rcu_nocbs": at(20),
-			"kernel.config.HZ": at(22), "kernel.config.TCP_CONG_BBR": at(23), "kernel": at(21),
-			"cpu.isolate": at(20), "fan": at(29), "fan.profile": at(29), "memory.zram": at(26), "modules.tcp_bbr": at(27), "modules.nouveau": at(28),
-			"power.default": at(12), "power.modes.INFER_20W": at(13), "services.vision.service": at(30),
-			"services.nvargus-daemon.service": at(34), "packages.htop": at(36), "packages.nfs-utils": at(37),
-			"storage.nvme*": at(38), "storage.mmcblk*.scheduler": at(39), "pipelines.door": at(40),
-			"sysctl.vm.swappiness": at(24), "sysctl.net.ipv4.tcp_congestion_control": at(25),
+			"kernel.args.isolcpus": positionAt(20), "kernel.args.nohz_full": positionAt(20), "kernel.args.rcu_nocbs": positionAt(20),
+			"kernel.config.HZ": positionAt(22), "kernel.config.TCP_CONG_BBR": positionAt(23), "kernel": positionAt(21),
+			"cpu.isolate": positionAt(20), "fan": positionAt(29), "fan.profile": positionAt(29), "memory.zram": positionAt(26), "modules.tcp_bbr": positionAt(27), "modules.nouveau": positionAt(28),
+			"power.default": positionAt(12), "power.modes.INFER_20W": positionAt(13), "services.vision.service": positionAt(30),
+			"services.nvargus-daemon.service": positionAt(34), "packages.htop": positionAt(36), "packages.nfs-utils": positionAt(37),
+			"storage.nvme*": positionAt(38), "storage.mmcblk*.scheduler": positionAt(39), "pipelines.door": positionAt(40),
+			"sysctl.vm.swappiness": positionAt(24), "sysctl.net.ipv4.tcp_congestion_control": positionAt(25),
 		},
-		Overrides: []plan.Override{{ID: "sysctl.vm.swappiness", Profile: "quiet-box", Position: at(5)}},
+		Overrides: []plan.Override{{ID: "sysctl.vm.swappiness", Profile: "quiet-box", Position: positionAt(5)}},
 	}
 	first := sysctl("net.ipv4.tcp_congestion_control", plan.TypeString, "bbr|cubic")
 	first.Compare = plan.FirstAvailable
@@ -180,7 +182,7 @@ func Vision(t testing.TB) *plan.Layer {
 			{ID: "memory.thp", Domain: plan.DomainMemory, Select: plan.Select{Path: "/sys/kernel/mm/transparent_hugepage/enabled"},
 				Type: plan.TypeChoice, Want: "madvise", Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing}},
 		Power: &plan.Power{Table: "extend", Default: "INFER_20W", Modes: []plan.PowerMode{
-			{ID: 3, Name: "INFER_20W", From: "25W", Params: stock(t, "orin-nano-8gb", "scarthgap", "25W")},
+			{ID: 3, Name: "INFER_20W", From: "25W", Params: stockParams(t, "orin-nano-8gb", "scarthgap", "25W")},
 		}},
 		Pipelines: map[string]plan.Pipeline{"door": {
 			Source: plan.PipelineSource{Kind: "v4l2", Path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", Format: "mjpeg", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1, Live: true},
@@ -189,7 +191,7 @@ func Vision(t testing.TB) *plan.Layer {
 		}},
 		Units: []plan.Unit{{Name: "vision.service", Slice: "inference.slice"}},
 	}
-	seal(t, target.Plan)
+	sealPlan(t, target.Plan)
 	return &plan.Layer{
 		Name: "vision", Maintainer: "Platform Team <platform@example.com>",
 		Description: "Door cameras: [see README] & more", Priority: 10, Version: 1, Release: "scarthgap",
@@ -210,7 +212,7 @@ func Vision(t testing.TB) *plan.Layer {
 		Suppressed: []plan.Suppression{{Rule: "tcp-cc-bbr", Reason: "the module is built in | on purpose"}},
 		Runtime:    runtime("prebuilt"),
 		Origins: plan.Origins{
-			"layer.maintainer": at(3), "layer.description": at(4), "build": at(50), "build.parallel": at(51), "runtime": at(60), "suppress": at(70),
+			"layer.maintainer": positionAt(3), "layer.description": positionAt(4), "build": positionAt(50), "build.parallel": positionAt(51), "runtime": positionAt(60), "suppress": positionAt(70),
 		},
 	}
 }
@@ -223,7 +225,7 @@ func Control(t testing.TB) *plan.Layer {
 	l := &plan.Layer{
 		Name: "control", Maintainer: "Robotics <robotics@example.com>", Priority: 6, Version: 2,
 		Release: "wrynose", Runtime: runtime("source"),
-		Origins: plan.Origins{"layer.maintainer": at(3), "runtime": at(8)},
+		Origins: plan.Origins{"layer.maintainer": positionAt(3), "runtime": positionAt(8)},
 	}
 	for _, m := range []struct{ name, machine string }{{"arm", "jetson-agx-orin-devkit"}, {"base", "p3737-0000-p3701-0005"}} {
 		target := &plan.Target{
@@ -234,8 +236,8 @@ func Control(t testing.TB) *plan.Layer {
 				Config:   []plan.ConfigOption{{Symbol: "HZ_1000", Value: "y"}},
 				Args:     []plan.Arg{{Name: "isolcpus", Value: "8-11"}},
 			},
-			Origins: plan.Origins{"kernel.preempt": at(12), "kernel.config.HZ_1000": at(13), "kernel.args.isolcpus": at(14),
-				"power.default": at(15), "sysctl.kernel.sched_rt_runtime_us": at(16), "services": at(17)},
+			Origins: plan.Origins{"kernel.preempt": positionAt(12), "kernel.config.HZ_1000": positionAt(13), "kernel.args.isolcpus": positionAt(14),
+				"power.default": positionAt(15), "sysctl.kernel.sched_rt_runtime_us": positionAt(16), "services": positionAt(17)},
 			Plan: &plan.Plan{
 				Monitor: &plan.Monitor{Interval: 1e9, Metrics: true},
 				Layer:   "control", Target: m.name, Board: "agx-orin-64gb", Machine: m.machine, Release: "wrynose", L4T: "39.2.0", Serial: 1,
@@ -243,7 +245,7 @@ func Control(t testing.TB) *plan.Layer {
 				Power:    &plan.Power{Table: "stock", Default: "MODE_30W"},
 			},
 		}
-		seal(t, target.Plan)
+		sealPlan(t, target.Plan)
 		l.Targets = append(l.Targets, target)
 	}
 	l.Targets[0].Services = []plan.Service{{
@@ -253,20 +255,20 @@ func Control(t testing.TB) *plan.Layer {
 	return l
 }
 
-func seal(t testing.TB, p *plan.Plan) {
+func sealPlan(t testing.TB, p *plan.Plan) {
 	t.Helper()
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func stock(t testing.TB, id, release, mode string) []plan.PowerParam {
+func stockParams(t testing.TB, id, release, mode string) []plan.PowerParam {
 	t.Helper()
 	b, ok := board.Lookup(id)
 	if !ok {
 		t.Fatalf("no board %s", id)
 	}
-	table, _, err := b.Stock(release)
+	table, _, err := b.StockTable(release)
 	if err != nil {
 		t.Fatal(err)
 	}

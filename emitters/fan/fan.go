@@ -85,7 +85,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if t.Fan.Profile == "" {
 			continue
 		}
-		f, err := unit.Fill(emitters.OnDevice(l, t, "nvfancontrol.service.d-50-yoctune-fan.conf",
+		f, err := unit.Fill(emitters.NewDeviceFile(l, t, "nvfancontrol.service.d-50-yoctune-fan.conf",
 			"${systemd_system_unitdir}/nvfancontrol.service.d/50-yoctune-fan.conf"), struct{ Layer, Target string }{l.Name, t.Name})
 		if err != nil {
 			return nil, err
@@ -105,5 +105,5 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	for _, t := range targets {
 		f.Needs = append(f.Needs, emitters.Need{Package: pkg, Machine: t.Machine, ID: "fan"})
 	}
-	return append(files, f, emitters.Gate(folder+"tegra-nvfancontrol_%.bbappend", l.Name, name, machines)), nil
+	return append(files, f, emitters.GatedAppend(folder+"tegra-nvfancontrol_%.bbappend", l.Name, name, machines)), nil
 }

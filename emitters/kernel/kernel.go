@@ -84,13 +84,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		Name    string
 		Targets []*plan.Target
 		Lenient bool
-	}{l.Name, targets, lenient(l)})
+	}{l.Name, targets, acceptsLostOptions(l)})
 	if err != nil {
 		return nil, err
 	}
 	files = append(files, f, emitters.File{Path: "recipes-kernel/linux/" + base + "-check.inc", Mode: 0o644, Data: []byte(check)})
 	for _, pn := range slices.Sorted(maps.Keys(recipes)) {
-		files = append(files, emitters.Gate("recipes-kernel/linux/"+pn+"_%.bbappend", l.Name, name, machines))
+		files = append(files, emitters.GatedAppend("recipes-kernel/linux/"+pn+"_%.bbappend", l.Name, name, machines))
 	}
 	return files, nil
 }
@@ -125,8 +125,8 @@ func encodeOrigins(l *plan.Layer, t *plan.Target) ([]byte, error) {
 	return data, nil
 }
 
-// lenient reports whether the configuration itself accepts that options are lost.
-func lenient(l *plan.Layer) bool {
+// acceptsLostOptions reports whether the configuration itself accepts that options are lost.
+func acceptsLostOptions(l *plan.Layer) bool {
 	return slices.ContainsFunc(l.Suppressed, func(s plan.Suppression) bool {
 		return s.Rule == "kconfig-lost" || s.Rule == "kconfig-changed"
 	})

@@ -43,7 +43,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if len(chosen[k.action]) == 0 {
 				continue
 			}
-			f, err := k.t.Fill(emitters.OnDevice(l, target, k.name, k.dest), struct {
+			f, err := k.t.Fill(emitters.NewDeviceFile(l, target, k.name, k.dest), struct {
 				Layer, Target string
 				Modules       []plan.Module
 			}{l.Name, target.Name, chosen[k.action]})

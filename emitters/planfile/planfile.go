@@ -43,9 +43,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding the origins of target %s: %w", target.Name, err)
 		}
-		p := emitters.OnDevice(l, target, folder+"/plan.json", dir+"plan.json")
+		p := emitters.NewDeviceFile(l, target, folder+"/plan.json", dir+"plan.json")
 		p.Data, p.Means = doc, meanings(target)
-		o := emitters.OnDevice(l, target, folder+"/plan.origins.json", dir+"plan.origins.json")
+		o := emitters.NewDeviceFile(l, target, folder+"/plan.origins.json", dir+"plan.origins.json")
 		o.Data = where
 		files = append(files, p, o)
 		for _, k := range l.Runtime.Keys {
@@ -68,7 +68,7 @@ func key(l *plan.Layer, t *plan.Target, k plan.PublicKey) (emitters.File, error)
 	if err != nil {
 		return emitters.File{}, err
 	}
-	f := emitters.OnDevice(l, t, keys+"/"+name, "${sysconfdir}/yoctune/keys/"+name)
+	f := emitters.NewDeviceFile(l, t, keys+"/"+name, "${sysconfdir}/yoctune/keys/"+name)
 	f.Data = public.File()
 	f.Origins = []emitters.Ref{{ID: "runtime.keys." + k.Name}}
 	f.Means = []emitters.Meaning{{Kind: emitters.Key, Name: k.Name, Value: public.ID(), ID: "runtime.keys." + k.Name}}

@@ -63,7 +63,7 @@ func stockTable(l *plan.Layer, t *plan.Target) (board.Table, bool) {
 	if slices.ContainsFunc(b.Releases[l.Release].Others, func(o board.Other) bool { return o.Machine == t.Machine }) {
 		return board.Table{}, false // this machine installs another file than the one that was read
 	}
-	table, sure, err := b.Stock(l.Release)
+	table, sure, err := b.StockTable(l.Release)
 	return table, err == nil && sure
 }
 
@@ -158,5 +158,5 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	f.Data = append(f.Data, function...)
-	return append(files, f, emitters.Gate("recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", l.Name, name, machines)), nil
+	return append(files, f, emitters.GatedAppend("recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", l.Name, name, machines)), nil
 }

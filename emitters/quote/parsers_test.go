@@ -21,9 +21,9 @@ import (
 // Here each format's own program reads what a sink wrote. What it reads must be
 // the value that was given, and nothing in a value may have run.
 
-// hostile are values that try to leave their place, in the ways of every format
-// at once. Those that run something make the file canary.
-func hostile(canary string) []string {
+// hostileValues returns values that try to escape their context, in every format at
+// once. Those that run something make the file canary.
+func hostileValues(canary string) []string {
 	return append([]string{
 		"${@open('" + canary + "', 'w')}", "$${X}", `\${X}`, "$(touch " + canary + ")", "`touch " + canary + "`",
 		"x; touch " + canary, "x && touch " + canary, "| touch " + canary, "'; touch " + canary + "; '", `"; touch ` + canary + `; "`,
@@ -37,8 +37,8 @@ func hostile(canary string) []string {
 	}, seeds...)
 }
 
-// unharmed fails the test when a value has run.
-func unharmed(t *testing.T) (canary string) {
+// assertUnharmed fails the test when a value has run.
+func assertUnharmed(t *testing.T) (canary string) {
 	t.Helper()
 	dir := t.TempDir()
 	canary = filepath.Join(dir, "canary")
@@ -50,9 +50,9 @@ func unharmed(t *testing.T) (canary string) {
 	return canary
 }
 
-// accepted are the values that the sink takes, with what it writes. At least
+// acceptedValues returns the values that the sink accepts, with what it writes. At least
 // some must be taken and some refused, or the test proves nothing.
-func accepted(t *testing.T, values []string, sink func(string) (string, error)) (kept, written []string) {
+func acceptedValues(t *testing.T, values []string, sink func(string) (string, error)) (kept, written []string) {
 	t.Helper()
 	for _, v := range values {
 		if w, err := sink(v); err == nil {
@@ -78,7 +78,7 @@ func program(t *testing.T, names ...string) string {
 }
 
 func TestBitBakeReadsHostileValuesUnchanged(t *testing.T) {
-	values, written := accepted(t, hostile(unharmed(t)), quote.BitBake)
+	values, written := acceptedValues(t, hostileValues(assertUnharmed(t)), quote.BitBake)
 	var texts []string
 	for _, w := range written {
 		texts = append(texts, "V = "+w+"\n")
@@ -124,10 +124,10 @@ func TestSystemdReadsHostileValuesUnchanged(t *testing.T) {
 	if _, err := os.Stat(manager); err != nil {
 		t.Skipf("%v: systemd's reading of hostile values is not compared", err)
 	}
-	values := hostile(unharmed(t))
-	texts, textLines := accepted(t, values, quote.SystemdText)
-	args, argLines := accepted(t, values, func(v string) (string, error) { return quote.SystemdExec([]string{"/bin/true", v, "end"}) })
-	envs, envLines := accepted(t, values, func(v string) (string, error) { return quote.SystemdEnvironment("A", v) })
+	values := hostileValues(assertUnharmed(t))
+	texts, textLines := acceptedValues(t, values, quote.SystemdText)
+	args, argLines := acceptedValues(t, values, func(v string) (string, error) { return quote.SystemdExec([]string{"/bin/true", v, "end"}) })
+	envs, envLines := acceptedValues(t, values, func(v string) (string, error) { return quote.SystemdEnvironment("A", v) })
 
 	dir := t.TempDir()
 	for d := dir; strings.HasPrefix(d, os.TempDir()+"/"); d = filepath.Dir(d) {
@@ -214,8 +214,8 @@ func TestUdevReadsHostileValuesUnchanged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("udevadm reads rules from fixed folders: covering them takes root")
 	}
-	values, written := accepted(t, hostile(unharmed(t)), quote.UdevValue)
-	globs, patterns := accepted(t, []string{"nul*", "nul?", "[mn]ull", "nu|l*", "nul*\", RUN+=\"x", "[", "zero"}, quote.UdevGlob)
+	values, written := acceptedValues(t, hostileValues(assertUnharmed(t)), quote.UdevValue)
+	globs, patterns := acceptedValues(t, []string{"nul*", "nul?", "[mn]ull", "nu|l*", "nul*\", RUN+=\"x", "[", "zero"}, quote.UdevGlob)
 	var rules strings.Builder
 	for i, w := range written {
 		fmt.Fprintf(&rules, "SUBSYSTEM==\"mem\", ENV{YT%d}=%s\n", i, w)
@@ -269,7 +269,7 @@ func TestSysctlReadsHostileValuesUnchanged(t *testing.T) {
 	if help, err := exec.Command(sysctl, "--help").CombinedOutput(); err != nil || !bytes.Contains(help, []byte("--dry-run")) {
 		t.Skip("this sysctl has no --dry-run (procps 4)")
 	}
-	values, written := accepted(t, hostile(unharmed(t)), func(v string) (string, error) { return quote.Sysctl("kernel/domainname", v) })
+	values, written := acceptedValues(t, hostileValues(assertUnharmed(t)), func(v string) (string, error) { return quote.Sysctl("kernel/domainname", v) })
 	file := filepath.Join(t.TempDir(), "95-yoctune.conf")
 	if err := os.WriteFile(file, []byte(strings.Join(written, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestSysctlReadsHostileValuesUnchanged(t *testing.T) {
 
 func TestShellReadsHostileWordsUnchanged(t *testing.T) {
 	sh := program(t, "sh")
-	values, written := accepted(t, hostile(unharmed(t)), quote.Shell)
+	values, written := acceptedValues(t, hostileValues(assertUnharmed(t)), quote.Shell)
 	var script strings.Builder
 	for _, w := range written {
 		fmt.Fprintf(&script, "printf '%%s\\0' %s\n", w)
@@ -319,7 +319,7 @@ func TestShellReadsHostileWordsUnchanged(t *testing.T) {
 
 func TestModprobeReadsOnlyBlacklistLines(t *testing.T) {
 	modprobe := program(t, "modprobe", "/usr/sbin/modprobe", "/sbin/modprobe")
-	values, written := accepted(t, append(hostile(unharmed(t)), "nouveau", "snd-hda_intel"), quote.Module)
+	values, written := acceptedValues(t, append(hostileValues(assertUnharmed(t)), "nouveau", "snd-hda_intel"), quote.Module)
 	file := filepath.Join(t.TempDir(), "yoctune.conf")
 	if err := os.WriteFile(file, []byte("blacklist "+strings.Join(written, "\nblacklist ")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestModprobeReadsOnlyBlacklistLines(t *testing.T) {
 // The YAML reader that kas uses gives each value back as a string.
 func TestYAMLReadsHostileValuesUnchanged(t *testing.T) {
 	python := kasPython(t)
-	values, written := accepted(t, hostile(unharmed(t)), quote.YAML)
+	values, written := acceptedValues(t, hostileValues(assertUnharmed(t)), quote.YAML)
 	var doc strings.Builder
 	for _, w := range written {
 		fmt.Fprintf(&doc, "- %s\n", w)

@@ -25,14 +25,14 @@ func refuse(b plan.Build, r release.Release) error {
 		{"BB_HASHSERVE_DB_DIR", "build.hashserve.database", b.HashDatabase},
 		{"BB_LOADFACTOR_MAX", "build.parallel.load", b.LoadFactor},
 	} {
-		if a, ok := r.Absent(v.name); ok && v.value != "" {
+		if a, ok := r.FindAbsent(v.name); ok && v.value != "" {
 			return no(v.id, "%s has no effect before %s, and this is %s; %s", a.Name, a.Since, r.Name, a.Instead)
 		}
 	}
 	if b.HashOff && b.HashServe+b.HashUpstream+b.HashDatabase != "" {
 		return no("build.hashserve.off", "hash equivalence is off, so its other settings have no effect; remove one of the two")
 	}
-	if err := reachable(b); err != nil {
+	if err := checkMirrorsReachable(b); err != nil {
 		return err
 	}
 	for _, f := range b.ImageFeatures {
@@ -57,8 +57,8 @@ func refuse(b plan.Build, r release.Release) error {
 	return nil
 }
 
-// reachable finds a mirror that the hosts sources may come from leave out.
-func reachable(b plan.Build) error {
+// checkMirrorsReachable refuses a mirror that is not among the allowed hosts.
+func checkMirrorsReachable(b plan.Build) error {
 	if len(b.Hosts) == 0 {
 		return nil
 	}
@@ -72,7 +72,7 @@ func reachable(b plan.Build) error {
 	for _, id := range slices.Sorted(maps.Keys(mirrors)) {
 		// Invalid URLs are refused where they are written.
 		u, err := url.Parse(mirrors[id])
-		if err != nil || u.Host == "" || trusted(u.Hostname(), b.Hosts) {
+		if err != nil || u.Host == "" || isAllowedHost(u.Hostname(), b.Hosts) {
 			continue
 		}
 		return &emitters.Error{Emitter: "settings", Ref: emitters.Ref{ID: id},
@@ -81,8 +81,8 @@ func reachable(b plan.Build) error {
 	return nil
 }
 
-// trusted is bitbake's reading of BB_ALLOWED_NETWORKS (lib/bb/fetch2/__init__.py).
-func trusted(host string, hosts []string) bool {
+// isAllowedHost matches a host as bitbake does for BB_ALLOWED_NETWORKS (lib/bb/fetch2/__init__.py).
+func isAllowedHost(host string, hosts []string) bool {
 	return slices.ContainsFunc(hosts, func(h string) bool {
 		domain, wild := strings.CutPrefix(h, "*.")
 		return strings.EqualFold(host, h) || wild && strings.HasSuffix("."+strings.ToLower(host), "."+strings.ToLower(domain))
@@ -91,13 +91,13 @@ func trusted(host string, hosts []string) bool {
 
 // variable explains why a variable may not be set by its name.
 func variable(name string, r release.Release) error {
-	if n, ok := r.Renamed(name); ok {
+	if n, ok := r.FindRenamed(name); ok {
 		if n.New != "" {
 			return fmt.Errorf("%s stops the build of %s: it is called %s there", name, r.Name, n.New)
 		}
 		return fmt.Errorf("%s stops the build of %s: %s", name, r.Name, n.Message)
 	}
-	if a, ok := r.Absent(name); ok {
+	if a, ok := r.FindAbsent(name); ok {
 		if a.Since != "" {
 			return fmt.Errorf("%s has no effect before %s, and this is %s; %s", name, a.Since, r.Name, a.Instead)
 		}

@@ -25,8 +25,8 @@ func conf(t *testing.T, l *plan.Layer) string {
 	return string(files[0].Data)
 }
 
-// everything is a build with all settings that the release supports.
-func everything(r release.Release) plan.Build {
+// fullBuild returns a build with all settings that the release supports.
+func fullBuild(r release.Release) plan.Build {
 	b := plan.Build{
 		Threads: 8, MakeJobs: 16, DownloadThreads: 4, RmWork: true, RmWorkExclude: []string{"core-image-base", "initramfs-x"},
 		SStateMirrors: []plan.Mirror{{ID: "near", URL: "https://near.example.com/s"}, {ID: "far", Pattern: "file://.*", URL: "file:///srv/far/PATH"}},
@@ -52,7 +52,7 @@ func TestBitBakeReadsEveryBuildSettingOfEveryRelease(t *testing.T) {
 	var texts, names []string
 	for _, name := range release.Names() {
 		r, _ := release.Lookup(name)
-		text := conf(t, layer(name, everything(r)))
+		text := conf(t, layer(name, fullBuild(r)))
 		// The stand-in of the parser has no classes.
 		texts, names = append(texts, strings.ReplaceAll(text, "INHERIT +=", "INHERIT_WANTED +=")), append(names, name)
 	}
@@ -89,10 +89,10 @@ func TestBitBakeReadsEveryBuildSettingOfEveryRelease(t *testing.T) {
 			}
 		}
 		for name := range got.Values {
-			if _, refused := r.Renamed(name); refused {
+			if _, refused := r.FindRenamed(name); refused {
 				t.Errorf("%s: the layer sets %s, which stops the build there", names[i], name)
 			}
-			if _, none := r.Absent(name); none {
+			if _, none := r.FindAbsent(name); none {
 				t.Errorf("%s: the layer sets %s, which nothing reads there", names[i], name)
 			}
 		}

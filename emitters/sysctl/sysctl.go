@@ -59,7 +59,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		for _, s := range data.Now {
 			means = append(means, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
 		}
-		f, err := t.Fill(emitters.OnDevice(l, target, "95-yoctune.conf", "${sysconfdir}/sysctl.d/95-yoctune.conf"), data)
+		f, err := t.Fill(emitters.NewDeviceFile(l, target, "95-yoctune.conf", "${sysconfdir}/sysctl.d/95-yoctune.conf"), data)
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ var text string
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	var files []emitters.File
 	for _, target := range l.Targets {
-		f := emitters.OnDevice(l, target, "yoctune-tmpfiles.conf", "${nonarch_libdir}/tmpfiles.d/yoctune.conf")
+		f := emitters.NewDeviceFile(l, target, "yoctune-tmpfiles.conf", "${nonarch_libdir}/tmpfiles.d/yoctune.conf")
 		f.Data = []byte(text)
 		files = append(files, f)
 	}

@@ -21,7 +21,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if len(target.Storage) == 0 {
 			continue
 		}
-		f, err := t.Fill(emitters.OnDevice(l, target, "99-yoctune.rules", "${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules"),
+		f, err := t.Fill(emitters.NewDeviceFile(l, target, "99-yoctune.rules", "${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules"),
 			struct {
 				Layer, Target string
 				Storage       []plan.Storage

@@ -85,7 +85,7 @@ func (t *templates) emitScheduling(l *plan.Layer, target *plan.Target) ([]emitte
 	network := slices.ContainsFunc(target.Plan.Settings, func(s plan.Setting) bool {
 		return s.Select.Class == "net" || strings.HasPrefix(s.Select.Path, "/proc/sys/net/") || strings.HasPrefix(s.Select.Path, "/sys/class/net/")
 	})
-	f, err := t.scheduling.Fill(emitters.OnDevice(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
+	f, err := t.scheduling.Fill(emitters.NewDeviceFile(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
 		Layer             string
 		Realtime, Network bool
 	}{l.Name, realtime, network})
@@ -98,7 +98,7 @@ func (t *templates) emitSlices(l *plan.Layer, target *plan.Target) ([]emitters.F
 		if _, err := quote.SystemdUnit(s.Name); err != nil || !strings.HasSuffix(s.Name, ".slice") {
 			return nil, refuse(target, "cpu.isolate", fmt.Errorf("slice %q is not a slice unit name", s.Name))
 		}
-		f, err := t.slice.Fill(emitters.OnDevice(l, target, s.Name, unitDir+s.Name), struct {
+		f, err := t.slice.Fill(emitters.NewDeviceFile(l, target, s.Name, unitDir+s.Name), struct {
 			Layer, Target string
 			Slice         plan.Slice
 		}{l.Name, target.Name, s})
@@ -115,7 +115,7 @@ func (t *templates) emitSlices(l *plan.Layer, target *plan.Target) ([]emitters.F
 func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
 	var files []emitters.File
 	if slices.ContainsFunc(slices.Collect(maps.Values(target.Plan.Pipelines)), func(p plan.Pipeline) bool { return p.WantsTensorRT() }) {
-		f, err := t.engines.Fill(emitters.OnDevice(l, target, enginesUnit, unitDir+enginesUnit), struct{ Layer string }{l.Name})
+		f, err := t.engines.Fill(emitters.NewDeviceFile(l, target, enginesUnit, unitDir+enginesUnit), struct{ Layer string }{l.Name})
 		if err != nil {
 			return nil, err
 		}
@@ -124,19 +124,19 @@ func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitter
 	for _, name := range slices.Sorted(maps.Keys(target.Plan.Pipelines)) {
 		p := target.Plan.Pipelines[name]
 		bounded := p.Budget != nil && (p.Budget.Memory > 0 || len(disks(p)) > 0)
-		if p.CPUs == "" && !p.Counters && p.Scheduling == "" && p.Nice == nil && !bounded && !locks(p) && !p.WantsTensorRT() {
+		if p.CPUs == "" && !p.Counters && p.Scheduling == "" && p.Nice == nil && !bounded && !locksMemory(p) && !p.WantsTensorRT() {
 			continue
 		}
 		instance := "yoctuned-pipeline@" + name + ".service"
 		if _, err := quote.SystemdUnit(instance); err != nil {
 			return nil, refuse(target, "pipelines."+name, err)
 		}
-		f, err := t.pipeline.Fill(emitters.OnDevice(l, target, instance+".d-50-yoctune.conf", unitDir+instance+".d/50-yoctune.conf"), struct {
+		f, err := t.pipeline.Fill(emitters.NewDeviceFile(l, target, instance+".d-50-yoctune.conf", unitDir+instance+".d/50-yoctune.conf"), struct {
 			plan.Pipeline
 			Layer, Target, Name string
 			Engines, Lock       bool
 			Disks               []disk
-		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locks(p), disks(p)})
+		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locksMemory(p), disks(p)})
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func disks(p plan.Pipeline) []disk {
 	return all
 }
 
-func locks(p plan.Pipeline) bool { return p.Memory != nil && p.Memory.Lock }
+func locksMemory(p plan.Pipeline) bool { return p.Memory != nil && p.Memory.Lock }
 
 func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.File, error) {
 	id := "services." + s.Name
@@ -198,13 +198,13 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 		Service       plan.Service
 	}{l.Name, target.Name, s}
 	if len(s.Exec) == 0 {
-		f, err := t.dropin.Fill(emitters.OnDevice(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
+		f, err := t.dropin.Fill(emitters.NewDeviceFile(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
 		return unit(f, s.Name, "drop-in", id), err
 	}
 	if slices.Contains(reserved, s.Name) {
 		return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", s.Name))
 	}
-	f, err := t.service.Fill(emitters.OnDevice(l, target, s.Name, unitDir+s.Name), data)
+	f, err := t.service.Fill(emitters.NewDeviceFile(l, target, s.Name, unitDir+s.Name), data)
 	if err == nil && s.Enable {
 		f.Install.Unit = s.Name
 	}

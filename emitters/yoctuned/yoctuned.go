@@ -82,12 +82,12 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		unit("yoctuned-pipeline@.service", pipelineService),
 		unit("yoctuned-bench.service", benchService),
 	}
-	if slices.ContainsFunc(l.Targets, Serves) {
+	if slices.ContainsFunc(l.Targets, HasServer) {
 		if f, err = recipe(l, Server); err != nil {
 			return nil, err
 		}
 		for _, t := range l.Targets {
-			if Serves(t) {
+			if HasServer(t) {
 				f.Needs = append(f.Needs, emitters.Need{Package: Server, Machine: t.Machine, ID: "monitor"})
 			}
 		}
@@ -122,8 +122,8 @@ func dashboards() []dashboard {
 	return []dashboard{{"grafana", "yoctuned.json"}, {"prometheus", "prometheus.yml"}, {"prometheus", "yoctuned.rules.yml"}}
 }
 
-// Serves reports whether a target's image has the server.
-func Serves(t *plan.Target) bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
+// HasServer reports whether a target's image contains the metrics server.
+func HasServer(t *plan.Target) bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
 
 // File names the file of the release that the recipe of a program fetches.
 func File(form, program string) string {
@@ -133,8 +133,9 @@ func File(form, program string) string {
 	return program + "-arm64"
 }
 
-// Terms names the file of the release with the terms of what a program links.
-func Terms(program string) string { return program + "-licenses" }
+// LicencesFile returns the name of the release file with the licence texts of a program's
+// dependencies.
+func LicencesFile(program string) string { return program + "-licenses" }
 
 const dir = "recipes-yoctune/yoctuned/"
 
@@ -156,7 +157,7 @@ func recipe(l *plan.Layer, program string) (emitters.File, error) {
 	if err != nil {
 		return emitters.File{}, err
 	}
-	terms, err := Artefact(l, Terms(program))
+	terms, err := Artefact(l, LicencesFile(program))
 	if err != nil {
 		return emitters.File{}, err
 	}
@@ -177,12 +178,12 @@ func recipe(l *plan.Layer, program string) (emitters.File, error) {
 		Serve, SPDX       bool
 		Dashboards        []dashboard
 		Artefact, Terms   plan.RuntimeFile
-	}{program, l.Runtime.Version, local(artefact), local(terms), program == Server, r.LicenseRefs, dashboards(), artefact, terms})
+	}{program, l.Runtime.Version, localPath(artefact), localPath(terms), program == Server, r.LicenseRefs, dashboards(), artefact, terms})
 }
 
-// local is the path of a file of the build machine, "" for one that is fetched:
+// localPath returns the path of a file on the build machine, or "" for a fetched file:
 // bitbake unpacks it with the folders it lies in.
-func local(f plan.RuntimeFile) string {
+func localPath(f plan.RuntimeFile) string {
 	p, ok := strings.CutPrefix(f.URI, "file://")
 	if !ok {
 		return ""

@@ -42,7 +42,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			}
 			start = append(start, a)
 		}
-		f, err := t.Fill(emitters.OnDevice(l, target, Unit, "${systemd_system_unitdir}/"+Unit), struct {
+		f, err := t.Fill(emitters.NewDeviceFile(l, target, Unit, "${systemd_system_unitdir}/"+Unit), struct {
 			Target string
 			Start  []string
 		}{target.Name, start})
@@ -55,7 +55,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		for _, p := range []string{"kmod", "util-linux-mkswap", "util-linux-swapoff", "util-linux-swapon", "util-linux-zramctl"} {
 			f.Needs = append(f.Needs, emitters.Need{Package: p, Machine: target.Machine, ID: ref.ID})
 		}
-		s := emitters.OnDevice(l, target, "yoctune-zram.sh", "${nonarch_libdir}/yoctune/yoctune-zram")
+		s := emitters.NewDeviceFile(l, target, "yoctune-zram.sh", "${nonarch_libdir}/yoctune/yoctune-zram")
 		s.Mode, s.Data, s.Origins = 0o755, []byte(script), []emitters.Ref{ref}
 		files = append(files, f, s)
 	}

@@ -165,7 +165,7 @@ func TestSourcesAreTheSameInThreeLanguages(t *testing.T) {
 			first = got
 		}
 		if !bytes.Equal(got, first) {
-			t.Errorf("%s gives another plan:\n%s", name, review.Unified(first, got, "one", name))
+			t.Errorf("%s gives another plan:\n%s", name, review.UnifiedDiff(first, got, "one", name))
 		}
 		if name != "config.cue" {
 			continue

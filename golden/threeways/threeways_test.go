@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if sandbox.Asked(os.Args[1:]) {
+	if sandbox.IsChild(os.Args[1:]) {
 		os.Exit(sandbox.Serve(os.Stdin, os.Stdout))
 	}
 	os.Exit(m.Run())
@@ -66,7 +66,7 @@ func TestThreeLanguagesGiveTheSamePlan(t *testing.T) {
 			first, ids = text, keys
 		}
 		if !bytes.Equal(text, first) {
-			t.Errorf("%s gives another plan than %s; change the three together:\n%s", dir, ways[0], review.Unified(first, text, ways[0], dir))
+			t.Errorf("%s gives another plan than %s; change the three together:\n%s", dir, ways[0], review.UnifiedDiff(first, text, ways[0], dir))
 		}
 		if !slices.Equal(keys, ids) {
 			t.Errorf("%s has positions of %v, want %v", dir, keys, ids)
@@ -97,7 +97,7 @@ func TestThreeLanguagesGiveTheSameLayer(t *testing.T) {
 		}
 		for path, text := range first {
 			if files[path] != text {
-				t.Errorf("%s writes another %s:\n%s", dir, path, review.Unified([]byte(text), []byte(files[path]), ways[0], dir))
+				t.Errorf("%s writes another %s:\n%s", dir, path, review.UnifiedDiff([]byte(text), []byte(files[path]), ways[0], dir))
 			}
 		}
 	}
@@ -135,8 +135,8 @@ func TestEverySettingNamesItsOrigin(t *testing.T) {
 // points at, » before the other side of a conflict.
 const here, there = "›", "»"
 
-// unmark takes the marks out and gives their places.
-func unmark(name, text string) (clean string, pos, related plan.Position) {
+// removeMarks removes the marks from text and returns their positions.
+func removeMarks(name, text string) (clean string, pos, related plan.Position) {
 	for i, line := range strings.Split(text, "\n") {
 		for _, mark := range []string{here, there} {
 			j := strings.Index(line, mark)
@@ -299,7 +299,7 @@ target "cam" {
 		for _, l := range []struct{ ext, text string }{{"cue", c.cue}, {"hcl", c.hcl}, {"jsonnet", c.jsonnet}} {
 			t.Run(c.claim+"/"+l.ext, func(t *testing.T) {
 				name := "config." + l.ext
-				text, pos, related := unmark(name, heads[l.ext]+l.text)
+				text, pos, related := removeMarks(name, heads[l.ext]+l.text)
 				p := compiler.OpenFiles(map[string][]byte{name: []byte(text)})
 				all := p.Report.All()
 				i := slices.IndexFunc(all, func(d diag.Diagnostic) bool { return d.ID == c.id })
@@ -411,7 +411,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 				}
 				if c.value != "" {
 					a, err := p.Explain(c.value)
-					if err != nil || a.Pos == nil || compiler.Place(*a.Pos) != c.at {
+					if err != nil || a.Pos == nil || compiler.FormatPosition(*a.Pos) != c.at {
 						t.Errorf("%s is at %v (%v), want %s", c.value, a.Pos, err, c.at)
 					}
 				}
@@ -422,9 +422,9 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 				t.Fatalf("want one %s for %s:\n%s", c.id, c.path, formatReport(t, p))
 			}
 			d := all[0]
-			places := []string{compiler.Place(d.Pos)}
+			places := []string{compiler.FormatPosition(d.Pos)}
 			for _, r := range d.Related {
-				places = append(places, compiler.Place(r.Pos))
+				places = append(places, compiler.FormatPosition(r.Pos))
 			}
 			slices.Sort(places)
 			if want := []string{c.pos, c.related}; !slices.Equal(places, want) {
@@ -460,7 +460,7 @@ func TestGuideExamplesAreEquivalent(t *testing.T) {
 			first = plan
 		}
 		if !bytes.Equal(plan, first) {
-			t.Errorf("%s gives another plan:\n%s", ext, review.Unified(first, plan, "cue", ext))
+			t.Errorf("%s gives another plan:\n%s", ext, review.UnifiedDiff(first, plan, "cue", ext))
 		}
 	}
 }

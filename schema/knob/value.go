@@ -292,11 +292,11 @@ func formatCPUMask(cpus []int) string {
 	return strings.Join(text, ",")
 }
 
-// Within removes from a CPU list or mask the processors that are not in list. The
+// RestrictCPUs removes from a CPU list or mask the processors that are not in list. The
 // result has a form that the kernel reads for the type; changed is false where no
 // processor was removed. Values of other types, and values that cannot be parsed,
 // are returned unchanged.
-func Within(typ, text, list string) (kept string, changed bool) {
+func RestrictCPUs(typ, text, list string) (kept string, changed bool) {
 	parse, format := parseCPUList, cpulist.Format
 	switch typ {
 	case plan.TypeCPUList:

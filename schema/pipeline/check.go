@@ -62,7 +62,7 @@ func Check(p *plan.Pipeline) []Fault {
 		s := &p.Stages[i]
 		faults := checkStage(s, in)
 		all = append(all, faults...)
-		if in = Gives(s); in.Data == "" {
+		if in = StageOutput(s); in.Data == "" {
 			return all // what comes after is not known
 		}
 	}
@@ -146,13 +146,13 @@ func checkDevice(k *Stage, s *plan.PipelineStage) []Fault {
 		return []Fault{{Topic: Device, Path: stagePath(s, field), Value: value, Advice: advice, Reason: "stage " + s.ID + " " + fmt.Sprintf(format, args...)}}
 	}
 	switch {
-	case s.Device != "" && s.Device != "cpu" && !OnGPU(s):
+	case s.Device != "" && s.Device != "cpu" && !RunsOnGPU(s):
 		return fault("device", s.Device, `choose "cpu" or "gpu"`, "has the unknown device %q", s.Device)
 	case s.Fallback != "" && s.Fallback != "cpu" && s.Fallback != FallbackDrop:
 		return fault("fallback", s.Fallback, `choose "cpu" or "drop"`, "has the unknown fallback %q", s.Fallback)
-	case OnGPU(s) && !k.Device:
+	case RunsOnGPU(s) && !k.Device:
 		return fault("device", s.Device, "remove device", "is a %s stage and runs on the CPU", k.Kind)
-	case s.Fallback != "" && !OnGPU(s):
+	case s.Fallback != "" && !RunsOnGPU(s):
 		return fault("fallback", s.Fallback, "remove fallback, or set device: \"gpu\"", "has a fallback and does not run on the GPU")
 	}
 	return nil
@@ -162,7 +162,7 @@ func checkDevice(k *Stage, s *plan.PipelineStage) []Fault {
 func checkGPUs(p *plan.Pipeline) []Fault {
 	lanes := 0
 	for i := range p.Stages {
-		if OnGPU(&p.Stages[i]) {
+		if RunsOnGPU(&p.Stages[i]) {
 			lanes += Instances(p, &p.Stages[i])
 		}
 	}

@@ -49,18 +49,18 @@ const (
 	maxElements  = 1 << 28 // of one dimension of a tensor
 )
 
-// OnGPU reports whether a stage runs on the GPU.
-func OnGPU(s *plan.PipelineStage) bool { return s.Device == deviceGPU }
+// RunsOnGPU reports whether a stage runs on the GPU.
+func RunsOnGPU(s *plan.PipelineStage) bool { return s.Device == deviceGPU }
 
 // Isolated reports whether a process of its own does a stage's work on the GPU.
 func Isolated(p *plan.Pipeline, s *plan.PipelineStage) bool {
-	return OnGPU(s) && p.Isolation != IsolationNone
+	return RunsOnGPU(s) && p.Isolation != IsolationNone
 }
 
 // Instances is how many workers a stage has. A stage on the GPU has one for each GPU of
 // the pipeline unless the plan gives a number.
 func Instances(p *plan.Pipeline, s *plan.PipelineStage) int {
-	if s.Instances == 0 && OnGPU(s) {
+	if s.Instances == 0 && RunsOnGPU(s) {
 		return max(len(p.GPUs), 1)
 	}
 	return max(s.Instances, 1)

@@ -30,9 +30,9 @@ const DefaultRate = 30
 // Workers is how many frames a stage holds.
 type Workers struct{ Instances, Batch int }
 
-// Unsettled is how many frames of a stage may be in work or wait for their turn: the
+// UnsettledFrames returns how many frames of a stage may be in work or wait for their turn: the
 // order of frames is kept.
-func (w Workers) Unsettled() int { return 2 * w.Instances * w.Batch }
+func (w Workers) UnsettledFrames() int { return 2 * w.Instances * w.Batch }
 
 // PoolFrames is the number of frames that keeps every queue full and every worker busy,
 // with one for the source to fill meanwhile. A sinkCapacity of 0 is capacity.
@@ -44,7 +44,7 @@ func PoolFrames(stages []Workers, capacity, sinkCapacity int) int {
 	for _, w := range stages {
 		n += w.Instances * w.Batch
 		if w.Instances > 1 {
-			n += w.Unsettled()
+			n += w.UnsettledFrames()
 		}
 	}
 	return n

@@ -43,18 +43,21 @@ func SourceOf(kind string) (Source, bool) {
 	return sources[i], true
 }
 
-// Gives reports whether sources of the kind give a format.
-func (s Source) Gives(format string) bool { return slices.Contains(s.Formats, format) }
+// OffersFormat reports whether sources of the kind can deliver a format.
+func (s Source) OffersFormat(format string) bool { return slices.Contains(s.Formats, format) }
 
-// Sized reports whether a source's frames contain their size, so that the plan need not set it.
-func Sized(s *plan.PipelineSource) bool {
+// HasFrameSize reports whether a source's frames contain their size. The plan need not set it
+// then.
+func HasFrameSize(s *plan.PipelineSource) bool {
 	k, _ := SourceOf(s.Kind)
 	f, ok := FormatOf(s.Format)
 	return ok && (f.Name == Y4M || f.Coded && !k.Camera)
 }
 
-// Timed reports whether a source's frames may contain their rate.
-func Timed(s *plan.PipelineSource) bool { return s.Format == Y4M || s.Format == MJPEG && !s.Live }
+// HasFrameRate reports whether a source's frames can contain their rate.
+func HasFrameRate(s *plan.PipelineSource) bool {
+	return s.Format == Y4M || s.Format == MJPEG && !s.Live
+}
 
 // Format is how the frames of a source are laid out.
 type Format struct {

@@ -47,8 +47,8 @@ const (
 	LadderSizes  = "sizes"
 )
 
-// ChangedBy is the kind of the stages that a field of a ladder's step changes.
-func ChangedBy(field string) string {
+// KindChangedBy returns the kind of the stages that a field of a ladder step changes.
+func KindChangedBy(field string) string {
 	for _, k := range stages {
 		if k.Ladder == field {
 			return k.Kind
@@ -81,8 +81,8 @@ func StageKinds() []string {
 	return names
 }
 
-// Gives is what a stage gives for one frame; the zero value for an unknown kind.
-func Gives(s *plan.PipelineStage) Output {
+// StageOutput returns the output of a stage for one frame, or the zero value for an unknown kind.
+func StageOutput(s *plan.PipelineStage) Output {
 	k := StageOf(s.Kind)
 	if k == nil || !k.configured(s) {
 		return Output{Kind: s.Kind}
@@ -113,9 +113,9 @@ func Models(s *plan.PipelineStage) []plan.StageModel {
 	return all
 }
 
-// Copies is how often a frame, or the tensor made of it, is copied from memory to memory
+// CountCopies returns how often a frame, or the tensor made of it, is copied between memories
 // on its way through the pipeline, the source included.
-func Copies(p *plan.Pipeline) int {
+func CountCopies(p *plan.Pipeline) int {
 	n := 1 // from the kernel or the file into the frame
 	gpu, in := false, Frames
 	for i := range p.Stages {
@@ -126,8 +126,8 @@ func Copies(p *plan.Pipeline) int {
 		if k := StageOf(s.Kind); k != nil && k.copies != nil && k.configured(s) {
 			n += k.copies(s, in)
 		}
-		in = Gives(s).Data
-		if OnGPU(s) != gpu {
+		in = StageOutput(s).Data
+		if RunsOnGPU(s) != gpu {
 			n++ // from one memory to the other
 			gpu = !gpu
 		}

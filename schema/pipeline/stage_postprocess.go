@@ -76,9 +76,9 @@ func DecodeNames() []string {
 	return names
 }
 
-// Reads describes the tensor that a postprocess stage reads when shape is another one;
+// ExpectedTensor describes the tensor that a postprocess stage reads when shape is another one;
 // "" when it reads it, or may. Sizes that are not known are 0.
-func Reads(p *plan.Post, shape []int64) string {
+func ExpectedTensor(p *plan.Post, shape []int64) string {
 	d, ok := DecodeOf(p.Kind)
 	if !ok || shape == nil {
 		return ""
@@ -143,7 +143,7 @@ func checkPostprocess(s *plan.PipelineStage, in Output) []Fault {
 			Reason: fmt.Sprintf("stage %s decodes %s from the output of a model, and its input is a %s stage", s.ID, d.Name, in.Kind),
 			Advice: "connect it to a model stage, or use decode: \"raw\""}}
 	}
-	if want := Reads(s.Post, in.Shape); want != "" {
+	if want := ExpectedTensor(s.Post, in.Shape); want != "" {
 		return []Fault{{Topic: Line, Path: path, Value: d.Name,
 			Reason: fmt.Sprintf("stage %s: decode %s reads %s, and its input is a tensor of shape %v", s.ID, d.Name, want, in.Shape),
 			Advice: "choose the decode that fits the tensor, or change the shape"}}

@@ -26,7 +26,7 @@ func sealed(t testing.TB, p *plan.Plan) []byte {
 	return b
 }
 
-func small() *plan.Plan {
+func smallPlan() *plan.Plan {
 	return &plan.Plan{
 		Layer: "vision", Target: "line-camera", Board: "orin-nano-8gb", Release: "scarthgap", L4T: "36.4.0", Serial: 7,
 		Settings: []plan.Setting{{
@@ -75,7 +75,7 @@ func TestFractionsAreRefused(t *testing.T) {
 }
 
 func TestSealedPlanRoundTrips(t *testing.T) {
-	p := small()
+	p := smallPlan()
 	b := sealed(t, p)
 	got, err := plan.Decode(bytes.NewReader(b))
 	if err != nil {
@@ -90,7 +90,7 @@ func TestSealedPlanRoundTrips(t *testing.T) {
 }
 
 func TestIncompletePlanIsRefused(t *testing.T) {
-	good := string(sealed(t, small()))
+	good := string(sealed(t, smallPlan()))
 	edit := func(old, new string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("the plan has no %s", old)
@@ -134,7 +134,7 @@ func TestIncompletePlanIsRefused(t *testing.T) {
 }
 
 func TestMinorVersionsAreCompatible(t *testing.T) {
-	p := small()
+	p := smallPlan()
 	sealed(t, p)
 	p.Schema = plan.Schema + ".3"
 	p.Digest = ""
@@ -150,7 +150,7 @@ func TestMinorVersionsAreCompatible(t *testing.T) {
 
 // Layout is not content: the digest is over the canonical form.
 func TestReformattingAPlanDoesNotBreakItsDigest(t *testing.T) {
-	b := sealed(t, small())
+	b := sealed(t, smallPlan())
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, b); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestCanonicalFormMatchesAnIndependentWriter(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	good := sealed(f, small())
+	good := sealed(f, smallPlan())
 	f.Add(good)
 	f.Add(good[:len(good)-3])
 	f.Add([]byte(`{"$schema":"yoctune.plan/1","digest":""}`))

@@ -94,9 +94,9 @@ func Size(bytes int64) string {
 	return strconv.FormatInt(bytes/u.factor, 10) + u.suffix
 }
 
-// Spaced puts a space between the number and the unit of a printed quantity, as prose
+// SpaceUnit puts a space between the number and the unit of a printed quantity, as prose
 // has it: "1536 MiB".
-func Spaced(quantity string) string {
+func SpaceUnit(quantity string) string {
 	i := strings.IndexFunc(quantity, func(r rune) bool { return (r < '0' || r > '9') && r != '.' && r != '-' })
 	if i < 0 {
 		return quantity

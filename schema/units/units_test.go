@@ -52,18 +52,18 @@ func TestQuantitiesRoundTrip(t *testing.T) {
 
 func TestDisplayedQuantitiesAreRounded(t *testing.T) {
 	for got, want := range map[string]string{
-		Spaced(Size(1536 << 20)):      "1536 MiB",
-		Spaced(Frequency(1420800000)): "1.4208 GHz",
-		Spaced(Size(0)):               "0 B",
-		RoundFrequency(1420800000):    "1.42 GHz",
-		RoundFrequency(918600000):     "919 MHz",
-		RoundSize(1536 << 20):         "1.5 GiB",
-		RoundSize(12<<20 + 5):         "12 MiB",
-		RoundSize(7 << 10):            "7 KiB",
-		RoundSize(812):                "812 B",
-		RoundDecimal(12_500_000):      "12.5 MB",
-		RoundDecimal(999):             "999 B",
-		RoundDecimal(2.5e12):          "2500 GB",
+		SpaceUnit(Size(1536 << 20)):      "1536 MiB",
+		SpaceUnit(Frequency(1420800000)): "1.4208 GHz",
+		SpaceUnit(Size(0)):               "0 B",
+		RoundFrequency(1420800000):       "1.42 GHz",
+		RoundFrequency(918600000):        "919 MHz",
+		RoundSize(1536 << 20):            "1.5 GiB",
+		RoundSize(12<<20 + 5):            "12 MiB",
+		RoundSize(7 << 10):               "7 KiB",
+		RoundSize(812):                   "812 B",
+		RoundDecimal(12_500_000):         "12.5 MB",
+		RoundDecimal(999):                "999 B",
+		RoundDecimal(2.5e12):             "2500 GB",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -425,7 +425,7 @@ func checkOptional(t *testing.T, request bbref.Request, on bbref.Layer, series s
 	if len(files) == 0 {
 		return complaints
 	}
-	absent := bbref.Attach(t, request, series)
+	absent := bbref.FindRecipes(t, request, series)
 	for recipe, r := range absent {
 		for _, file := range r.Appends {
 			if strings.HasPrefix(file, dynamic) {
@@ -434,7 +434,7 @@ func checkOptional(t *testing.T, request bbref.Request, on bbref.Layer, series s
 		}
 	}
 	for collection, appends := range files {
-		present := bbref.Attach(t, request, series, collection)
+		present := bbref.FindRecipes(t, request, series, collection)
 		for _, file := range appends {
 			acts := false
 			for recipe, r := range present {

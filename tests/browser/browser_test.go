@@ -46,8 +46,8 @@ func screenshots(t *testing.T) string {
 	return t.TempDir()
 }
 
-// drive runs a script that controls Chromium and decodes its observations.
-func drive(t *testing.T, saw any, script string, args ...string) {
+// runBrowserScript runs a script that controls Chromium and decodes its observations.
+func runBrowserScript(t *testing.T, saw any, script string, args ...string) {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	require(t, err != nil, "no chromium: scripts/setup.sh browser")
@@ -69,8 +69,8 @@ func drive(t *testing.T, saw any, script string, args ...string) {
 	}
 }
 
-// site serves the page of a synthetic board whose load changes from sample to sample.
-func site(t *testing.T, interval time.Duration) *httptest.Server {
+// serveBoard serves the page of a synthetic board whose load changes from sample to sample.
+func serveBoard(t *testing.T, interval time.Duration) *httptest.Server {
 	t.Helper()
 	dir := t.TempDir()
 	if err := devicetest.Build(dir, "agx-orin-64gb"); err != nil {
@@ -137,7 +137,7 @@ type seen struct {
 
 func TestPageRendersInChromium(t *testing.T) {
 	var s seen
-	drive(t, &s, "page.cjs", site(t, time.Hour).URL+"/", site(t, 200*time.Millisecond).URL+"/", screenshots(t))
+	runBrowserScript(t, &s, "page.cjs", serveBoard(t, time.Hour).URL+"/", serveBoard(t, 200*time.Millisecond).URL+"/", screenshots(t))
 	if len(s.Complaints) > 0 || len(s.Elsewhere) > 0 {
 		t.Errorf("Chromium complains of %q; asked elsewhere: %q", s.Complaints, s.Elsewhere)
 	}

@@ -112,7 +112,7 @@ func TestReportsRenderInChromium(t *testing.T) {
 				t.Fatal(err)
 			}
 			var s read
-			drive(t, &s, "report.cjs", file, name, screenshots(t))
+			runBrowserScript(t, &s, "report.cjs", file, name, screenshots(t))
 			if len(s.Complaints)+len(s.Elsewhere)+len(s.Nameless) > 0 {
 				t.Errorf("Chromium complains of %q; asked elsewhere: %q; without a name: %q", s.Complaints, s.Elsewhere, s.Nameless)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-func shipped(t *testing.T) []byte {
+func readDashboard(t *testing.T) []byte {
 	t.Helper()
 	b, err := os.ReadFile("../../examples/grafana/yoctuned.json")
 	if err != nil {
@@ -36,7 +36,7 @@ func sdkError(err error) error {
 
 func TestGrafanaAcceptsEveryFieldOfTheDashboard(t *testing.T) {
 	var d dashboard.Dashboard
-	if err := sdkError(d.UnmarshalJSONStrict(shipped(t))); err != nil {
+	if err := sdkError(d.UnmarshalJSONStrict(readDashboard(t))); err != nil {
 		t.Fatal(err)
 	}
 	if err := sdkError(d.Validate()); err != nil {
@@ -71,7 +71,7 @@ func TestGrafanaAcceptsEveryFieldOfTheDashboard(t *testing.T) {
 			}
 		}
 	}
-	list, err := queries(shipped(t))
+	list, err := queries(readDashboard(t))
 	if err != nil || len(list) < 20 {
 		t.Errorf("Grafana sees %d queries: %v", len(list), err)
 	}
@@ -111,7 +111,7 @@ func TestGrafanaRefusesWhatItDoesNotKnow(t *testing.T) {
 	for old, bad := range map[string]string{
 		`"gridPos"`: `"gridPosition"`, `"expr"`: `"query_text"`, `"schemaVersion": 39`: `"schemaVersion": "39"`, `"refId"`: `"reference"`,
 	} {
-		changed := bytes.ReplaceAll(shipped(t), []byte(old), []byte(bad))
+		changed := bytes.ReplaceAll(readDashboard(t), []byte(old), []byte(bad))
 		var d dashboard.Dashboard
 		_, err := queries(changed)
 		if err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 )
 
-// intended lists the rules that do not apply to a generated layer, with reasons.
-func intended() map[string]string {
+// intendedFindings lists the rules that do not apply to a generated layer, with reasons.
+func intendedFindings() map[string]string {
 	return map[string]string{
 		"oelint.vars.homepageping":     "it asks the network",
 		"oelint.vars.noncoreoverride":  "appends act only behind the distro feature, which it cannot see",
@@ -36,7 +36,7 @@ func Check(t testing.TB, series string, files []emitters.File) {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{"--quiet", "--hide", "info", "--release", series}
-	for rule := range intended() {
+	for rule := range intendedFindings() {
 		args = append(args, "--suppress", rule)
 	}
 	for _, f := range files {

@@ -71,8 +71,8 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	report(t, console, 45)
 }
 
-// ramp returns a pipeline without a model or a camera.
-func ramp(counters bool) plan.Pipeline {
+// rampPipeline returns a pipeline without a model or a camera.
+func rampPipeline(counters bool) plan.Pipeline {
 	return plan.Pipeline{
 		Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 32, Height: 16, FPSNum: 20, FPSDen: 1, Live: true},
 		Stages: []plan.PipelineStage{
@@ -124,7 +124,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 		knob("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "150"),
 		knob("/sys/module/kernel/parameters/panic_on_warn", plan.TypeInt, "0"),
 		knob("/proc/irq/default_smp_affinity", plan.TypeCPUMask, "1"),
-	}, Pipelines: map[string]plan.Pipeline{"counted": ramp(true), "plain": ramp(false)}, Units: []plan.Unit{
+	}, Pipelines: map[string]plan.Pipeline{"counted": rampPipeline(true), "plain": rampPipeline(false)}, Units: []plan.Unit{
 		{Name: "inference.slice", CPUs: "1"},
 		{Name: "vision.service", Slice: "inference.slice", CPUWeight: 200, MemoryMax: 64 << 20, CPUQuota: 150, Scheduling: "rr", Priority: 10},
 	}}

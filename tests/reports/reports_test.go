@@ -83,7 +83,7 @@ func read(t testing.TB, file string) report {
 	return r
 }
 
-func reports(t testing.TB) []report {
+func loadReports(t testing.TB) []report {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -111,16 +111,16 @@ func vet(text []byte) *compiler.Project {
 }
 
 func TestReports(t *testing.T) {
-	for _, r := range reports(t) {
+	for _, r := range loadReports(t) {
 		t.Run(r.id, func(t *testing.T) {
 			if r.title == "" || r.source == "" || r.caught == "" {
 				t.Fatal("title, source or caught is missing")
 			}
 			if r.wrong != nil {
-				r.wrongIsRefused(t)
+				r.assertWrongRefused(t)
 			}
 			if r.right != nil {
-				r.rightPasses(t)
+				r.assertRightPasses(t)
 			}
 			if len(r.imports) > 0 {
 				r.importReportsTraps(t)
@@ -129,7 +129,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func (r report) wrongIsRefused(t *testing.T) {
+func (r report) assertWrongRefused(t *testing.T) {
 	p := vet(r.wrong)
 	got := map[string]diag.Diagnostic{}
 	for _, d := range p.Report.All() {
@@ -157,7 +157,7 @@ func (r report) wrongIsRefused(t *testing.T) {
 	}
 }
 
-func (r report) rightPasses(t *testing.T) {
+func (r report) assertRightPasses(t *testing.T) {
 	p := vet(r.right)
 	for _, d := range p.Report.All() {
 		if d.Severity > diag.Info {
@@ -226,7 +226,7 @@ func ids(r *diag.Report) []string {
 func TestTheTableIsUpToDate(t *testing.T) {
 	var b strings.Builder
 	counts := map[string]int{}
-	all := reports(t)
+	all := loadReports(t)
 	fmt.Fprintf(&b, "| report | what | caught | by | remark |\n|---|---|---|---|---|\n")
 	for _, r := range all {
 		counts[r.caught]++

@@ -333,7 +333,7 @@ func TestModelsAddONNXRuntimeWhereAvailable(t *testing.T) {
 		t.Run(l.Release, func(t *testing.T) {
 			request := bbref.Request{Dir: writeLayer(t, l), Machine: l.Targets[0].Machine, Enable: true, Fragments: facts(t, l).Fragments}
 			recommended := func(collections ...string) bool {
-				for _, r := range bbref.Attach(t, request, facts(t, l).Series, collections...) {
+				for _, r := range bbref.FindRecipes(t, request, facts(t, l).Series, collections...) {
 					for name, value := range r.Values {
 						if strings.HasPrefix(name, "RRECOMMENDS:packagegroup-yoctune-") && slices.Contains(strings.Fields(value), "onnxruntime") {
 							return true

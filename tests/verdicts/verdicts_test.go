@@ -271,7 +271,7 @@ func (b bench) sources(t *testing.T) []testCase {
 			t.Fatalf("source %s is new: give its settings here", kind.Kind)
 		}
 		size := ""
-		if !registry.Sized(&plan.PipelineSource{Kind: kind.Kind, Format: format}) || kind.Kind == registry.SyntheticSource.Kind {
+		if !registry.HasFrameSize(&plan.PipelineSource{Kind: kind.Kind, Format: format}) || kind.Kind == registry.SyntheticSource.Kind {
 			size = "width: 16, height: 16, "
 		}
 		l := b.newLine()
@@ -286,7 +286,7 @@ func (b bench) sources(t *testing.T) []testCase {
 	}
 	for _, kind := range registry.Sources() {
 		for _, f := range registry.Formats() {
-			if kind.Device != "" && !kind.Gives(f.Name) {
+			if kind.Device != "" && !kind.OffersFormat(f.Name) {
 				continue // the plan has a command instead, which gives this format
 			}
 			add(kind, f.Name, variant{name: registry.Preprocess.Kind, kind: registry.Preprocess.Kind})

@@ -29,10 +29,10 @@ func (b Budget) Total() int64 { return b.Pool + b.Weights }
 // Models reads the description of a model, nil where it cannot be read.
 type Models func(path, sha256 string) *onnx.Model
 
-// Of adds up a pipeline.
-func Of(p plan.Pipeline, models Models) Budget {
+// Compute adds up the memory of a pipeline.
+func Compute(p plan.Pipeline, models Models) Budget {
 	sink := p.Sink.Capacity
-	b := Budget{Frames: pipeline.PoolFrames(pipeline.WorkersOf(&p), p.Queue.Capacity, sink), Known: true, Copies: pipeline.Copies(&p)}
+	b := Budget{Frames: pipeline.PoolFrames(pipeline.WorkersOf(&p), p.Queue.Capacity, sink), Known: true, Copies: pipeline.CountCopies(&p)}
 	if each := pipeline.FrameBytes(&p.Source); each > 0 {
 		b.Pool = int64(b.Frames) * each
 	} else {
@@ -65,7 +65,7 @@ func (b *Budget) stage(p *plan.Pipeline, level []plan.PipelineStage, k int, mode
 		if away { // one to warm up with
 			slots++
 		}
-		if n, known := volume(After(s, nil, nil)); known {
+		if n, known := elementCount(OutputShape(s, nil, nil)); known {
 			b.Pool += slots * 4 * n
 		}
 		return
@@ -73,16 +73,16 @@ func (b *Budget) stage(p *plan.Pipeline, level []plan.PipelineStage, k int, mode
 	instances := int64(pipeline.Instances(p, s))
 	b.weights(s, instances, away, models, seen)
 	b.Workspace = max(b.Workspace, s.Model.Workspace)
-	in := shapeBefore(level, k, models)
+	in := inputShape(level, k, models)
 	first := lookup(models, members[0])
-	main, known := volume(After(s, in, first))
+	main, known := elementCount(OutputShape(s, in, first))
 	if !known {
 		b.Known = false
 		return
 	}
 	outs := main
 	if second, ok := secondOutput(level, k, first); ok {
-		if more, known := volume(second); known {
+		if more, known := elementCount(second); known {
 			outs += more
 		} else {
 			b.Known = false
@@ -100,7 +100,7 @@ func (b *Budget) stage(p *plan.Pipeline, level []plan.PipelineStage, k int, mode
 		return
 	}
 	for _, size := range s.Model.Batch.Buckets {
-		if before, ok := volume(in); size > 1 && ok {
+		if before, ok := elementCount(in); size > 1 && ok {
 			b.Pool += 4 * (made + before) * int64(size) * instances
 		}
 	}
@@ -140,7 +140,7 @@ func secondOutput(level []plan.PipelineStage, k int, m *onnx.Model) ([]onnx.Dim,
 	if name == "" && len(m.Outputs) > 1 {
 		name = m.Outputs[1].Name
 	}
-	out, ok := Pick(m.Outputs, name)
+	out, ok := FindValue(m.Outputs, name)
 	if !ok || !out.Ranked {
 		return nil, true
 	}
@@ -158,24 +158,22 @@ func lookup(models Models, m plan.StageModel) *onnx.Model {
 	return models(m.Path, m.SHA256)
 }
 
-// shapeBefore is the tensor that stage k of a line is given, nil where it is not
-// known.
-func shapeBefore(stages []plan.PipelineStage, k int, models Models) []onnx.Dim {
+// inputShape returns the shape of the input of stage k, or nil if it is unknown.
+func inputShape(stages []plan.PipelineStage, k int, models Models) []onnx.Dim {
 	var shape []onnx.Dim
 	for i := range stages[:k] {
 		var m *onnx.Model
 		if members := pipeline.Models(&stages[i]); len(members) > 0 {
 			m = lookup(models, members[0])
 		}
-		shape = After(&stages[i], shape, m)
+		shape = OutputShape(&stages[i], shape, m)
 	}
 	return shape
 }
 
-// After is the tensor that a stage makes of another for one frame, nil where it is
-// not known.
-func After(s *plan.PipelineStage, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
-	if fixed := pipeline.Gives(s).Shape; fixed != nil {
+// OutputShape returns the shape of a stage's output for one frame, or nil if it is unknown.
+func OutputShape(s *plan.PipelineStage, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
+	if fixed := pipeline.StageOutput(s).Shape; fixed != nil {
 		shape := make([]onnx.Dim, len(fixed))
 		for i, size := range fixed {
 			shape[i] = onnx.Dim{Size: size}
@@ -185,13 +183,13 @@ func After(s *plan.PipelineStage, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
 	if s.Model == nil || m == nil {
 		return nil
 	}
-	out, ok := Pick(m.Outputs, s.Model.Output)
+	out, ok := FindValue(m.Outputs, s.Model.Output)
 	if !ok || !out.Ranked {
 		return nil
 	}
 	// Axes of the input that have a name are the same where the output has it.
 	axes := map[string]int64{}
-	if from, ok := Pick(m.Inputs, s.Model.Input); ok && len(from.Shape) == len(in) {
+	if from, ok := FindValue(m.Inputs, s.Model.Input); ok && len(from.Shape) == len(in) {
 		for i, d := range from.Shape {
 			if d.Free() && d.Axis != "" && !in[i].Free() {
 				axes[d.Axis] = in[i].Size
@@ -211,8 +209,8 @@ func After(s *plan.PipelineStage, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
 	return shape
 }
 
-// Pick is the value of a name, the first without one.
-func Pick(all []onnx.Value, name string) (onnx.Value, bool) {
+// FindValue returns the value with a name, or the first value if name is empty.
+func FindValue(all []onnx.Value, name string) (onnx.Value, bool) {
 	for _, v := range all {
 		if name == "" || v.Name == name {
 			return v, true
@@ -221,8 +219,8 @@ func Pick(all []onnx.Value, name string) (onnx.Value, bool) {
 	return onnx.Value{}, false
 }
 
-// volume is the number of elements, where all dimensions are known.
-func volume(shape []onnx.Dim) (int64, bool) {
+// elementCount is the number of elements, where all dimensions are known.
+func elementCount(shape []onnx.Dim) (int64, bool) {
 	n := int64(1)
 	for _, d := range shape {
 		if d.Free() || n > (1<<40)/d.Size {

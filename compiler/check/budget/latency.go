@@ -42,8 +42,8 @@ func (p Part) String() string {
 	return p.Name + " " + strings.Join(append(all, p.Own.String()), " + ")
 }
 
-// Sum shows the parts of Worst.
-func (l Latency) Sum() string {
+// Breakdown formats the terms of Worst.
+func (l Latency) Breakdown() string {
 	var all []string
 	for _, p := range l.Parts {
 		if p.Own > 0 || p.Wait > 0 {
@@ -117,9 +117,9 @@ func (l *Latency) addPace(p plan.Pipeline, places []place) {
 	}
 }
 
-// pacesBehind returns, for each place, the slowest pace that can hold up its frames: its
+// blockingPaces returns, for each place, the slowest pace that can hold up its frames: its
 // own, and where its queue blocks also that of the places behind it.
-func pacesBehind(places []place) []time.Duration {
+func blockingPaces(places []place) []time.Duration {
 	behind := make([]time.Duration, len(places))
 	slowest := time.Duration(0)
 	for k, pl := range slices.Backward(places) {
@@ -139,7 +139,7 @@ func (l *Latency) addWaits(p plan.Pipeline, places []place) {
 	}
 	// Places without a time count as fast enough: the sum covers the others.
 	steady := period > 0 && l.Pace <= period
-	behind := pacesBehind(places)
+	behind := blockingPaces(places)
 	outside := 1 // the source holds one frame
 	for k, pl := range places {
 		ahead := pl.capacity - 1 + pl.workers*pl.batch // in the queue and in progress
@@ -183,7 +183,7 @@ func listPlaces(p plan.Pipeline, bounds bool) []place {
 			pl.delay = time.Duration(s.Model.Batch.Delay)
 		}
 		// The fallback to the CPU after the GPU's deadline has no bound.
-		if limit := time.Duration(s.Deadline); bounds && limit > 0 && (pl.time == 0 || limit < pl.time) && (!pipeline.OnGPU(s) || s.Fallback == pipeline.FallbackDrop) {
+		if limit := time.Duration(s.Deadline); bounds && limit > 0 && (pl.time == 0 || limit < pl.time) && (!pipeline.RunsOnGPU(s) || s.Fallback == pipeline.FallbackDrop) {
 			pl.time = limit
 		}
 		all = append(all, pl)

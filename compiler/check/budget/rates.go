@@ -21,10 +21,10 @@ const (
 	emptyStage  = len(`"":{"queue":0,"service":0},`)
 )
 
-// RatesOf computes the rates that the plan determines. The sink gets no dropped frames:
+// ComputeRates computes the rates that the plan determines. The sink gets no dropped frames:
 // its rates follow from the objective if there is one, and otherwise from a source whose
 // frames all arrive.
-func RatesOf(name string, p plan.Pipeline) Rates {
+func ComputeRates(name string, p plan.Pipeline) Rates {
 	var r Rates
 	s := p.Source
 	if s.Live && s.FPSNum > 0 && s.FPSDen > 0 {

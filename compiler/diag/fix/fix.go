@@ -120,7 +120,7 @@ func changesOf(f *ast.File, text []byte, e diag.Edit) ([]change, bool) {
 		if at < 0 {
 			return nil, false
 		}
-		return beside(f, text, name, p.fields[at], e.Text)
+		return addBeside(f, text, name, p.fields[at], e.Text)
 	}
 	return nil, false
 }
@@ -164,9 +164,9 @@ func find(f *ast.File, pos plan.Position) (place, bool) {
 	return found[len(found)-1], true
 }
 
-// beside adds a field next to another one. Where the other has no braces around
+// addBeside adds a field next to another one. Where the other has no braces around
 // it, as in `a: b: 1`, it gets them.
-func beside(f *ast.File, text []byte, file string, field *ast.Field, add string) ([]change, bool) {
+func addBeside(f *ast.File, text []byte, file string, field *ast.Field, add string) ([]change, bool) {
 	start, end := field.Pos().Offset(), field.End().Offset()
 	if end > len(text) || start > end {
 		return nil, false

@@ -115,7 +115,7 @@ func (p Probe) Compare(id, name string) (Comparison, error) {
 	if err != nil {
 		return Comparison{}, err
 	}
-	stock, exact, err := b.Stock(r.Name)
+	stock, exact, err := b.StockTable(r.Name)
 	if err != nil && !errors.Is(err, board.ErrNoTable) {
 		return Comparison{}, err
 	}
@@ -151,7 +151,7 @@ func (p Probe) identifyBoard(id string) (*board.Board, error) {
 	if !ok {
 		return nil, fmt.Errorf("no facts about the board %q%s", id, facts.Suggest(id))
 	}
-	if board.Identifiable(id) && len(p.device.Compatible) > 0 && !board.IsCompatible(id, p.device.Compatible) {
+	if board.IsIdentifiable(id) && len(p.device.Compatible) > 0 && !board.IsCompatible(id, p.device.Compatible) {
 		return nil, fmt.Errorf("--board %s: the device is another module (%s)", id, compatible)
 	}
 	return b, nil

@@ -89,8 +89,8 @@ func keyOf(line string, requested []kconfig.Line) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Exact reports whether the facts are those of the tree that is built.
-func (k *Kernel) Exact() bool { return k.Set.Exactness == kernel.Exact }
+// IsExact reports whether the facts are those of the tree that is built.
+func (k *Kernel) IsExact() bool { return k.Set.Exactness == kernel.Exact }
 
 // Predictions returns the outcome of each requested option, in order.
 func (k *Kernel) Predictions() []kconfig.Prediction {
@@ -141,8 +141,8 @@ func (k *Kernel) Value(symbol string) (value string, known bool) {
 	return v, true
 }
 
-// On reports whether an option will be y or m.
-func (k *Kernel) On(symbol string) bool {
+// IsEnabled reports whether an option will be y or m.
+func (k *Kernel) IsEnabled(symbol string) bool {
 	v, _ := k.Value(symbol)
 	return v == "y" || v == "m"
 }

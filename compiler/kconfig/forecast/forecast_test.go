@@ -11,14 +11,14 @@ import (
 	"github.com/yoctune/yoctune/internal/cache"
 )
 
-func asked() []kconfig.Line {
+func requestedLines() []kconfig.Line {
 	return []kconfig.Line{{Symbol: "TCP_CONG_BBR", Value: "y"}, {Symbol: "PSI", Value: "y"}}
 }
 
 func open(t testing.TB, dir string) (*Book, *Kernel) {
 	t.Helper()
 	b := NewBook(dir)
-	k, err := b.Open("5.15", asked())
+	k, err := b.Open("5.15", requestedLines())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,28 +39,28 @@ func TestSecondRunUsesTheCache(t *testing.T) {
 	b, k := open(t, dir)
 	first := k.Predictions()
 	_, known := k.Value("RT_GROUP_SCHED")
-	if !k.On("PSI") || k.On("TCP_CONG_BBR") || !known || k.On("RT_GROUP_SCHED") {
+	if !k.IsEnabled("PSI") || k.IsEnabled("TCP_CONG_BBR") || !known || k.IsEnabled("RT_GROUP_SCHED") {
 		t.Error("the kernel is not what it should be")
 	}
-	if _, known := k.Value("NO_SUCH_OPTION"); known || k.On("NO_SUCH_OPTION") {
+	if _, known := k.Value("NO_SUCH_OPTION"); known || k.IsEnabled("NO_SUCH_OPTION") {
 		t.Error("an option that does not exist has a value")
 	}
 	b.Save()
 
 	_, again := open(t, dir)
-	if !reflect.DeepEqual(bare(again.Predictions()), bare(first)) || again.On("TCP_CONG_BBR") || !again.On("PSI") {
+	if !reflect.DeepEqual(withoutPlaces(again.Predictions()), withoutPlaces(first)) || again.IsEnabled("TCP_CONG_BBR") || !again.IsEnabled("PSI") {
 		t.Errorf("remembered %+v, was %+v", again.Predictions(), first)
 	}
 	if again.full != nil {
 		t.Error("the kernel was evaluated again")
 	}
-	if !again.On("KSM") || again.full == nil {
+	if !again.IsEnabled("KSM") || again.full == nil {
 		t.Error("a question without an answer evaluates the kernel")
 	}
 }
 
-// bare leaves out what is not kept: the places, and the fixes as lines.
-func bare(ps []kconfig.Prediction) []string {
+// withoutPlaces leaves out what is not kept: the places, and the fixes as lines.
+func withoutPlaces(ps []kconfig.Prediction) []string {
 	var out []string
 	for _, p := range ps {
 		out = append(out, p.Symbol+" "+string(p.Outcome)+" "+p.Cause)
@@ -77,7 +77,7 @@ func TestDamagedCacheIsIgnored(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		b, k := open(t, dir)
-		want := bare(k.Predictions())
+		want := withoutPlaces(k.Predictions())
 		b.Save()
 		file := kept(t, dir)
 		raw, err := os.ReadFile(file)
@@ -88,7 +88,7 @@ func TestDamagedCacheIsIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, k = open(t, dir)
-		if got := bare(k.Predictions()); !reflect.DeepEqual(got, want) {
+		if got := withoutPlaces(k.Predictions()); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 		b.Save() // puts it right

@@ -154,7 +154,7 @@ func (c *Checker) checkParts(n *load.Node, sh *shape, path string, partial bool)
 // shape, not only the part that refused it.
 func (c *Checker) expectWhole(found []diag.Diagnostic, sh *shape, path string) []diag.Diagnostic {
 	if len(found) == 1 && found[0].Path == path {
-		found[0].Expected = c.schema.prose(sh)
+		found[0].Expected = c.schema.describeValues(sh)
 	}
 	return found
 }
@@ -183,7 +183,7 @@ func (c *Checker) newFault(id string, n *load.Node, sh *shape, path, what string
 	return []diag.Diagnostic{{
 		ID: id, Severity: diag.Error, Pos: n.Pos, Path: path,
 		Message:  what + " for " + strconv.Quote(lastElement(path)),
-		Expected: c.schema.prose(sh), Got: n.Show() + " (" + n.Kind.String() + ")",
+		Expected: c.schema.describeValues(sh), Got: n.Show() + " (" + n.Kind.String() + ")",
 		See: seeSchema(c.def),
 	}}
 }
@@ -328,7 +328,7 @@ func (c *Checker) checkStruct(n *load.Node, sh *shape, path string, partial bool
 			found = append(found, diag.Diagnostic{
 				ID: "YT0104", Severity: diag.Error, Pos: n.Pos, Length: 1, Path: load.PathOf(path, m.name),
 				Message:  fmt.Sprintf("%q is missing", m.name),
-				Expected: c.schema.prose(m.value), Help: m.doc, See: seeSchema(c.def),
+				Expected: c.schema.describeValues(m.value), Help: m.doc, See: seeSchema(c.def),
 			})
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/yoctune/yoctune/schema"
 )
 
-// byCUE is CUE's own verdict on a configuration with the real schema.
-func byCUE(t *testing.T, text string) error {
+// checkWithCUE validates a configuration with CUE itself and the real schema.
+func checkWithCUE(t *testing.T, text string) error {
 	t.Helper()
 	bctx := build.NewContext()
 	lang := bctx.NewInstance("schema", nil)
@@ -64,8 +64,8 @@ func byCUE(t *testing.T, text string) error {
 	return cuecontext.New().BuildInstance(inst).Validate(cue.Concrete(true))
 }
 
-// ours is this package's verdict.
-func ours(t *testing.T, lang *Schema, text string) []diag.Diagnostic {
+// checkWithSchema validates a configuration with this package.
+func checkWithSchema(t *testing.T, lang *Schema, text string) []diag.Diagnostic {
 	t.Helper()
 	cfg, report := load.Files(map[string][]byte{"config.cue": []byte(text)})
 	if cfg.Root == nil {
@@ -89,7 +89,7 @@ func TestCheckerAndCUEAgree(t *testing.T) {
 	lang := Language()
 	agree := func(t *testing.T, text string) {
 		t.Helper()
-		theirs, mine := byCUE(t, text), ours(t, lang, text)
+		theirs, mine := checkWithCUE(t, text), checkWithSchema(t, lang, text)
 		if (theirs == nil) != (len(mine) == 0) {
 			t.Errorf("CUE returns %v, the checker %+v\n%s", theirs, mine, text)
 		}
@@ -132,10 +132,10 @@ func TestExamplesConform(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := byCUE(t, string(text)); err != nil {
+		if err := checkWithCUE(t, string(text)); err != nil {
 			t.Errorf("%s: CUE: %v", file, err)
 		}
-		if found := ours(t, lang, string(text)); len(found) > 0 {
+		if found := checkWithSchema(t, lang, string(text)); len(found) > 0 {
 			t.Errorf("%s: %+v", file, found)
 		}
 	}
@@ -168,7 +168,7 @@ func TestEveryFieldOfTheLanguageIsDocumented(t *testing.T) {
 
 // One mistake must not hide another, as it does in CUE.
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
-	found := ours(t, Language(), fmt.Sprintf(frame, `cpu: {govenor: "x", isolate: ["y"]}, memory: thp: "madvice", services: "a.service": {nice: 99, exec: [1, 2]}`))
+	found := checkWithSchema(t, Language(), fmt.Sprintf(frame, `cpu: {govenor: "x", isolate: ["y"]}, memory: thp: "madvice", services: "a.service": {nice: 99, exec: [1, 2]}`))
 	var ids []string
 	for _, d := range found {
 		ids = append(ids, d.ID)

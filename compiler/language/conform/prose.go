@@ -7,8 +7,8 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
-// prose describes the accepted values of a shape.
-func (s *Schema) prose(sh *shape) string {
+// describeValues describes the accepted values of a shape.
+func (s *Schema) describeValues(sh *shape) string {
 	switch sh.op {
 	case basic:
 		switch sh.kind {
@@ -32,20 +32,20 @@ func (s *Schema) prose(sh *shape) string {
 	case minRunes:
 		return fmt.Sprintf("text of at least %d characters", sh.number)
 	case all:
-		return s.proseAll(sh)
+		return s.describeBounds(sh)
 	case either:
 		parts := make([]string, 0, len(sh.parts))
 		literals := true
 		for _, p := range sh.parts {
 			literals = literals && p.op == exactly
-			parts = append(parts, s.prose(p))
+			parts = append(parts, s.describeValues(p))
 		}
 		if literals {
 			return strings.Join(parts, " | ")
 		}
 		return strings.Join(parts, ", or ")
 	case list:
-		return "a list, each element " + s.prose(sh.elem)
+		return "a list, each element " + s.describeValues(sh.elem)
 	case object:
 		return "a struct"
 	case named:
@@ -56,13 +56,13 @@ func (s *Schema) prose(sh *shape) string {
 		if d.doc != "" {
 			return d.doc
 		}
-		return s.prose(d.value)
+		return s.describeValues(d.value)
 	}
 	return "any value"
 }
 
-// proseAll joins a kind and its bounds: "an integer from 0 to 99".
-func (s *Schema) proseAll(sh *shape) string {
+// describeBounds joins a kind and its bounds: "an integer from 0 to 99".
+func (s *Schema) describeBounds(sh *shape) string {
 	low, high, kind := "", "", ""
 	var rest []string
 	for _, p := range sh.parts {
@@ -72,9 +72,9 @@ func (s *Schema) proseAll(sh *shape) string {
 		case p.op == bound && p.rel == "<=":
 			high = fmt.Sprint(p.number)
 		case p.op == basic:
-			kind = s.prose(p)
+			kind = s.describeValues(p)
 		default:
-			rest = append(rest, s.prose(p))
+			rest = append(rest, s.describeValues(p))
 		}
 	}
 	switch {
@@ -127,7 +127,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 		}
 	}
 	doc.Path = strings.Join(path, ".")
-	doc.Expected = s.prose(sh)
+	doc.Expected = s.describeValues(sh)
 	if v := s.viewOf(sh); v != nil {
 		for _, m := range v.fields {
 			doc.Fields = append(doc.Fields, m.name)

@@ -172,7 +172,7 @@ func FuzzMarks(f *testing.F) {
 			return
 		}
 		m := &marker{}
-		marked := m.mark("a.jsonnet", []byte(text))
+		marked := m.insertMarks("a.jsonnet", []byte(text))
 		if _, _, err := formatter.SnippetToRawAST("a.jsonnet", string(marked)); err != nil {
 			t.Errorf("%q becomes %q: %v", text, marked, err)
 		}

@@ -141,12 +141,12 @@ func (m *marker) placesOf(number json.Number, p *placed) *placed {
 	}
 	written := m.entries[i]
 	p.label, p.value = written.label, written.value
-	lay(p, written)
+	mergePositions(p, written)
 	return p
 }
 
-// lay adds the positions of an array literal to those of its elements.
-func lay(p, written *placed) {
+// mergePositions adds the positions of an array literal to those of its elements.
+func mergePositions(p, written *placed) {
 	if len(written.items) == 0 || len(written.items) != len(p.items) {
 		return
 	}
@@ -157,7 +157,7 @@ func lay(p, written *placed) {
 		if p.items[i].value.File == "" {
 			p.items[i].value = w.value
 		}
-		lay(p.items[i], w)
+		mergePositions(p.items[i], w)
 	}
 }
 
@@ -177,13 +177,13 @@ func (m *marker) Import(from, name string) (jsonnet.Contents, string, error) {
 	if marked, ok := m.contents[full]; ok {
 		return marked, full, nil
 	}
-	marked := jsonnet.MakeContents(string(m.mark(full, c.Data())))
+	marked := jsonnet.MakeContents(string(m.insertMarks(full, c.Data())))
 	m.contents[full] = marked
 	return marked, full, nil
 }
 
-// mark inserts a mark into every object of a program.
-func (m *marker) mark(name string, text []byte) []byte {
+// insertMarks inserts a mark into every object of a program.
+func (m *marker) insertMarks(name string, text []byte) []byte {
 	tree, _, err := formatter.SnippetToRawAST(name, string(text))
 	if err != nil {
 		return text

@@ -42,8 +42,8 @@ type Evaluated struct {
 	Diagnostics []diag.Diagnostic
 }
 
-// others names the files of the front ends in the words of a message.
-func others(ends []FrontEnd) string {
+// nameFrontEndFiles lists the kinds of files that the front ends read, for a message.
+func nameFrontEndFiles(ends []FrontEnd) string {
 	for _, end := range ends {
 		if end.Reads("config.hcl") && end.Reads("config.jsonnet") {
 			return ", .hcl or .jsonnet"
@@ -52,8 +52,8 @@ func others(ends []FrontEnd) string {
 	return ""
 }
 
-// inside reads a file of a folder that no link leads out of.
-func inside(dir, name string) ([]byte, error) {
+// readInside reads a file of a folder and refuses symbolic links that lead out of it.
+func readInside(dir, name string) ([]byte, error) {
 	f, err := os.OpenInRoot(dir, name)
 	if err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func inside(dir, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxSource+1))
 }
 
-// foreign collects the results of the front ends. It is false when one of them failed.
-func (l *loader) foreign(files map[string][]byte, ends []FrontEnd) (roots []*Node, ok bool) {
+// collectForeign collects the results of the front ends. ok is false if one of them failed.
+func (l *loader) collectForeign(files map[string][]byte, ends []FrontEnd) (roots []*Node, ok bool) {
 	ok = true
 	for _, end := range ends {
 		own := map[string][]byte{}

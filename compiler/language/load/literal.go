@@ -69,7 +69,7 @@ func (l *literals) decl(n *Node, d ast.Decl) bool {
 			n.Pos = v.Pos
 		}
 		for _, f := range v.Fields {
-			if !unify(n, f) {
+			if !unifyField(n, f) {
 				return false
 			}
 		}
@@ -83,7 +83,7 @@ func (l *literals) decl(n *Node, d ast.Decl) bool {
 			return false
 		}
 		v, ok := l.expr(d.Value)
-		return ok && unify(n, Field{Name: name, Pos: position(d.Label.Pos()), Value: v})
+		return ok && unifyField(n, Field{Name: name, Pos: position(d.Label.Pos()), Value: v})
 	}
 	return false
 }
@@ -103,8 +103,8 @@ func label(l ast.Label) (string, bool) {
 	return "", false
 }
 
-// unify adds a field to a struct, or unifies it with the one of that name.
-func unify(n *Node, f Field) bool {
+// unifyField adds a field to a struct, or unifies it with the one of that name.
+func unifyField(n *Node, f Field) bool {
 	for i := range n.Fields {
 		old := &n.Fields[i]
 		if old.Name != f.Name {
@@ -114,7 +114,7 @@ func unify(n *Node, f Field) bool {
 			return old.Value.Equal(f.Value)
 		}
 		for _, sub := range f.Value.Fields {
-			if !unify(old.Value, sub) {
+			if !unifyField(old.Value, sub) {
 				return false
 			}
 		}

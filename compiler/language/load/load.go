@@ -76,14 +76,14 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 		}
 		// A link that leads out of the folder is refused: an excerpt in a message
 		// would show what it leads to.
-		text, err := inside(dir, name)
+		text, err := readInside(dir, name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 		}
 		files[name] = text
 	}
 	if len(files) == 0 {
-		return nil, nil, fmt.Errorf("no configuration in %s: it holds no regular .cue%s file", dir, others(ends))
+		return nil, nil, fmt.Errorf("no configuration in %s: it holds no regular .cue%s file", dir, nameFrontEndFiles(ends))
 	}
 	cfg, r := Files(files, ends...)
 	if cfg != nil {
@@ -122,7 +122,7 @@ func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 	names = slices.DeleteFunc(names, func(name string) bool { return filepath.Ext(name) != ".cue" })
 	parsed := l.parse(names, files)
 	broken := l.report.Failed()
-	roots, ok := l.foreign(files, ends)
+	roots, ok := l.collectForeign(files, ends)
 	if broken || !ok {
 		return l.cfg, l.report
 	}
@@ -166,7 +166,7 @@ func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
 			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "brackets are nested more than %d deep", MaxDepth)
 			continue
 		}
-		if line, column, ok := tooLong(files[name]); ok {
+		if line, column, ok := findDeepRun(files[name]); ok {
 			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "an expression or a chain of fields has more than %d parts", maxChain)
 			continue
 		}
@@ -237,9 +237,9 @@ func FindDeepBracket(text []byte) (line, column int, deep bool) {
 	return 0, 0, false
 }
 
-// tooLong looks for a run of labels and operators that would nest as deep as
+// findDeepRun finds a run of labels and operators that would nest as deep as
 // brackets do. Only a text longer than the bound can hold one.
-func tooLong(text []byte) (line, column int, long bool) {
+func findDeepRun(text []byte) (line, column int, long bool) {
 	if len(text) <= maxChain {
 		return 0, 0, false
 	}
@@ -288,9 +288,9 @@ func isSchema(path string) bool {
 	return ok && (rest == "" || rest[0] == '@' || rest[0] == ':')
 }
 
-// pure lists CUE's built-in packages that compute from their arguments alone.
-// Packages that read the machine or run programs are not among them.
-func pure(path string) bool {
+// isPurePackage reports whether path is a built-in CUE package that computes only from its
+// arguments. Packages that read the machine or run programs are not pure.
+func isPurePackage(path string) bool {
 	switch path {
 	case "encoding/base64", "encoding/csv", "encoding/hex", "encoding/json", "encoding/yaml",
 		"list", "math", "math/bits", "net", "path", "regexp", "strconv", "strings", "struct", "text/tabwriter", "time", "crypto/sha256":
@@ -303,7 +303,7 @@ func pure(path string) bool {
 func (l *loader) refuse(f *ast.File) {
 	for spec := range f.ImportSpecs() {
 		path := strings.Trim(spec.Path.Value, `"`)
-		if isSchema(path) || pure(path) {
+		if isSchema(path) || isPurePackage(path) {
 			continue
 		}
 		l.report.Add(diag.Diagnostic{ID: "YT0003", Severity: diag.Error, Pos: position(spec.Path.Pos()),

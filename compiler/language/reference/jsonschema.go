@@ -267,7 +267,7 @@ func (r *Reference) binary(e *ast.BinaryExpr) (object, error) {
 	case token.AND:
 		return mergeSchemas(x, y), nil
 	case token.OR:
-		return either(x, y), nil
+		return makeAlternatives(x, y), nil
 	}
 	return nil, fmt.Errorf("operator %s", e.Op)
 }
@@ -292,8 +292,8 @@ func mergeSchemas(x, y object) object {
 	return out
 }
 
-// either makes alternatives: an enum of constants, otherwise anyOf.
-func either(x, y object) object {
+// makeAlternatives makes alternatives: an enum of constants, otherwise anyOf.
+func makeAlternatives(x, y object) object {
 	if a, ok := constants(x); ok {
 		if b, ok := constants(y); ok {
 			return object{"enum": append(append([]any{}, a...), b...)}

@@ -63,7 +63,7 @@ func (r *Reference) rows(b *strings.Builder, prefix string, s *Struct) {
 		if name == "" {
 			name = "…"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", cell(name), required, value, prose(doc))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", cell(name), required, value, escapeProse(doc))
 		if f.Inner != nil && !isMap(f.Inner) {
 			r.rows(b, name+".", f.Inner)
 		}
@@ -102,8 +102,8 @@ func anchor(name string) string { return strings.ToLower(strings.TrimPrefix(name
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// prose is text outside of code, where < would begin HTML.
-func prose(s string) string { return strings.ReplaceAll(cell(s), "<", "&lt;") }
+// escapeProse escapes text outside of code, where < would begin HTML.
+func escapeProse(s string) string { return strings.ReplaceAll(cell(s), "<", "&lt;") }
 
 func sentence(s string) string {
 	if s == "" {

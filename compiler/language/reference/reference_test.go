@@ -28,8 +28,8 @@ func language(t testing.TB) *Reference {
 	return r
 }
 
-// undocumented lists definitions and fields without a comment, as file:line.
-func undocumented(r *Reference) []string {
+// findUndocumented lists definitions and fields without a comment, as file:line.
+func findUndocumented(r *Reference) []string {
 	var out []string
 	var walk func(file, path string, s *Struct)
 	walk = func(file, path string, s *Struct) {
@@ -54,7 +54,7 @@ func undocumented(r *Reference) []string {
 }
 
 func TestEveryFieldHasADocComment(t *testing.T) {
-	for _, s := range undocumented(language(t)) {
+	for _, s := range findUndocumented(language(t)) {
 		t.Errorf("%s has no comment above it", s)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Asked reports whether the arguments, without the program's name, select the child.
-func Asked(args []string) bool { return len(args) == 1 && args[0] == command }
+// IsChild reports whether the arguments, without the program's name, select the child.
+func IsChild(args []string) bool { return len(args) == 1 && args[0] == command }
 
 // Serve runs the child: it limits the process, evaluates one request and returns the exit
 // code.
@@ -64,7 +64,7 @@ func (c *child) serve() error {
 		if err := c.enc.Encode(message{Kind: begins, Name: first}); err != nil {
 			return err
 		}
-		e := guarded(first, evaluate)
+		e := evaluateGuarded(first, evaluate)
 		complete = complete && len(e.Roots) > 0
 		all.Roots = append(all.Roots, e.Roots...)
 		all.Diagnostics = append(all.Diagnostics, e.Diagnostics...)
@@ -89,8 +89,8 @@ func (c *child) serve() error {
 	return c.enc.Encode(message{Kind: done, Result: all})
 }
 
-// guarded converts a panic of an evaluator to a diagnostic.
-func guarded(file string, evaluate func() load.Evaluated) (e load.Evaluated) {
+// evaluateGuarded converts a panic of an evaluator to a diagnostic.
+func evaluateGuarded(file string, evaluate func() load.Evaluated) (e load.Evaluated) {
 	defer func() {
 		if r := recover(); r != nil {
 			e = load.Evaluated{Diagnostics: []diag.Diagnostic{{ID: "YT0900", Severity: diag.Error,

@@ -8,7 +8,7 @@
 //
 // A program that uses a [FrontEnd] must also run as the child:
 //
-//	if sandbox.Asked(os.Args[1:]) {
+//	if sandbox.IsChild(os.Args[1:]) {
 //		os.Exit(sandbox.Serve(os.Stdin, os.Stdout))
 //	}
 package sandbox

@@ -14,14 +14,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if Asked(os.Args[1:]) {
+	if IsChild(os.Args[1:]) {
 		os.Exit(Serve(os.Stdin, os.Stdout))
 	}
 	os.Exit(m.Run())
 }
 
-// doubled is HCL that doubles a text n times.
-func doubled(n int) string {
+// makeDoublingHCL returns HCL that doubles a text n times.
+func makeDoublingHCL(n int) string {
 	var b strings.Builder
 	b.WriteString("locals {\n  a0 = \"xxxxxxxxxxxxxxxx\"\n")
 	for i := range n {
@@ -51,7 +51,7 @@ func TestNoProgramCrashesOrHangs(t *testing.T) {
 		{"a loop without end", "a.jsonnet", "{a: std.foldl(function(x, i) x, std.makeArray(3e7, function(i) i), 0)}", "YT0007", ""},
 		{"three million brackets", "a.hcl", "locals {\n  a = " + strings.Repeat("[", 3_000_000), "YT0006", "nested more than 200"},
 		{"three million operators", "a.hcl", "locals {\n  a = " + strings.Repeat("!", 3_000_000) + "true\n}\n", "YT0007", ""},
-		{"a text of 2^40", "a.hcl", doubled(40), "YT0007", "memory"},
+		{"a text of 2^40", "a.hcl", makeDoublingHCL(40), "YT0007", "memory"},
 		{"loops in loops", "a.hcl", "locals {\n  r = range(1024)\n  a = [for a in local.r : [for b in local.r : [for c in local.r : a + b + c]]]\n}\n", "YT0007", ""},
 		{"all combinations of a thousand numbers", "a.hcl", "locals {\n  r = range(1024)\n  a = setproduct(local.r, local.r, local.r)\n}\n", "YT0007", "memory"},
 		{"locals in a circle", "a.hcl", "locals {\n  a = local.b\n  b = local.a\n}\n", "YT0108", "depends on itself"},

@@ -59,7 +59,7 @@ func artefacts(l compiler.Layer) []artefact {
 	var found []artefact
 	if form := l.Runtime.Form; form != "" {
 		found = append(found, artefact{yoctuned.File(form, yoctuned.Name), yoctuned.Name})
-		if slices.ContainsFunc(l.Targets, yoctuned.Serves) {
+		if slices.ContainsFunc(l.Targets, yoctuned.HasServer) {
 			found = append(found, artefact{yoctuned.File(form, yoctuned.Server), yoctuned.Server})
 		}
 	}
@@ -75,7 +75,7 @@ func (a artefact) licences(l compiler.Layer) string {
 		return "Apache-2.0"
 	}
 	for _, f := range l.Runtime.Files {
-		if f.Name == yoctuned.Terms(a.program) {
+		if f.Name == yoctuned.LicencesFile(a.program) {
 			return strings.Join(f.Licences, " AND ")
 		}
 	}

@@ -107,8 +107,8 @@ var (
 	missingTask     = lazyregexp.New(`depends upon non-existent task (do_\w+) in (\S+)`)
 )
 
-// unresolvedIn lists what bitbake found no provider for, in order, once each.
-func unresolvedIn(out string) []unresolved {
+// parseUnresolved lists what bitbake found no provider for, in order, once each.
+func parseUnresolved(out string) []unresolved {
 	var found []unresolved
 	for _, m := range nothingProvides.FindAllStringSubmatch(out, -1) {
 		u := unresolved{Name: m[2], Runtime: m[1] == "R", By: m[3]}

@@ -34,7 +34,7 @@ func TestShowAppendsOutput(t *testing.T) {
 }
 
 func TestUnresolvedNamesHaveTheirOrigin(t *testing.T) {
-	got := unresolvedIn(recorded(t, "unresolved.txt"))
+	got := parseUnresolved(recorded(t, "unresolved.txt"))
 	want := []unresolved{
 		{Name: "zstd-native"},
 		{Name: "virtual/kernel"},
@@ -118,7 +118,7 @@ func TestMissingSourceFileIsFatalThoughBitBakeOnlyWarns(t *testing.T) {
 
 func TestReasonOfASkippedRecipe(t *testing.T) {
 	out := "ERROR: Nothing PROVIDES 'yoctune-edge-config'\nyoctune-edge-config was skipped: incompatible with machine jetson-x (not in COMPATIBLE_MACHINE)\n"
-	if got := skippedBecause(out, "yoctune-edge-config"); got != "incompatible with machine jetson-x (not in COMPATIBLE_MACHINE)" {
+	if got := skipReason(out, "yoctune-edge-config"); got != "incompatible with machine jetson-x (not in COMPATIBLE_MACHINE)" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -136,7 +136,7 @@ func FuzzOutputReaders(f *testing.F) {
 	f.Add("X=\"\\\"")
 	f.Fuzz(func(t *testing.T, out string) {
 		showAppends(out)
-		unresolvedIn(out)
+		parseUnresolved(out)
 		missingTasksIn(out, "/")
 		environment(out)
 		checkLayerOutput(out)

@@ -50,8 +50,8 @@ type promise struct {
 	Source   string // position of the assignment
 }
 
-// whyBroken explains how value breaks the promise, or returns "".
-func (p promise) whyBroken(value string, set bool) string {
+// explainBroken explains how value breaks the promise, or returns "".
+func (p promise) explainBroken(value string, set bool) string {
 	if p.Words == nil {
 		if strings.Join(strings.Fields(value), " ") != strings.Join(strings.Fields(p.Value), " ") {
 			return fmt.Sprintf("%s is %q, but %s sets %q", p.Variable, value, p.Source, p.Value)
@@ -71,14 +71,14 @@ func (p promise) whyBroken(value string, set bool) string {
 		}
 	}
 	if p.Args {
-		return p.whyOverruled(have, value)
+		return p.explainOverruled(have, value)
 	}
 	return ""
 }
 
-// whyOverruled finds why the kernel ignores an argument that is present: a later value of
+// explainOverruled finds why the kernel ignores an argument that is present: a later value of
 // it, or an earlier "--", after which all arguments go to init.
-func (p promise) whyOverruled(have []string, value string) string {
+func (p promise) explainOverruled(have []string, value string) string {
 	name := func(word string) string {
 		n, _, _ := strings.Cut(word, "=")
 		return strings.ReplaceAll(n, "-", "_") // kernel/params.c: dash2underscore

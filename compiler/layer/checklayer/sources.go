@@ -105,7 +105,7 @@ func findSources(o Options) (sources, error) {
 	if err != nil {
 		return s, err
 	}
-	if older(s.BitBakeVersion, least) {
+	if isOlder(s.BitBakeVersion, least) {
 		return s, fmt.Errorf("bitbake in %s is %s, but openembedded-core in %s needs %s: check out the matching branch of bitbake", s.BitBake, s.BitBakeVersion, s.OECore, least)
 	}
 	_, err = read(fragmentsLine, s.Meta, "conf", "bitbake.conf")
@@ -157,8 +157,8 @@ func (s sources) machines() []string {
 	return names
 }
 
-// older compares dotted versions by number.
-func older(a, b string) bool {
+// isOlder compares dotted versions by number.
+func isOlder(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := 0; i < len(x) && i < len(y); i++ {
 		var m, n int

@@ -155,7 +155,7 @@ LAYERSERIES_COMPAT_yoctune-stand-ins = "` + strings.Join(series, " ") + "\"\n"
 // recipes must stay one.
 func (s *standIns) addMissing(out string, l *layer, src sources) (bool, error) {
 	before := len(s.Recipes) + len(s.Packages) + len(s.Tasks)
-	for _, u := range unresolvedIn(out) {
+	for _, u := range parseUnresolved(out) {
 		if l.owns(u.Name) || !safeName.MatchString(u.Name) {
 			continue
 		}

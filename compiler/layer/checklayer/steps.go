@@ -231,7 +231,7 @@ func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map
 		g.values[pn] = environment(out)
 		return g.values[pn], nil
 	}
-	if why := skippedBecause(out, pn); why != "" {
+	if why := skipReason(out, pn); why != "" {
 		o.notes = append(o.notes, pn+" is not available: "+why)
 		return map[string]string{}, nil
 	}
@@ -240,8 +240,8 @@ func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map
 
 var skippedRecipe = lazyregexp.New(`'?(\S+?)'? was skipped: (.*)`)
 
-// skippedBecause returns bitbake's reason for leaving a recipe out.
-func skippedBecause(out, pn string) string {
+// skipReason returns bitbake's reason for leaving a recipe out.
+func skipReason(out, pn string) string {
 	for _, m := range skippedRecipe.FindAllStringSubmatch(out, -1) {
 		if strings.HasSuffix(m[1], pn) || strings.Contains(m[1], "/"+pn+"_") {
 			return strings.TrimSpace(m[2])
@@ -258,7 +258,7 @@ func (o *outcome) comparePromises(want []promise, values map[string]string, wher
 	held := 0
 	for _, p := range want {
 		v, set := values[p.Variable]
-		if why := p.whyBroken(v, set); why != "" {
+		if why := p.explainBroken(v, set); why != "" {
 			o.errors = append(o.errors, where+": "+why)
 		} else {
 			held++

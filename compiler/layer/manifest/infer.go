@@ -40,7 +40,7 @@ func Describe(files []emitters.File, m *Manifest) []emitters.File {
 		if machine := machineOf(f.Path); slices.Contains(machines, machine) {
 			f.Machine = machine
 		}
-		f.Means = infer(*f, machines)
+		f.Means = inferMeanings(*f, machines)
 	}
 	return out
 }
@@ -67,8 +67,8 @@ func CheckSize(f emitters.File) error {
 	return nil
 }
 
-// infer reads the meanings of a file from its text, as yoctune 0.1 wrote it.
-func infer(f emitters.File, machines []string) []emitters.Meaning {
+// inferMeanings reads the meanings of a file from its text, as yoctune 0.1 wrote it.
+func inferMeanings(f emitters.File, machines []string) []emitters.Meaning {
 	if len(f.Data) > maxInferred {
 		return nil
 	}

@@ -29,8 +29,8 @@ func layers(t *testing.T) map[string][]emitters.File {
 	return out
 }
 
-// bare are the files as they lie in a folder.
-func bare(files []emitters.File) []emitters.File {
+// withoutMeanings returns the files as they are read from a folder.
+func withoutMeanings(files []emitters.File) []emitters.File {
 	var out []emitters.File
 	for _, f := range files {
 		out = append(out, emitters.File{Path: f.Path, Data: f.Data})
@@ -58,7 +58,7 @@ func TestManifestRoundTripsMeanings(t *testing.T) {
 			t.Errorf("%s: another encoding of the same manifest\n%s", name, cmp.Diff(string(text), string(again)))
 		}
 		size := 0
-		for i, f := range Describe(bare(files), m) {
+		for i, f := range Describe(withoutMeanings(files), m) {
 			if d := cmp.Diff(files[i].Means, f.Means); d != "" || f.Machine != files[i].Machine {
 				t.Errorf("%s: %s of machine %q\n%s", name, f.Path, f.Machine, d)
 			}
@@ -91,7 +91,7 @@ func TestLayerTextMatchesItsManifest(t *testing.T) {
 			slices.SortFunc(out, func(a, b emitters.Meaning) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			return out
 		}
-		for i, f := range Describe(bare(files), nil) {
+		for i, f := range Describe(withoutMeanings(files), nil) {
 			if d := cmp.Diff(plain(files[i]), plain(f)); d != "" {
 				t.Errorf("%s: %s (-manifest +text)\n%s", name, f.Path, d)
 			}
@@ -103,7 +103,7 @@ func TestEditedFileIsReadFromItsText(t *testing.T) {
 	const cfg = "recipes-kernel/linux/files/jetson-orin-nano-devkit/yoctune-vision.cfg"
 	files := layers(t)["vision"]
 	m := Of(files)
-	edited := bare(files)
+	edited := withoutMeanings(files)
 	i := slices.IndexFunc(edited, func(f emitters.File) bool { return f.Path == cfg })
 	edited[i].Data = []byte("CONFIG_HZ=250\n# CONFIG_KSM is not set\n")
 	want := []emitters.Meaning{

@@ -269,7 +269,7 @@ func Unpack(blob []byte) ([]emitters.File, error) {
 			}
 		}
 	}
-	if err := tree.Listed(files, signature.Extension); err != nil {
+	if err := tree.CheckListed(files, signature.Extension); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrContent, err)
 	}
 	return files, nil

@@ -55,9 +55,9 @@ func Read(dir string) ([]emitters.File, error) {
 	return files, nil
 }
 
-// Listed checks files against the manifest among them: each must be listed with its
+// CheckListed checks files against the manifest among them: each must be listed with its
 // digest, except the manifest and files named after a listed one with the suffix.
-func Listed(files []emitters.File, suffix string) error {
+func CheckListed(files []emitters.File, suffix string) error {
 	by := map[string]emitters.File{}
 	for _, f := range files {
 		by[f.Path] = f

@@ -187,7 +187,7 @@ func (c *Comparison) makeListing() error {
 	}
 	isManifest := func(f emitters.File) bool { return f.Path == manifest.Name }
 	if i := slices.IndexFunc(c.files, isManifest); i >= 0 {
-		if err := Listed(c.files, signature.Extension); err != nil {
+		if err := CheckListed(c.files, signature.Extension); err != nil {
 			return fmt.Errorf("%w: %w", errFolder, err)
 		}
 		c.listing = c.files[i].Data
@@ -209,9 +209,9 @@ func (c *Comparison) makeListing() error {
 	return nil
 }
 
-// Before returns the layer as it lies in the folder, with what is known about its
+// EarlierFiles returns the layer as it lies in the folder, with what is known about its
 // files: those that writing leaves alone, and the earlier content of the others.
-func (c *Comparison) Before() []emitters.File {
+func (c *Comparison) EarlierFiles() []emitters.File {
 	by := map[string]Action{}
 	for _, a := range c.Actions {
 		by[a.Path] = a
@@ -471,7 +471,7 @@ func (c *Comparison) update(ctx context.Context, stage string) error {
 		if err := root.Remove(a.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		prune(root, path.Dir(a.Path))
+		removeEmptyFolders(root, path.Dir(a.Path))
 	}
 	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
 		return err
@@ -479,8 +479,8 @@ func (c *Comparison) update(ctx context.Context, stage string) error {
 	return os.Rename(filepath.Join(stage, manifest.Name), filepath.Join(c.Out, manifest.Name))
 }
 
-// prune removes folders that have become empty.
-func prune(root *os.Root, dir string) {
+// removeEmptyFolders removes folders that have become empty.
+func removeEmptyFolders(root *os.Root, dir string) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if root.Remove(dir) != nil {
 			return // not empty

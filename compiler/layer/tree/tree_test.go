@@ -289,7 +289,7 @@ func TestBeforeIsTheFolderOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, f := range c.Before() {
+	for _, f := range c.EarlierFiles() {
 		got[f.Path] = string(f.Data)
 		if f.Path == "kept.conf" && len(f.Means) != 1 {
 			t.Errorf("kept.conf means %+v", f.Means)

@@ -13,8 +13,8 @@ type Bar struct {
 	Label string
 }
 
-// Bars draws values as horizontal bars from zero.
-func Bars(title string, bars []Bar) *Drawing {
+// DrawBars draws values as horizontal bars from zero.
+func DrawBars(title string, bars []Bar) *Drawing {
 	d := &Drawing{Title: title}
 	const label, width, row = 110.0, 520.0, 24.0
 	most := int64(1)
@@ -28,7 +28,7 @@ func Bars(title string, bars []Bar) *Drawing {
 		d.rect("bar", margin+label, y+3, max(fraction(b.Value, most)*width, 1), 14, 3, b.Name+": "+b.Label)
 		d.text("small", "start", margin+label+width+8, y+14, b.Label)
 	}
-	d.grow(0, margin*2+float64(len(bars))*row)
+	d.extendTo(0, margin*2+float64(len(bars))*row)
 	return d
 }
 
@@ -61,7 +61,7 @@ func Columns(title, axis string, counts []int) *Drawing {
 	}
 	d.text("soft small", "start", left, margin+height+16, axis+" 0")
 	d.text("soft small", "end", left+width, margin+height+16, strconv.Itoa(len(counts)-1))
-	d.grow(left+width+margin, margin+height+24)
+	d.extendTo(left+width+margin, margin+height+24)
 	return d
 }
 
@@ -110,6 +110,6 @@ func Timeline(title string, spans []Span) *Drawing {
 		d.text("soft small", "end", margin+label-10, y+14, fmt.Sprintf("%d shorter ones left out", left))
 		y += row
 	}
-	d.grow(margin+label+width+90, y+margin)
+	d.extendTo(margin+label+width+90, y+margin)
 	return d
 }

@@ -34,7 +34,7 @@ func Pipelines(p *plan.Plan) *Drawing {
 	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
 		pipeline(name, p.Pipelines[name], &nodes, &edges)
 	}
-	d.layered(nodes, edges)
+	d.drawLayered(nodes, edges)
 	return d
 }
 
@@ -117,7 +117,7 @@ func describeWorker(s *plan.PipelineStage) string {
 // describeNeeds describes a pipeline's memory and latency as far as the plan alone
 // determines them: models are not opened here.
 func describeNeeds(p plan.Pipeline) string {
-	b := budget.Of(p, nil)
+	b := budget.Compute(p, nil)
 	text := fmt.Sprintf("%d frames, ≥ %d MiB", b.Frames, b.Pool>>20)
 	switch l := budget.ComputeLatency(p, true); {
 	case len(l.Missing) == 0:
@@ -183,7 +183,7 @@ func Units(units []Unit) *Drawing {
 			edges = append(edges, edge{at[o], at[u.Name], others[o]})
 		}
 	}
-	d.layered(nodes, edges)
+	d.drawLayered(nodes, edges)
 	return d
 }
 
@@ -233,7 +233,7 @@ func Cores(p *plan.Plan, units []Unit) *Drawing {
 		}
 		y += laneHeight
 	}
-	d.grow(at+margin, y+margin)
+	d.extendTo(at+margin, y+margin)
 	return d
 }
 

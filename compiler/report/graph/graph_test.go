@@ -117,7 +117,7 @@ func FuzzDrawings(f *testing.F) {
 				Stages: []plan.PipelineStage{{ID: s, Kind: s, Input: s}, {ID: s + "2", Input: s, Model: &plan.Model{Path: s}}}}}}
 		units := []Unit{{Name: s, Slice: s, CPUs: s, After: []string{s, "x"}, Wants: []string{s + "y"}}}
 		for _, d := range []*Drawing{Units(units), Cores(p, units), Pipelines(p), Power(p, p), Columns(s, s, []int{1, 2}),
-			Bars(s, []Bar{{s, 1, s}}), Timeline(s, []Span{{s, 0, 1, s}})} {
+			DrawBars(s, []Bar{{s, 1, s}}), Timeline(s, []Span{{s, 0, 1, s}})} {
 			_, elements := parts(t, d)
 			for e := range elements {
 				if !slices.Contains([]string{"svg", "style", "title", "rect", "text", "path", "line"}, e) {

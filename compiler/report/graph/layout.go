@@ -34,11 +34,11 @@ const (
 	margin     = 8.0
 )
 
-// layered draws nodes in columns so that edges run from left to right
+// drawLayered draws nodes in columns so that edges run from left to right
 // (Sugiyama's steps: ranks by longest path, bends for edges that skip ranks,
 // order by the mean of the neighbours). Edges that close a circle are drawn but
 // do not count for ranks.
-func (d *Drawing) layered(nodes []node, edges []edge) {
+func (d *Drawing) drawLayered(nodes []node, edges []edge) {
 	if len(nodes) == 0 {
 		return
 	}
@@ -184,7 +184,7 @@ func (d *Drawing) position(nodes []node, ranks [][]int) {
 		}
 		x += widest + rankGap
 	}
-	d.grow(x-rankGap+margin, margin+tallest)
+	d.extendTo(x-rankGap+margin, margin+tallest)
 }
 
 func (n node) height() float64 {

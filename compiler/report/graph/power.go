@@ -59,7 +59,7 @@ func Power(p *plan.Plan, was *plan.Plan) *Drawing {
 		return d
 	}
 	var modes []clocks
-	if table, _, err := b.Stock(p.Release); err == nil && p.Power.Table != "complete" {
+	if table, _, err := b.StockTable(p.Release); err == nil && p.Power.Table != "complete" {
 		for _, m := range table.Modes {
 			c := clocks{name: m.Name}
 			for _, s := range m.Settings {
@@ -133,7 +133,7 @@ func (d *Drawing) modes(modes []clocks, before map[string]clocks, chosen string)
 			d.text("soft small", "end", margin+label-10, y+16, coresOnline(m.cores))
 		}
 	}
-	d.grow(margin+label+3*(width+96), top+float64(len(modes))*row)
+	d.extendTo(margin+label+3*(width+96), top+float64(len(modes))*row)
 }
 
 func coresOnline(n int) string {

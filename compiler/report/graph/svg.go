@@ -62,13 +62,13 @@ func escape(s string) string {
 	return b.String()
 }
 
-// grow makes room for a point.
-func (d *Drawing) grow(x, y float64) {
+// extendTo enlarges the drawing so that it contains a point.
+func (d *Drawing) extendTo(x, y float64) {
 	d.width, d.height = max(d.width, x), max(d.height, y)
 }
 
 func (d *Drawing) rect(class string, x, y, w, h, radius float64, title string) {
-	d.grow(x+w+1, y+h+1)
+	d.extendTo(x+w+1, y+h+1)
 	fmt.Fprintf(&d.body, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%.0f\">", class, x, y, w, h, radius)
 	if title != "" {
 		fmt.Fprintf(&d.body, "<title>%s</title>", escape(title))
@@ -81,15 +81,15 @@ func (d *Drawing) text(class, anchor string, x, y float64, s string) {
 	w := textWidth(s)
 	switch anchor {
 	case "start":
-		d.grow(x+w, y)
+		d.extendTo(x+w, y)
 	case "middle":
-		d.grow(x+w/2, y)
+		d.extendTo(x+w/2, y)
 	}
 	fmt.Fprintf(&d.body, "<text class=\"%s\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, anchor, x, y, escape(s))
 }
 
 func (d *Drawing) line(class string, x1, y1, x2, y2 float64) {
-	d.grow(max(x1, x2), max(y1, y2))
+	d.extendTo(max(x1, x2), max(y1, y2))
 	fmt.Fprintf(&d.body, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", class, x1, y1, x2, y2)
 }
 

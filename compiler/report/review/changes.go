@@ -222,9 +222,9 @@ func formatCores(mask string) string {
 	return "cores " + cpulist.Format(list)
 }
 
-func showSize(bytes int64) string { return units.Spaced(units.Size(bytes)) }
+func showSize(bytes int64) string { return units.SpaceUnit(units.Size(bytes)) }
 
-func showHz(hz int64) string { return units.Spaced(units.Frequency(hz)) }
+func showHz(hz int64) string { return units.SpaceUnit(units.Frequency(hz)) }
 
 func formatNode(s plan.Select) string {
 	if s.Path != "" {

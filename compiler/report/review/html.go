@@ -26,7 +26,7 @@ func (r *Review) WriteHTML(w io.Writer) error {
 		Title: fmt.Sprintf("Review of %s: %s", r.Layer, count(r.Changes(), "change")),
 		Parts: parts,
 		Funcs: template.FuncMap{
-			"count": count, "place": Place, "pictures": r.pictures(), "visible": printable.Line, "gravest": r.gravest,
+			"count": count, "place": FormatPosition, "pictures": r.pictures(), "visible": printable.Line, "gravest": r.gravestChanges,
 			"sides": compareSides, "side": func(c cell, class string) sided { return sided{c, class} }, "folders": folders, "sign": Kind.sign, "open": open,
 		},
 		Data: r,
@@ -72,8 +72,8 @@ type grave struct {
 	Anchor, Where string
 }
 
-// gravest are the changes to look at first.
-func (r *Review) gravest() []grave {
+// gravestChanges returns the changes to review first.
+func (r *Review) gravestChanges() []grave {
 	var out []grave
 	from := func(list []Change, anchor, where string) {
 		for _, c := range list {

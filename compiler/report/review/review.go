@@ -282,8 +282,8 @@ func (r *Review) addTarget(was, now *target) {
 	r.Targets = append(r.Targets, t)
 }
 
-// all returns the changes of the build and of every target.
-func (r *Review) all() []Change {
+// allChanges returns the changes of the build and of every target.
+func (r *Review) allChanges() []Change {
 	all := slices.Clone(r.Build)
 	for _, t := range r.Targets {
 		all = append(all, t.Changes...)
@@ -293,19 +293,19 @@ func (r *Review) all() []Change {
 
 // Need is the most that any change needs.
 func (r *Review) Need() Need {
-	need, _ := greatest(r.all())
+	need, _ := greatest(r.allChanges())
 	return need
 }
 
 // Risk is the greatest of any change.
 func (r *Review) Risk() Risk {
-	_, risk := greatest(r.all())
+	_, risk := greatest(r.allChanges())
 	return risk
 }
 
 // Changes counts the changes. A target that is new or gone is one.
 func (r *Review) Changes() int {
-	n := len(r.all())
+	n := len(r.allChanges())
 	for _, t := range r.Targets {
 		if t.Kind != Changed {
 			n++

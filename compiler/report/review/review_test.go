@@ -158,11 +158,11 @@ func TestEveryChangeHasItsLine(t *testing.T) {
 	}
 	setting := []plan.Setting{sysctlOf("vm.swappiness", "10")}
 	r := compared(t, newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{Settings: setting}, at(7)))
-	if got := Place(r.Targets[0].Changes[0].Origin); got != "config.cue:7:3" {
+	if got := FormatPosition(r.Targets[0].Changes[0].Origin); got != "config.cue:7:3" {
 		t.Errorf("added: %q", got)
 	}
 	r = compared(t, newSide(t, plan.Plan{Settings: setting}, at(9)), newSide(t, plan.Plan{}, nil))
-	if got := Place(r.Targets[0].Changes[0].Origin); got != "config.cue:9:3" {
+	if got := FormatPosition(r.Targets[0].Changes[0].Origin); got != "config.cue:9:3" {
 		t.Errorf("removed: %q, want the line of the old configuration", got)
 	}
 }
@@ -217,7 +217,7 @@ var hostile = []string{
 	"<!--", "]]>", "&#x3c;script&#x3e;", "'; alert(1); //",
 }
 
-func nasty(t *testing.T) *Review {
+func hostileReview(t *testing.T) *Review {
 	t.Helper()
 	now := plan.Plan{Pipelines: map[string]plan.Pipeline{}, Power: &plan.Power{Table: "extend", Default: hostile[0]}}
 	files := Files{}
@@ -242,7 +242,7 @@ func nasty(t *testing.T) *Review {
 // no script, no style, no handler, no address and no comment.
 func TestPageEscapesHostileValues(t *testing.T) {
 	var b bytes.Buffer
-	if err := nasty(t).WriteHTML(&b); err != nil {
+	if err := hostileReview(t).WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
 	html := b.String()
@@ -276,7 +276,7 @@ func TestPageEscapesHostileValues(t *testing.T) {
 }
 
 func TestMarkdownAndTerminalAreSafeFromHostileValues(t *testing.T) {
-	r := nasty(t)
+	r := hostileReview(t)
 	var md, text strings.Builder
 	if err := r.WriteMarkdown(&md); err != nil {
 		t.Fatal(err)

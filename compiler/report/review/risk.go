@@ -22,7 +22,7 @@ var areaRisks = map[string]struct {
 func risk(c Change) (Risk, string) {
 	switch c.Area {
 	case "plan":
-		if c.Name == "serial" && older(c.Now, c.Was) {
+		if c.Name == "serial" && isLower(c.Now, c.Was) {
 			return high, "devices refuse a plan with a lower serial than the one they have confirmed"
 		}
 	case "power mode":
@@ -73,8 +73,8 @@ func buildRisk(c Change) (Risk, string) {
 	return low, ""
 }
 
-// older reports whether one decimal number is below another.
-func older(now, was string) bool {
+// isLower reports whether one decimal number is below another.
+func isLower(now, was string) bool {
 	return len(now) < len(was) || len(now) == len(was) && now < was
 }
 

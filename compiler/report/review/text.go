@@ -12,9 +12,9 @@ import (
 // contextLines is how many unchanged lines surround a change.
 const contextLines = 3
 
-// Unified writes the difference between two texts in unified format; "" when
+// UnifiedDiff writes the difference between two texts in unified format; "" when
 // they are equal. An empty name stands for a missing file.
-func Unified(from, to []byte, fromName, toName string) string {
+func UnifiedDiff(from, to []byte, fromName, toName string) string {
 	if string(from) == string(to) {
 		return ""
 	}

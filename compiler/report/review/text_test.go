@@ -28,10 +28,10 @@ func TestUnifiedDiffFormat(t *testing.T) {
  m
 +n
 `
-	if got := Unified([]byte(from), []byte(to), "old", "new"); got != want {
+	if got := UnifiedDiff([]byte(from), []byte(to), "old", "new"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := Unified([]byte(from), []byte(from), "old", "new"); got != "" {
+	if got := UnifiedDiff([]byte(from), []byte(from), "old", "new"); got != "" {
 		t.Errorf("equal texts differ: %s", got)
 	}
 }
@@ -50,7 +50,7 @@ func TestUnifiedDiffApplies(t *testing.T) {
 		if err := os.WriteFile(file, []byte(from), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		diff := Unified([]byte(from), []byte(to), "f", "f")
+		diff := UnifiedDiff([]byte(from), []byte(to), "f", "f")
 		if diff == "" {
 			continue
 		}

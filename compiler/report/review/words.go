@@ -44,8 +44,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// Place writes a position as editors understand it.
-func Place(p *plan.Position) string {
+// FormatPosition writes a position as editors understand it.
+func FormatPosition(p *plan.Position) string {
 	if p == nil {
 		return ""
 	}
@@ -155,8 +155,8 @@ func (c Change) text(b *strings.Builder, folder string) {
 		about = append(about, "risk "+c.Risk.String()+": "+c.Why)
 	}
 	if c.Origin != nil {
-		place := diag.Below(folder, *c.Origin)
-		about = append(about, Place(&place))
+		place := diag.PrefixPath(folder, *c.Origin)
+		about = append(about, FormatPosition(&place))
 	}
 	fmt.Fprintf(b, "      [%s]\n", printable.Line(strings.Join(about, " · ")))
 }
@@ -281,7 +281,7 @@ func table(b *strings.Builder, changes []Change) {
 		}
 		place := ""
 		if c.Origin != nil {
-			place = code(Place(c.Origin))
+			place = code(FormatPosition(c.Origin))
 		}
 		was, now := code(c.Was), code(c.Now)
 		if c.Kind == Changed && len(c.Details) > 0 {

@@ -114,7 +114,7 @@ func (g *Graph) findLimits(w []int64, p Path) []Gain {
 	// Each gain is a pass over the graph; a recipe cannot save more than it takes,
 	// so the long tail of small ones is skipped.
 	const most = 40
-	tasks := g.byRecipe()
+	tasks := g.groupByRecipe()
 	without := slices.Clone(w)
 	out := make([]Gain, 0, min(len(names), most))
 	for _, n := range names[:min(len(names), most)] {

@@ -54,7 +54,7 @@ func (g *Graph) Measure(fsys fs.FS) (*Stats, error) {
 		return nil, fmt.Errorf("reading buildstats: %w", err)
 	}
 	find := g.finder()
-	tasks := g.byRecipe()
+	tasks := g.groupByRecipe()
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
@@ -155,7 +155,7 @@ func escape(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
-func (g *Graph) byRecipe() [][]int32 {
+func (g *Graph) groupByRecipe() [][]int32 {
 	out := make([][]int32, len(g.Recipes))
 	for i, t := range g.Tasks {
 		out[t.Recipe] = append(out[t.Recipe], int32(i))

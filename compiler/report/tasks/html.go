@@ -38,7 +38,7 @@ func (a *Analysis) WriteHTML(w io.Writer, name string) error {
 }
 
 func (a *Analysis) widest() int {
-	_, n := a.Widest()
+	_, n := a.WidestLevel()
 	return n
 }
 
@@ -51,13 +51,13 @@ func (a *Analysis) threadsPicture() *graph.Drawing {
 		}
 		bars = append(bars, graph.Bar{Name: name, Value: r.Length, Label: a.Length(r.Length)})
 	}
-	return graph.Bars("Length of the build by number of threads", bars)
+	return graph.DrawBars("Length of the build by number of threads", bars)
 }
 
 // timeline draws the recipes of the longest path in the order they run.
 func (a *Analysis) timeline() *graph.Drawing {
 	var spans []graph.Span
-	for _, s := range a.Decides().Steps {
+	for _, s := range a.DecisivePath().Steps {
 		if n := len(spans) - 1; n >= 0 && spans[n].Name == s.Recipe {
 			spans[n].Length = add(spans[n].Length, s.Took)
 			spans[n].Label = a.Length(spans[n].Length)

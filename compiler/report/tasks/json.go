@@ -14,7 +14,7 @@ func (a *Analysis) WriteJSON(w io.Writer) error {
 		unit, length = "seconds", func(n int64) float64 { return float64(n) / 1e9 }
 	}
 	var lines []any
-	for i, s := range a.Decides().Steps {
+	for i, s := range a.DecisivePath().Steps {
 		lines = append(lines, struct {
 			Type   string  `json:"type"`
 			Step   int     `json:"step"`
@@ -58,7 +58,7 @@ func (a *Analysis) WriteJSON(w io.Writer) error {
 			Length   float64 `json:"length"`
 		}{"cache", c.Name, c.Runs, c.Restored, length(c.Path), length(c.Length)})
 	}
-	_, widest := a.Widest()
+	_, widest := a.WidestLevel()
 	summary := struct {
 		Type     string  `json:"type"`
 		Command  string  `json:"command"`
@@ -78,7 +78,7 @@ func (a *Analysis) WriteJSON(w io.Writer) error {
 		CPU      float64 `json:"cpu_seconds,omitempty"`     // of all measured tasks
 		Elapsed  float64 `json:"elapsed_seconds,omitempty"` // of the measured build, on the clock
 	}{Type: "summary", Command: "tasks", Unit: unit, Tasks: a.Tasks, Recipes: a.Recipes, Edges: a.Edges,
-		Path: length(a.Decides().Length), Count: len(a.Count.Steps), Levels: len(a.Levels), Widest: widest, Threads: a.Chosen}
+		Path: length(a.DecisivePath().Length), Count: len(a.Count.Steps), Levels: len(a.Levels), Widest: widest, Threads: a.Chosen}
 	if a.Stats != nil {
 		summary.Ran, summary.Restored, summary.Unknown = a.Stats.Ran, a.Stats.Hits, a.Stats.Unknown
 		summary.Work, summary.CPU, summary.Elapsed = a.Stats.Work.Seconds(), a.Stats.CPU.Seconds(), a.Stats.Elapsed.Seconds()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func small(t *testing.T) *Graph {
+func smallGraph(t *testing.T) *Graph {
 	t.Helper()
 	data, err := os.ReadFile("testdata/task-depends.dot")
 	if err != nil {
@@ -26,7 +26,7 @@ func small(t *testing.T) *Graph {
 }
 
 func TestLongestPathOfASmallBuild(t *testing.T) {
-	a := small(t).Analyse(nil, 2)
+	a := smallGraph(t).Analyse(nil, 2)
 	if a.Tasks != 10 || a.Recipes != 3 || a.Edges != 10 {
 		t.Errorf("%d tasks of %d recipes, %d edges", a.Tasks, a.Recipes, a.Edges)
 	}
@@ -45,7 +45,7 @@ func TestLongestPathOfASmallBuild(t *testing.T) {
 }
 
 func TestFullCacheKeepsRequestedEntries(t *testing.T) {
-	a := small(t).Analyse(nil, 2)
+	a := smallGraph(t).Analyse(nil, 2)
 	for i, want := range []Cache{
 		{Name: "nothing", Runs: 10, Path: 8, Length: 8},
 		{Name: "native and cross tools", Runs: 8, Restored: 1, Path: 6, Length: 6},
@@ -64,7 +64,7 @@ func stats(seconds string) *fstest.MapFile {
 }
 
 func TestBuildstatsGiveTimes(t *testing.T) {
-	g := small(t)
+	g := smallGraph(t)
 	s, err := g.Measure(fstest.MapFS{
 		"20250101000000/build_stats":                                   {Data: []byte("Elapsed time: 1.00 seconds\n")},
 		"20250102000000/build_stats":                                   {Data: []byte("Host Info: Linux\nElapsed time: 100.00 seconds\n")},
@@ -97,7 +97,7 @@ func TestBuildstatsOfAnotherBuildAreRefused(t *testing.T) {
 		"empty":          {},
 		"another folder": {"src/main.c": {}},
 	} {
-		if _, err := small(t).Measure(fsys); !errors.Is(err, errNoStats) {
+		if _, err := smallGraph(t).Measure(fsys); !errors.Is(err, errNoStats) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

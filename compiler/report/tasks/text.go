@@ -48,17 +48,17 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min %02d s", h, m, s)
 }
 
-// Decides is the path that sets the length of the build: by time where there are
+// DecisivePath returns the path that sets the length of the build: by time where there are
 // measurements, by count otherwise.
-func (a *Analysis) Decides() Path {
+func (a *Analysis) DecisivePath() Path {
 	if a.Time != nil {
 		return *a.Time
 	}
 	return a.Count
 }
 
-// Widest is the level with the most tasks.
-func (a *Analysis) Widest() (level, tasks int) {
+// WidestLevel returns the level with the most tasks.
+func (a *Analysis) WidestLevel() (level, tasks int) {
 	if len(a.Levels) == 0 {
 		return 0, 0
 	}
@@ -78,7 +78,7 @@ func (a *Analysis) Percentile(p int) int {
 // Advice returns recommendations that follow from the figures.
 func (a *Analysis) Advice() []string {
 	var out []string
-	path := a.Decides().Length
+	path := a.DecisivePath().Length
 	if path == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (a *Analysis) Advice() []string {
 				count(a.Chosen, "thread"), formatGain(base.Length, c.Length)))
 		}
 	}
-	if l, ok := a.heaviest(); ok {
+	if l, ok := a.heaviestRecipe(); ok {
 		out = append(out, fmt.Sprintf("%s delays the build most: without it the longest path is %s shorter.", l.Recipe, a.Length(l.Gain)))
 	}
 	if !a.Measured {
@@ -127,10 +127,10 @@ func (a *Analysis) Advice() []string {
 	return out
 }
 
-// heaviest returns the recipe with the greatest gain, except the last of the path: the
+// heaviestRecipe returns the recipe with the greatest gain, except the last of the path: the
 // image that is built.
-func (a *Analysis) heaviest() (Gain, bool) {
-	steps := a.Decides().Steps
+func (a *Analysis) heaviestRecipe() (Gain, bool) {
+	steps := a.DecisivePath().Steps
 	for _, l := range a.Limits {
 		if l.Gain > 0 && l.Recipe != steps[len(steps)-1].Recipe {
 			return l, true
@@ -173,11 +173,11 @@ func (a *Analysis) WriteText(w io.Writer, steps int) error {
 		fmt.Fprintf(&b, "Longest path by time: %s in %s tasks\n", clock(time.Duration(a.Time.Length)), number(len(a.Time.Steps)))
 	}
 	a.writePath(&b, steps)
-	level, widest := a.Widest()
+	level, widest := a.WidestLevel()
 	fmt.Fprintf(&b, "\nParallelism: %s levels, at most %s tasks at once (level %s), half of the levels have %s or fewer\n",
 		number(len(a.Levels)), number(widest), number(level), number(a.Percentile(50)))
 	if len(a.Levels) > 0 {
-		fmt.Fprintf(&b, "  %s\n", spark(a.Levels))
+		fmt.Fprintf(&b, "  %s\n", drawSparkline(a.Levels))
 	}
 
 	b.WriteString("\nRecipes that delay the build\n")
@@ -234,7 +234,7 @@ func trimLines(text string) string {
 }
 
 func (a *Analysis) writePath(b *strings.Builder, most int) {
-	path := a.Decides()
+	path := a.DecisivePath()
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for i, s := range path.Steps {
 		if most > 0 && i == most && len(path.Steps) > most {
@@ -250,8 +250,8 @@ func (a *Analysis) writePath(b *strings.Builder, most int) {
 	_ = t.Flush() // into memory
 }
 
-// spark draws the levels in at most 72 characters.
-func spark(levels []int) string {
+// drawSparkline draws the levels in at most 72 characters.
+func drawSparkline(levels []int) string {
 	const width = 72
 	bars := []rune("▁▂▃▄▅▆▇█")
 	n := min(width, len(levels))

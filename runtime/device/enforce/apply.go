@@ -114,7 +114,7 @@ func (t *target) limitToPossibleCPUs(dev rootfs.FS) error {
 		return nil
 	}
 	possible := rootfs.ReadText(dev, "/sys/devices/system/cpu/possible")
-	kept, changed := knob.Within(s.Type, s.Want, possible)
+	kept, changed := knob.RestrictCPUs(s.Type, s.Want, possible)
 	if !changed || possible == "" { // then leave the check to the kernel
 		return nil
 	}

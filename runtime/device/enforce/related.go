@@ -30,7 +30,7 @@ type relation struct {
 func related(name string) relation {
 	if key, ok := knob.SysctlKey(name); ok {
 		r := relation{group: sysctl.Exclusive(key), typ: plan.TypeInt}
-		for _, other := range sysctl.Excludes(key) {
+		for _, other := range sysctl.ExcludedBy(key) {
 			r.others = append(r.others, knob.SysctlPath(other))
 		}
 		return r
@@ -89,7 +89,7 @@ func acceptedRange(dev rootfs.FS, name, want string) (text string, outside bool)
 	if !ok {
 		return "", false
 	}
-	low, high := fact.In(rootfs.Identify(dev).Kernel).Range()
+	low, high := fact.PresenceIn(rootfs.Identify(dev).Kernel).Range()
 	switch {
 	case low != nil && high != nil:
 		return fmt.Sprintf("%d to %d", *low, *high), n < *low || n > *high

@@ -210,7 +210,7 @@ func checkBoard(p *plan.Plan, id rootfs.Identity) error {
 	case board.Kits(p.Board) != nil:
 		return fmt.Errorf("%w: the plan is for %s, recognised by its developer kit (%s), this device is %s%s",
 			ErrBoard, p.Board, strings.Join(board.Kits(p.Board), " or "), strings.Join(id.Compatible, " "), override)
-	case !board.Identifiable(p.Board):
+	case !board.IsIdentifiable(p.Board):
 		return fmt.Errorf("%w: the plan is for %s, which cannot be recognised by its device tree (%s)%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
 	case !board.IsCompatible(p.Board, id.Compatible):
 		return fmt.Errorf("%w: the plan is for %s, this device is %s%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)

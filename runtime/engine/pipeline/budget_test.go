@@ -243,7 +243,7 @@ func TestNoResultIsLaterThanTheCompilersWorstCase(t *testing.T) {
 			found := time.Duration(s.Latency.Total.Max)
 			// Quantiles are within 1.6 %.
 			if len(l.Missing) > 0 || found > l.Worst+l.Worst/50 {
-				t.Errorf("%d: %+v\na result was %v late, the worst case is %v (%s)", n, pl, found, l.Worst, l.Sum())
+				t.Errorf("%d: %+v\na result was %v late, the worst case is %v (%s)", n, pl, found, l.Worst, l.Breakdown())
 			}
 			if l.Worst < found*3/2 {
 				tight++

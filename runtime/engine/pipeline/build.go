@@ -173,7 +173,7 @@ func (b *builder) level(n int) error {
 					t := b.p.frames[i].Tensors
 					t[n][k] = t[n-1][k]
 				}
-				b.carries = registry.Gives(s).Data
+				b.carries = registry.StageOutput(s).Data
 				continue
 			}
 		}
@@ -328,7 +328,7 @@ var stageBuilders = map[string]func(stageBuilder) (work, error){
 
 func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 	w, err := stageBuilders[s.Kind](stageBuilder{b, k, s, &b.p.steps[k]})
-	b.carries = registry.Gives(s).Data
+	b.carries = registry.StageOutput(s).Data
 	return w, err
 }
 

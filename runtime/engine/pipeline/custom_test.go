@@ -231,7 +231,7 @@ func TestACustomStageMakesATensor(t *testing.T) {
 			t.Errorf("%+v %v", sum.Frames, lines)
 		}
 		// The compiler counts what the runtime does, for each frame.
-		want := budget.Of(pl, func(string, string) *onnx.Model { return nil }).Copies
+		want := budget.Compute(pl, func(string, string) *onnx.Model { return nil }).Copies
 		if got := sum.Copies[copyRead] + sum.Copies[copyBatch]; got != 3*uint64(want) {
 			t.Errorf("inside %v: %d copies of 3 frames, the compiler says %d of each", inside, got, want)
 		}

@@ -220,7 +220,7 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 	s := &e.steps[k]
 	var o *order
 	if s.workers() > 1 {
-		o = newOrder(s.size().Unsettled(), s.workers())
+		o = newOrder(s.size().UnsettledFrames(), s.workers())
 		wg.Go(func() {
 			defer e.queues[k+1].close()
 			for {

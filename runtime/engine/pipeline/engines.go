@@ -94,7 +94,7 @@ func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[st
 	}
 	var one []int64
 	if k > 0 {
-		one = registry.Gives(&stages[k-1]).Shape
+		one = registry.StageOutput(&stages[k-1]).Shape
 	}
 	if one == nil {
 		return nil, fmt.Errorf("%w: input %s has open dimensions that the stage before it does not set: export the model with fixed sizes", ErrPlan, in)

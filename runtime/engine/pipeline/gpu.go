@@ -49,7 +49,7 @@ type gpu struct {
 type workerModel struct{ stage, path string }
 
 // onGPU reports whether a stage runs on the GPU.
-func onGPU(s *plan.PipelineStage) bool { return registry.OnGPU(s) }
+func onGPU(s *plan.PipelineStage) bool { return registry.RunsOnGPU(s) }
 
 // openGPU prepares the worker processes if a stage runs on the GPU.
 func (b *builder) openGPU() error {

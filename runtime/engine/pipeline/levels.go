@@ -45,7 +45,7 @@ func checkStep(st plan.DegradeStep, stages []plan.PipelineStage) error {
 		if slices.ContainsFunc(stages, func(s plan.PipelineStage) bool { return s.ID == id && registry.StageOf(s.Kind).Ladder == field }) {
 			return nil
 		}
-		return fmt.Errorf("no %s stage %q", registry.ChangedBy(field), id)
+		return fmt.Errorf("no %s stage %q", registry.KindChangedBy(field), id)
 	}
 	for _, m := range st.Models {
 		if err := find(registry.LadderModels, m.Stage); err != nil {

@@ -266,7 +266,7 @@ func budgetHolds(t *testing.T, device string, also *plan.Ensemble) {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	b := budget.Of(p, func(path, _ string) *onnx.Model {
+	b := budget.Compute(p, func(path, _ string) *onnx.Model {
 		m, err := onnx.ReadFile(filepath.Join(models.Dir(t), path))
 		if err != nil {
 			t.Fatal(err)

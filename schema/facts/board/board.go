@@ -21,7 +21,7 @@ import (
 var data embed.FS
 
 // Board is one module (SKU). What is not known is absent: a nil pointer, an
-// empty slice, or a zero count whose field [Board.Known] denies.
+// empty slice, or a zero count whose field [Board.IsKnown] denies.
 type Board struct {
 	ID         string             `json:"id"`
 	Name       string             `json:"name"`
@@ -209,7 +209,7 @@ type Mode struct {
 	Settings [][3]string `json:"settings,omitempty"`
 }
 
-// ErrNoTable is what [Board.Stock] wraps when nothing is known about the stock
+// ErrNoTable is what [Board.StockTable] wraps when nothing is known about the stock
 // file of a release.
 var ErrNoTable = errors.New("stock power modes are not known")
 
@@ -265,20 +265,20 @@ func decode(id string) *Board {
 	return &b
 }
 
-// Known reports whether the field with this JSON name is known, verified or not. It
+// IsKnown reports whether the field with this JSON name is known, verified or not. It
 // distinguishes "no DLA" from "unknown".
-func (b *Board) Known(field string) bool {
+func (b *Board) IsKnown(field string) bool {
 	_, ok := b.Evidence[field]
 	return ok
 }
 
-// Verified reports whether a file, log or source showed the field with this JSON
+// IsVerified reports whether a file, log or source showed the field with this JSON
 // name.
-func (b *Board) Verified(field string) bool { return b.Evidence[field].Verified }
+func (b *Board) IsVerified(field string) bool { return b.Evidence[field].Verified }
 
-// Stock returns the stock table of the board on a release, and whether it was
+// StockTable returns the stock table of the board on a release, and whether it was
 // verified for that release's L4T.
-func (b *Board) Stock(release string) (t Table, verified bool, err error) {
+func (b *Board) StockTable(release string) (t Table, verified bool, err error) {
 	r, ok := b.Releases[release]
 	if !ok {
 		return Table{}, false, fmt.Errorf("no facts for board %s on release %s", b.ID, release)

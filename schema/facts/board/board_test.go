@@ -114,7 +114,7 @@ func TestSpotChecks(t *testing.T) {
 			if paths := b.GPUDevfreq[c.line]; len(paths) == 0 || paths[0] != c.gpuPath {
 				t.Errorf("GPU on %s: %v, want %s first", c.line, paths, c.gpuPath)
 			}
-			table, _, err := b.Stock(c.release)
+			table, _, err := b.StockTable(c.release)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestSpotChecks(t *testing.T) {
 
 func TestOrinNanoOnScarthgapIsVerified(t *testing.T) {
 	b, _ := Lookup("orin-nano-8gb")
-	table, verified, err := b.Stock("scarthgap")
+	table, verified, err := b.StockTable("scarthgap")
 	if err != nil || !verified || table.ParamsByUse {
 		t.Fatalf("verified %t, by use %t, err %v", verified, table.ParamsByUse, err)
 	}
@@ -190,22 +190,22 @@ func TestUnknownIsNeverZero(t *testing.T) {
 				}
 			}
 		}
-		if b.DLA == 0 && !b.Known("dla") && b.Verified("dla") {
+		if b.DLA == 0 && !b.IsKnown("dla") && b.IsVerified("dla") {
 			t.Error("dla is verified and not known")
 		}
 	})
 	b, _ := Lookup("thor-t4000")
-	if b.CPU.Max != nil || b.Known("cpu") {
+	if b.CPU.Max != nil || b.IsKnown("cpu") {
 		t.Error("thor-t4000: its CPU clock is unknown")
 	}
 }
 
 func TestBoardWithoutStockFactsIsReported(t *testing.T) {
 	b, _ := Lookup("tx1")
-	if _, _, err := b.Stock("kirkstone-l4t-r32.7.x"); !errors.Is(err, ErrNoTable) {
+	if _, _, err := b.StockTable("kirkstone-l4t-r32.7.x"); !errors.Is(err, ErrNoTable) {
 		t.Errorf("tx1: %v, want ErrNoTable", err)
 	}
-	if _, _, err := b.Stock("wrynose"); err == nil || errors.Is(err, ErrNoTable) {
+	if _, _, err := b.StockTable("wrynose"); err == nil || errors.Is(err, ErrNoTable) {
 		t.Errorf("tx1 on wrynose: %v, want an error that there are no facts", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // is generated, has only families whose device trees name the module. AGX Xavier and
 // older ones name the developer kit instead, see [Kits].
 
-// Kits returns the developer kits by which a board that is not [Identifiable] is
+// Kits returns the developer kits by which a board that is not [IsIdentifiable] is
 // recognised; nil for a board that shares its kit or has none. They are what the device
 // trees of families before Orin name at their root (tegra194-p2972-0000.dts and
 // tegra186-p2771-0000.dts of the kernel; what Jetson.GPIO looks for on L4T). Modules of
@@ -28,9 +28,9 @@ func IsKit(id string, compatible []string) bool {
 	return slices.ContainsFunc(Kits(id), func(kit string) bool { return slices.Contains(compatible, kit) })
 }
 
-// Identifiable reports whether the device tree of board id names its module, so
+// IsIdentifiable reports whether the device tree of board id names its module, so
 // that [IsCompatible] can answer.
-func Identifiable(id string) bool { return modules(id) != nil }
+func IsIdentifiable(id string) bool { return modules(id) != nil }
 
 // IsCompatible reports whether a device whose tree has these "compatible"
 // entries carries the module of board id.

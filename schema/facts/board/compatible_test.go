@@ -39,7 +39,7 @@ func TestBoardWithoutModuleNumberIdentifiedByKit(t *testing.T) {
 		if kits := Kits(id); kits != nil && !slices.Equal(kits, b.KitCompatible) {
 			t.Errorf("%s: %v, the facts have %v", id, kits, b.KitCompatible)
 		}
-		if Kits(id) != nil && Identifiable(id) {
+		if Kits(id) != nil && IsIdentifiable(id) {
 			t.Errorf("%s has both", id)
 		}
 	}

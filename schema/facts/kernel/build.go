@@ -34,7 +34,7 @@ func NewBuilder(id Tree) *Builder {
 // Word is the operand for a bare word: a symbol, now or later, or nothing.
 func (b *Builder) Word(s string) Ref {
 	if s == "y" || s == "m" || s == "n" {
-		return b.Quoted(s)
+		return b.ConstantOperand(s)
 	}
 	i, ok := b.words[s]
 	if !ok {
@@ -45,8 +45,8 @@ func (b *Builder) Word(s string) Ref {
 	return Ref(i)
 }
 
-// Quoted is the operand for a constant.
-func (b *Builder) Quoted(s string) Ref {
+// ConstantOperand returns the operand for a constant.
+func (b *Builder) ConstantOperand(s string) Ref {
 	i, ok := b.lits[s]
 	if !ok {
 		i = int32(len(b.tree.Literals))
@@ -193,8 +193,8 @@ func (t *Tree) inheritType(c *Group) {
 	}
 }
 
-// Sole returns the operand that an expression consists of, if it is only one.
-func (b *Builder) Sole(id ExprID) (Ref, bool) {
+// SoleOperand returns the operand that an expression consists of, if it is only one.
+func (b *Builder) SoleOperand(id ExprID) (Ref, bool) {
 	e := b.tree.Exprs[id]
 	return Ref(e.A), e.Op == Symbol
 }

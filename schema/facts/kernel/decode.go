@@ -141,7 +141,7 @@ func (d *decoder) readStrings() {
 	starts := make([]int, 0, n+1)
 	prev := 0
 	for range n {
-		keep, rest := d.count2()
+		keep, rest := d.readCountPair()
 		if d.err != nil {
 			return
 		}
@@ -167,7 +167,7 @@ func (d *decoder) readStrings() {
 	}
 }
 
-func (d *decoder) count2() (keep, rest int) {
+func (d *decoder) readCountPair() (keep, rest int) {
 	k := d.num()
 	if k > maxRaw {
 		d.fail("shared prefix too long")
@@ -290,8 +290,8 @@ type kernelHead struct {
 	symbols []int
 }
 
-// heads reads what names the kernels, with the record numbers of those wanted.
-func (d *decoder) heads(wanted func(Tree) bool) []kernelHead {
+// readHeads reads what names the kernels, with the record numbers of those wanted.
+func (d *decoder) readHeads(wanted func(Tree) bool) []kernelHead {
 	var heads []kernelHead
 	for range d.count() {
 		h := kernelHead{id: Tree{Name: d.text(), Release: d.text(), Arch: d.text()}}
@@ -317,7 +317,7 @@ func (d *decoder) heads(wanted func(Tree) bool) []kernelHead {
 
 func (d *decoder) entry(want string) (*Tree, []Value) {
 	d.readStrings()
-	heads := d.heads(func(id Tree) bool { return want == "" || id.Name == want })
+	heads := d.readHeads(func(id Tree) bool { return want == "" || id.Name == want })
 	chosen := -1
 	for i := range heads {
 		if want == "" || heads[i].id.Name == want {

@@ -10,7 +10,7 @@ import (
 func FuzzDecode(f *testing.F) {
 	b := NewBuilder(Tree{Name: "t"})
 	a := b.Define("A")
-	dep := b.Expr(Or, int32(b.Operand(b.Word("B"))), int32(b.Expr(Equal, int32(b.Word("C")), int32(b.Quoted("y")))))
+	dep := b.Expr(Or, int32(b.Operand(b.Word("B"))), int32(b.Expr(Equal, int32(b.Word("C")), int32(b.ConstantOperand("y")))))
 	b.Symbol(a).Type = Bool
 	b.Symbol(a).Defs = []Def{{Prompt: true, Choice: b.AddChoice(), File: b.File("Kconfig"), Line: 3, Depends: dep}}
 	b.Choice(0).Members = []int32{a}

@@ -89,7 +89,7 @@ func TestDamagedFactsAreRefused(t *testing.T) {
 }
 
 func TestPresenceOfSymbols(t *testing.T) {
-	got, err := kernel.Presence("MQ_IOSCHED_KYBER", "SCHED_DEBUG", "NO_SUCH")
+	got, err := kernel.FindPresence("MQ_IOSCHED_KYBER", "SCHED_DEBUG", "NO_SUCH")
 	if err != nil {
 		t.Fatal(err)
 	}

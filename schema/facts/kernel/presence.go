@@ -2,9 +2,9 @@ package kernel
 
 import "fmt"
 
-// Presence returns, for each named symbol, the embedded kernels that have it, oldest
+// FindPresence returns, for each named symbol, the embedded kernels that have it, oldest
 // first. It reads all of them in about the time of one Open.
-func Presence(names ...string) (map[string][]string, error) {
+func FindPresence(names ...string) (map[string][]string, error) {
 	raw, err := inflate(embedded)
 	if err != nil {
 		return nil, err
@@ -15,7 +15,7 @@ func Presence(names ...string) (map[string][]string, error) {
 	}
 	d := decoder{in: raw}
 	d.readStrings()
-	heads := d.heads(func(Tree) bool { return true })
+	heads := d.readHeads(func(Tree) bool { return true })
 	records := d.count()
 	name := make([]string, records)
 	for i := range name {

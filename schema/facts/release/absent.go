@@ -30,8 +30,8 @@ func absent() []Absent {
 	}
 }
 
-// Absent reports whether setting variable name has no effect on the release.
-func (r Release) Absent(name string) (Absent, bool) {
+// FindAbsent returns the entry of a variable that has no effect on the release.
+func (r Release) FindAbsent(name string) (Absent, bool) {
 	for _, a := range absent() {
 		if a.Name == name && (a.Since == "" || !atLeast(r.Series, a.Since)) {
 			return a, true

@@ -84,8 +84,8 @@ func (r Release) Unit(name string) (Unit, bool) {
 	return Unit{}, false
 }
 
-// Renamed reports whether the branch refuses variable name, and what replaces it.
-func (r Release) Renamed(name string) (Renamed, bool) {
+// FindRenamed returns the replacement of a variable that the branch refuses.
+func (r Release) FindRenamed(name string) (Renamed, bool) {
 	v, ok := r.RenamedVariables()[name]
 	return v, ok
 }

@@ -85,7 +85,7 @@ func TestRenamedVariablesAreRefused(t *testing.T) {
 		{"BB_NUMBER_THREADS", "master", "", false},
 	} {
 		r, _ := Lookup(c.release)
-		v, refused := r.Renamed(c.variable)
+		v, refused := r.FindRenamed(c.variable)
 		if refused != c.refused || v.New != c.replacement {
 			t.Errorf("%s on %s: refused %t, new name %q; want %t, %q", c.variable, c.release, refused, v.New, c.refused, c.replacement)
 		}
@@ -166,7 +166,7 @@ func TestUnreadVariablesAreNamed(t *testing.T) {
 		{"BB_NUMBER_THREADS", "kirkstone", false},
 	} {
 		r, _ := Lookup(c.release)
-		a, got := r.Absent(c.variable)
+		a, got := r.FindAbsent(c.variable)
 		if got != c.want || got && (a.Instead == "" || a.Source == "") {
 			t.Errorf("%s on %s: %t (%+v), want %t", c.variable, c.release, got, a, c.want)
 		}

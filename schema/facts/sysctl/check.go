@@ -45,8 +45,8 @@ func Check() []error {
 		if module := knob.ProvidingModule(knob.SysctlPath(f.Key)); f.Has(FromMod) && f.Module != module {
 			report("%s: the fact names module %q, knob.ProvidingModule %q", f.Key, f.Module, module)
 		}
-		if !slices.Equal(Excludes(f.Key), f.Excludes) {
-			report("%s: Excludes returns %v, the fact has %v", f.Key, Excludes(f.Key), f.Excludes)
+		if !slices.Equal(ExcludedBy(f.Key), f.Excludes) {
+			report("%s: Excludes returns %v, the fact has %v", f.Key, ExcludedBy(f.Key), f.Excludes)
 		}
 		if f.Has(Moved) && f.Note == "" {
 			report("%s moved, and its note does not name the new place", f.Key)

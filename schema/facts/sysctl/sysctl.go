@@ -171,15 +171,15 @@ var exclusions = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// Excludes lists the parameters that the kernel sets to 0 when key is written: they
+// ExcludedBy lists the parameters that the kernel sets to 0 when key is written: they
 // express the same limit in another unit.
-func Excludes(key string) []string { return exclusions()[key] }
+func ExcludedBy(key string) []string { return exclusions()[key] }
 
 // Exclusive names the group of parameters that exclude each other and of which key
 // is one, by what their names have in common ("vm.dirty" for vm.dirty_bytes and
 // vm.dirty_ratio). It is "" for other parameters.
 func Exclusive(key string) string {
-	others := Excludes(key)
+	others := ExcludedBy(key)
 	if len(others) == 0 {
 		return ""
 	}
@@ -192,9 +192,9 @@ func Exclusive(key string) string {
 	return strings.TrimRight(common, "._")
 }
 
-// In returns the parameter on a kernel, given as a line ("5.15") or a version
+// PresenceIn returns the parameter on a kernel, given as a line ("5.15") or a version
 // ("5.15.185").
-func (f Fact) In(kernel string) Presence {
+func (f Fact) PresenceIn(kernel string) Presence {
 	line := lineOf(kernel)
 	var p Presence
 	for _, k := range kernels() {

@@ -32,7 +32,7 @@ func TestPresenceIsPerTree(t *testing.T) {
 			t.Errorf("%s is not known", c.key)
 			continue
 		}
-		if got := f.In(c.kernel).State; got != c.want {
+		if got := f.PresenceIn(c.kernel).State; got != c.want {
 			t.Errorf("%s on %q: %s, want %s", c.key, c.kernel, got, c.want)
 		}
 	}
@@ -50,17 +50,17 @@ func TestRangeComesFromTheTableThenTheHandlerThenTheType(t *testing.T) {
 		{"kernel.sched_migration_cost_ns", "5.10", 0, 1<<32 - 1}, // type
 	} {
 		f, _ := Lookup(c.key)
-		low, high := f.In(c.kernel).Range()
+		low, high := f.PresenceIn(c.kernel).Range()
 		if low == nil || high == nil || *low != c.low || *high != c.high {
 			t.Errorf("%s on %s: %v..%v, want %d..%d", c.key, c.kernel, low, high, c.low, c.high)
 		}
 	}
 	f, _ := Lookup("net.ipv4.tcp_congestion_control")
-	if low, high := f.In("5.15").Range(); low != nil || high != nil {
+	if low, high := f.PresenceIn("5.15").Range(); low != nil || high != nil {
 		t.Error("a string has no range")
 	}
 	f, _ = Lookup("vm.dirty_bytes")
-	if low, high := f.In("6.8").Range(); low == nil || *low != 8192 || high != nil {
+	if low, high := f.PresenceIn("6.8").Range(); low == nil || *low != 8192 || high != nil {
 		t.Errorf("vm.dirty_bytes: %v..%v, want 8192 and no upper end: 4 GiB is a value like others", low, high)
 	}
 }

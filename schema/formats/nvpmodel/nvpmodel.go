@@ -153,7 +153,7 @@ func (p *parser) fatal(format string, args ...any) {
 	p.report(Problem{Ignored: true, Fatal: true}, format, args)
 }
 
-func (p *parser) oddity(trap Trap, format string, args ...any) {
+func (p *parser) reportTrap(trap Trap, format string, args ...any) {
 	p.report(Problem{Trap: trap}, format, args)
 }
 
@@ -171,7 +171,7 @@ func (p *parser) section(line string) error {
 		return nil
 	}
 	if strings.TrimSpace(rest) != "" {
-		p.oddity(TrailingComment, "text after >: nvpmodel does not support comments after a line")
+		p.reportTrap(TrailingComment, "text after >: nvpmodel does not support comments after a line")
 	}
 	words := strings.Fields(body)
 	if len(words) == 0 {
@@ -191,7 +191,7 @@ func (p *parser) section(line string) error {
 			attr[k] = v
 		}
 		if !word(k) || !word(v) {
-			defer p.oddity("", "%q is not KEY=VALUE", w) // after what the section makes of it
+			defer p.reportTrap("", "%q is not KEY=VALUE", w) // after what the section makes of it
 		}
 	}
 	p.in = words[0]
@@ -332,7 +332,7 @@ func (p *parser) setting(words []string) {
 		}
 	}
 	if !p.declared[[2]string{words[0], words[1]}] {
-		p.oddity(Undeclared, "no PARAM section above declares %s %s: nvpmodel abandons the mode", words[0], words[1])
+		p.reportTrap(Undeclared, "no PARAM section above declares %s %s: nvpmodel abandons the mode", words[0], words[1])
 	}
 	mode.Settings = append(mode.Settings, Setting{words[0], words[1], words[2], p.line, p.column})
 }
@@ -340,7 +340,7 @@ func (p *parser) setting(words []string) {
 // exactly cuts off a comment behind the words of a line.
 func (p *parser) exactly(words []string, n int) ([]string, bool) {
 	if len(words) > n && strings.HasPrefix(words[n], "#") {
-		p.oddity(TrailingComment, "nvpmodel does not support comments after a line")
+		p.reportTrap(TrailingComment, "nvpmodel does not support comments after a line")
 		words = words[:n]
 	}
 	return words, len(words) == n
@@ -349,7 +349,7 @@ func (p *parser) exactly(words []string, n int) ([]string, bool) {
 func (p *parser) finish() {
 	if p.file.Default == nil {
 		if len(p.file.Modes) > 0 {
-			p.oddity(NoConfig, "no PM_CONFIG section: nvpmodel refuses the file")
+			p.reportTrap(NoConfig, "no PM_CONFIG section: nvpmodel refuses the file")
 		}
 		return
 	}

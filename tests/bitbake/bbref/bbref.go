@@ -66,7 +66,7 @@ func EvalAll(t testing.TB, texts ...string) []Result {
 	var answer struct {
 		Results []Result `json:"results"`
 	}
-	drive(t, "eval", request, &answer)
+	runDriver(t, "eval", request, &answer)
 	if len(answer.Results) != len(texts) {
 		t.Fatalf("bitbake's parser answered %d of %d texts", len(answer.Results), len(texts))
 	}
@@ -118,7 +118,7 @@ func ParseLayer(t testing.TB, request Request) Layer {
 	}
 	request.Dir = dir
 	var layer Layer
-	drive(t, "layer", request, &layer)
+	runDriver(t, "layer", request, &layer)
 	t.Logf("bitbake %s; stubbed classes: %v; stubbed modules: %v", layer.BitBake, layer.StubbedClasses, layer.StubbedModules)
 	return layer
 }
@@ -129,10 +129,10 @@ type Attached struct {
 	Values  map[string]string `json:"values"`  // its RDEPENDS and RRECOMMENDS
 }
 
-// Attach returns the recipes and appends that bitbake finds, by recipe, in a build for series that
+// FindRecipes returns the recipes and appends that bitbake finds, by recipe, in a build for series that
 // has core, tegra and one layer for each of the collections. A warning or an error of bitbake
 // fails the test.
-func Attach(t testing.TB, request Request, series string, collections ...string) map[string]Attached {
+func FindRecipes(t testing.TB, request Request, series string, collections ...string) map[string]Attached {
 	t.Helper()
 	dir, err := filepath.Abs(request.Dir)
 	if err != nil {
@@ -143,7 +143,7 @@ func Attach(t testing.TB, request Request, series string, collections ...string)
 		Recipes  map[string]Attached `json:"recipes"`
 		Problems []Problem           `json:"errors"`
 	}
-	drive(t, "attach", struct {
+	runDriver(t, "attach", struct {
 		Request
 		Series      string   `json:"series"`
 		Collections []string `json:"collections"`
@@ -167,7 +167,7 @@ func Run(t testing.TB, file, function string, variables map[string]string) (prob
 		After    []string  `json:"after"`
 		Problems []Problem `json:"errors"`
 	}
-	drive(t, "run", struct {
+	runDriver(t, "run", struct {
 		File      string            `json:"file"`
 		Function  string            `json:"function"`
 		Variables map[string]string `json:"variables"`
@@ -175,8 +175,8 @@ func Run(t testing.TB, file, function string, variables map[string]string) (prob
 	return answer.Problems, answer.After
 }
 
-// drive runs the driver. A call takes about a quarter of a second.
-func drive(t testing.TB, verb string, request, answer any) {
+// runDriver runs the driver. A call takes about a quarter of a second.
+func runDriver(t testing.TB, verb string, request, answer any) {
 	t.Helper()
 	root := repository(t)
 	python := interpreter(t, root)

@@ -94,7 +94,7 @@ func prove(ctx context.Context, o options) (int, error) {
 		}
 	}
 	if o.doc != "" {
-		today, err := layersNow(o.config)
+		today, err := currentLayers(o.config)
 		if err != nil {
 			return 1, err
 		}
@@ -174,8 +174,8 @@ func (r result) layer() layer { return layer{r.Release, r.Deep} }
 
 type checksums map[layer]string
 
-// layersNow returns the checksums of the layers that the configuration gives now.
-func layersNow(config string) (checksums, error) {
+// currentLayers returns the checksums of the layers that the configuration gives now.
+func currentLayers(config string) (checksums, error) {
 	wide, err := everyMachine(config)
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func Open(so Options) (Source, error) {
 		return nil, fmt.Errorf("%w: unknown kind %q", registry.ErrPlan, s.Kind)
 	case s.Format != "" && !isFormat:
 		return nil, fmt.Errorf("%w: unknown format %q", registry.ErrPlan, s.Format)
-	case s.Format != "" && !kind.Gives(s.Format):
+	case s.Format != "" && !kind.OffersFormat(s.Format):
 		return nil, fmt.Errorf("%w: a source of kind %s does not support format %s: use one of %s", registry.ErrPlan, kind.Kind, s.Format, strings.Join(kind.Formats, ", "))
 	default:
 		o.pixels = isFormat && !known.Coded
