@@ -60,11 +60,11 @@ func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		{"a wrong decode", func(p *plan.Pipeline) { p.Stages[2].Post.Kind = "detect" }, []string{"stage class", "[1 4]"}},
 		{"no such output", func(p *plan.Pipeline) { p.Stages[1].Model.Output = "logits" }, []string{`no output named "logits"`}},
 		{"a provider that is not there", func(p *plan.Pipeline) { p.Stages[1].Model.Providers = []string{"cuda"} }, []string{"none of the allowed execution providers is available", "cuda: "}},
-		{"a provider that is none", func(p *plan.Pipeline) { p.Stages[1].Model.Providers = []string{"abacus"} }, []string{`unknown execution provider "abacus"`}},
+		{"an unknown provider", func(p *plan.Pipeline) { p.Stages[1].Model.Providers = []string{"abacus"} }, []string{`unknown execution provider "abacus"`}},
 		{"a vote of different models", func(p *plan.Pipeline) {
 			p.Stages[1].Model.Ensemble = &plan.Ensemble{Models: []plan.StageModel{{Stage: "x", Path: "odd.onnx"}}, Vote: "mean"}
 		}, []string{"Frobnicate"}},
-		{"a vote that is none", func(p *plan.Pipeline) { p.Stages[1].Model.Ensemble = &plan.Ensemble{Vote: "loudest"} }, []string{"loudest"}},
+		{"an unknown vote", func(p *plan.Pipeline) { p.Stages[1].Model.Ensemble = &plan.Ensemble{Vote: "loudest"} }, []string{"loudest"}},
 		{"a utilisation without batches", func(p *plan.Pipeline) { p.Utilisation = "0.9" }, []string{"batch.buckets"}},
 		{"two trackers of one stage", func(p *plan.Pipeline) {
 			p.Stages = append(p.Stages, plan.PipelineStage{ID: "t", Kind: "track", Input: "class", Instances: 2, Track: &plan.Track{}})

@@ -85,8 +85,7 @@ func enginesRun(t *testing.T, args ...string) (int, []engineAnswer, string) {
 	return code, all, e.String()
 }
 
-// There is no TensorRT here: the builder is a script, and what is shown is how the
-// job behaves around it.
+// TensorRT is missing here: the builder is a script, and the test covers the job around it.
 func TestEnginesAreBuiltListedUsedAndPruned(t *testing.T) {
 	root := orin(t, "echo \"[I] shapes $*\"\nprintf ENGINE > \"$out\"\n")
 	path, dir := enginesPlan(t, "tensorrt", "cpu")

@@ -115,7 +115,7 @@ func (s *screen) watchKeys(ctx context.Context) context.Context {
 	return ctx
 }
 
-// view is what a screen shows.
+// view is the content of a screen.
 type view interface {
 	lines(width int, colour bool) []string
 }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 //	synthtree BOARD DIR     make a device tree
 //	seal FILE...            complete plans: defaults and digest
 //	digest PLAN FILE TEXT   write TEXT, with the plan's digest for DIGEST
-//	flash PLAN DIR          make the tree what an image with the plan's layer would be
+//	flash PLAN DIR          make the tree match an image with the plan's layer
 //	sign FILE DIR           sign a file, and install the key below DIR
 //	exits CODE COMMAND...   run a command that must end with that code
 //	awaits FILE [TEXT]      wait until a file is there, and has the text in it
@@ -151,7 +151,7 @@ func cmdRests(ts *testscript.TestScript, _ bool, args []string) {
 		_, _ = fmt.Sscan(rest, &n)
 		return n
 	}
-	ts.Check(os.WriteFile(proc+"clear_refs", []byte("5"), 0)) // the peak begins anew
+	ts.Check(os.WriteFile(proc+"clear_refs", []byte("5"), 0)) // resets the peak
 	ts.Check(ts.Exec(args[1], args[2:]...))
 	const less = 1024 // kB; what a sample loads is some 4 MB
 	for late := time.Now().Add(time.Minute); kB("VmRSS") > kB("VmHWM")-less; time.Sleep(100 * time.Millisecond) {

@@ -28,7 +28,7 @@ type argument struct {
 }
 
 // arguments reads the usage line of a command, which therefore cannot promise anything
-// else than what is checked.
+// other than those checked.
 func arguments(cmd *cobra.Command) []argument {
 	var out []argument
 	fields := strings.Fields(cmd.Use)[1:]

@@ -39,7 +39,7 @@ func TestFullestBlockSizeHasMostWarps(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	if _, ok := LimitsOf("record"); ok {
-		t.Error("record is no kernel")
+		t.Error("record is not a kernel")
 	}
 	d, err := Lookup(87)
 	if err != nil {

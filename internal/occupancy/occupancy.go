@@ -141,7 +141,7 @@ func (d Device) byShared(k Kernel, dynamic int) (blocks, taken int, err error) {
 		if k.Carveout >= 0 {
 			prefer = k.Carveout * d.SharedPerSM / 100
 		}
-		// A block gets the shared memory that it needs, whatever the preference.
+		// A block gets the shared memory that it needs, regardless of the preference.
 		if have = d.carveout(prefer); have < taken {
 			have = d.carveout(taken)
 		}

@@ -55,7 +55,7 @@ func (l launch) query() string {
 		maxThreads, l.k.Registers, l.k.Shared, optIn, maxDynamic, l.k.Barriers, l.k.Carveout, l.threads, l.dynamic)
 }
 
-// answer is what the referee should say.
+// answer is the expected output of the referee.
 func (l launch) answer() string {
 	o, err := l.d.Occupancy(l.k, l.threads, l.dynamic)
 	if err != nil {

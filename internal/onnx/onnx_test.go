@@ -42,7 +42,7 @@ func TestWrittenEntriesAreRead(t *testing.T) {
 	}
 }
 
-// ONNX Runtime says the same of trained models.
+// The parser reports the same inputs and outputs of trained models as ONNX Runtime.
 func TestTrainedModelsMatchONNXRuntime(t *testing.T) {
 	rt, err := ort.Open(models.Library(t))
 	if err != nil {

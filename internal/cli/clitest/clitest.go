@@ -59,8 +59,7 @@ var (
 	assignment = regexp.MustCompile(`^[A-Z_]+=`)
 )
 
-// invocations returns the arguments of each command line in an example that runs the
-// program.
+// invocations returns the arguments of every invocation of program in an example.
 func invocations(program, example string) [][]string {
 	var all [][]string
 	for line := range strings.Lines(strings.ReplaceAll(example, "\\\n", " ")) {

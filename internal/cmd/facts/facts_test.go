@@ -177,6 +177,6 @@ func TestATableIsOnlyVerifiedForTheL4TItWasReadFor(t *testing.T) {
 		}
 	}
 	if key, _, _ := nearestTable(b, "other", release.Release{L4T: "36.4.3"}); key != "" {
-		t.Errorf("a file nobody read has table %q", key)
+		t.Errorf("a file without readings has table %q", key)
 	}
 }

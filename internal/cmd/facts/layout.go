@@ -48,8 +48,8 @@ func elements(raw json.RawMessage) ([]json.RawMessage, error) {
 // lineWidth is how long an object or a list may be to stay on one line.
 const lineWidth = 110
 
-// layOut formats JSON so that the change of a fact changes one line: whatever fits on a line, and
-// every list of plain values, stays on one line.
+// layOut formats JSON so that changing one fact changes one line. Values that fit on a line,
+// and all lists of scalars, stay on one line.
 func layOut(raw []byte) ([]byte, error) {
 	var compact, out bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {

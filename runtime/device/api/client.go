@@ -16,7 +16,7 @@ const (
 )
 
 // Client is a connection to yoctuned. Its lease ends when the client is closed or its
-// process ends, by whatever cause.
+// process ends for any reason.
 //
 //	c, err := api.Dial(api.Socket)
 //	if err != nil { … }

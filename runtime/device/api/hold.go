@@ -14,7 +14,7 @@ func Hold(socket, profile string, note func(error)) (release func()) {
 		note(fmt.Errorf("no lease: %w", err))
 		return func() {}
 	}
-	stop := c.KeepRenewed(granted, func(err error) { note(fmt.Errorf("the lease is lost, the pipeline goes on: %w", err)) })
+	stop := c.KeepRenewed(granted, func(err error) { note(fmt.Errorf("the lease is lost, the pipeline continues: %w", err)) })
 	return func() {
 		stop()
 		_ = c.Close() // the lease ends with it

@@ -160,7 +160,7 @@ func TestExamineFindsEachFault(t *testing.T) {
 		{"jetson_clocks is started at boot", "services", doctor.Warn, "jetson_clocks.service is running", func(p *patient) {
 			p.in.Units = map[string]rootfs.UnitState{"jetson_clocks.service": {Load: "loaded", Active: "active"}}
 		}, nil},
-		{"somebody ran jetson_clocks", "services", doctor.Warn, "jetson_clocks --restore", func(p *patient) {
+		{"jetson_clocks was run", "services", doctor.Warn, "jetson_clocks --restore", func(p *patient) {
 			for _, policy := range []string{"policy0", "policy4"} {
 				top := p.in.Dev
 				c, err := top.Read("/sys/devices/system/cpu/cpufreq/" + policy + "/cpuinfo_max_freq")
@@ -171,12 +171,12 @@ func TestExamineFindsEachFault(t *testing.T) {
 				p.write("/sys/devices/system/cpu/cpufreq/"+policy+"/scaling_max_freq", c.Text)
 			}
 		}, nil},
-		{"a Super table on firmware that is none", "super-clocks", doctor.Fail, "CPU 1510 of 1728 MHz", func(p *patient) {
+		{"a Super table on firmware without Super support", "super-clocks", doctor.Fail, "CPU 1510 of 1728 MHz", func(p *patient) {
 			for _, policy := range []string{"policy0", "policy4"} {
 				p.write("/sys/devices/system/cpu/cpufreq/"+policy+"/scaling_available_frequencies", "729600 1190400 1510400\n")
 			}
 		}, nil},
-		{"a Super table on memory that is none", "super-clocks", doctor.Fail, "EMC 2133 of 3199 MHz", func(p *patient) {
+		{"a Super table on memory without Super clocks", "super-clocks", doctor.Fail, "EMC 2133 of 3199 MHz", func(p *patient) {
 			p.write("/sys/kernel/debug/bpmp/debug/clk/emc/max_rate", "2133000000\n")
 		}, nil},
 		{"another file sets a sysctl", "sysctl-files", doctor.Warn, "vm.swappiness=60 in /etc/sysctl.d/99-local.conf:3", func(p *patient) {
@@ -248,10 +248,10 @@ func TestExamineFindsEachFault(t *testing.T) {
 		{"huge pages everywhere", "thp", doctor.Warn, "madvise", nil, nil},
 		{"pages are merged", "ksm", doctor.Warn, "on", func(p *patient) { p.write("/sys/kernel/mm/ksm/run", "1\n") }, nil},
 		{"NVMe is scheduled", "io-scheduler", doctor.Warn, "nvme0n1 kyber", func(p *patient) { p.write("/sys/block/nvme0n1/queue/scheduler", "none mq-deadline [kyber]\n") }, nil},
-		{"the disk is asked too much", "io-queue", doctor.Warn, "nvme0n1: 60 while busy", nil, func(p *patient) {
+		{"the disk queue is too long", "io-queue", doctor.Warn, "nvme0n1: 60 while busy", nil, func(p *patient) {
 			p.write("/proc/diskstats", " 259 0 nvme0n1 0 0 0 0 0 0 240000 0 0 12000 543500 0 0 0 0 0 0\n")
 		}},
-		{"the disk is asked too little", "io-queue", doctor.Warn, "nvme0n1: 1 while busy", nil, func(p *patient) {
+		{"the disk queue is too short", "io-queue", doctor.Warn, "nvme0n1: 1 while busy", nil, func(p *patient) {
 			p.write("/proc/diskstats", " 259 0 nvme0n1 0 0 0 0 0 0 240000 0 0 12000 12500 0 0 0 0 0 0\n")
 		}},
 		{"the eMMC wears out", "disk-writes", doctor.Warn, "GB a day", nil, func(p *patient) {

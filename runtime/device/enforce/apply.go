@@ -222,8 +222,8 @@ func (s *Session) write(t *target) {
 // isRetriable reports whether a write may succeed later or in another order.
 func isRetriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBUSY) }
 
-// isOutOfRange reports whether the kernel refuses the wanted value whatever other nodes
-// hold.
+// isOutOfRange reports whether the kernel refuses the wanted value regardless of the values
+// of other nodes.
 func (s *Session) isOutOfRange(t *target) bool {
 	_, outside := acceptedRange(s.dev, t.path, t.setting.Want)
 	return outside && errors.Is(t.err, unix.EINVAL)

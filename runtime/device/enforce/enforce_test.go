@@ -373,7 +373,7 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 		{"ENOENT from the write: unknown value", copyWith(sysctl("net.ipv4.tcp_congestion_control", "bbr"), func(s *plan.Setting) { s.Type = plan.TypeString }),
 			failWrites("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT),
 			outcome.Refused, `"bbr" is unknown to the kernel; load module tcp_bbr`},
-		{"EACCES on a file nobody may write", sysctl("vm.swappiness", "10"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
+		{"EACCES on a read-only file", sysctl("vm.swappiness", "10"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			dev.WriteFault[swappiness] = unix.EACCES
 			name := filepath.Join(dir, swappiness)
 			if err := os.Chmod(name, 0o444); err != nil {
@@ -399,7 +399,7 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 			outcome.Unsupported, "no such node"},
 		{"an action, not a setting", sysctl("vm.drop_caches", "3"), failReads("/proc/sys/vm/drop_caches", unix.EACCES),
 			outcome.Forbidden, "write-only: an action, not a setting"},
-		{"an original that cannot be read is no reason not to write", sysctl("kernel.secret", "1"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
+		{"an unreadable original does not prevent the write", sysctl("kernel.secret", "1"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, secret), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -437,11 +437,11 @@ func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 			outcome.Forbidden, "run programs"},
 		{"no device matches", block("sd*", "scheduler", plan.TypeChoice, "none"), nil,
 			outcome.Unsupported, `no block device named "sd*"`},
-		{"a class nobody knows", copyWith(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
+		{"an unknown class", copyWith(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
 			outcome.Unsupported, `unknown device class "toaster"`},
 		{"the first available of two", copyWith(block("nvme*", "scheduler", plan.TypeChoice, "bfq|kyber|none"), func(s *plan.Setting) { s.Compare = plan.FirstAvailable }), nil,
 			outcome.OK, ""},
-		{"more than asked is enough", copyWith(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = plan.AtLeast }), nil,
+		{"more than required is enough", copyWith(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = plan.AtLeast }), nil,
 			outcome.OK, ""},
 		{"an unknown comparison", copyWith(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = "about" }), nil,
 			outcome.Refused, `unknown comparison "about"`},

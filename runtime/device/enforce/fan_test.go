@@ -36,7 +36,7 @@ func TestFanOwnerIsDetected(t *testing.T) {
 			outcome.Pending, `governor is "pid", wanted "cont"; profile "lab": PWM goes from`},
 		{"another profile", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "cool"}, outcome.Pending, `profile is "lab", wanted "cool"; no profile "cool" is defined`},
 		{"two owners", fanFile("ENABLED", falling), []string{"nvfancontrol", "jtop"}, plan.Fan{Profile: "lab"}, outcome.Contested, "jtop (pid 901) also controls the fan"},
-		{"nobody", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, outcome.Differs, "nvfancontrol is not running"},
+		{"not running", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, outcome.Differs, "nvfancontrol is not running"},
 		{"no such file", "", nil, plan.Fan{Profile: "lab"}, outcome.Unsupported, "add nvfancontrol to the image"},
 		{"garbage", "}{\x00", []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "no profile"},
 	} {

@@ -54,7 +54,7 @@ func TestIrqbalanceBansThePlansInterrupts(t *testing.T) {
 			}
 		}
 	})
-	t.Run("told over its socket, beside what it was told before", func(t *testing.T) {
+	t.Run("bans are added over its socket, earlier bans are kept", func(t *testing.T) {
 		dev, dir := newBoard(t)
 		place(t, dir, "proc/701/comm", "irqbalance\n")
 		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")

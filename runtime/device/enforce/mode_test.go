@@ -66,7 +66,7 @@ func TestModeIsEnteredByName(t *testing.T) {
 		{"orin-nano-8gb", "MAXN_SUPER", "pmode:0002", map[string]string{
 			"/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq": "1728000", // -1 is the highest
 			nanoGPU + "/devfreq/17000000.gpu/max_freq":                 "1020000000",
-			"/sys/kernel/nvpmodel_clk_cap/emc":                         "3199000000", // -1 is no cap, and none was in force
+			"/sys/kernel/nvpmodel_clk_cap/emc":                         "3199000000", // -1 means no cap; none was in force
 		}},
 		{"agx-orin-64gb", "MODE_15W", "pmode:0001", map[string]string{
 			"/sys/devices/system/cpu/cpu3/online": "1",

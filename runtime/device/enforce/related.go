@@ -25,7 +25,7 @@ type relation struct {
 //
 //   - mm/page-writeback.c and mm/util.c: each of a ratio and its absolute form
 //     zeroes the other, and 0 is refused for dirty_bytes;
-//   - block/blk-mq-sched.c: changing the scheduler sets nr_requests anew;
+//   - block/blk-mq-sched.c: changing the scheduler resets nr_requests;
 //   - mm/khugepaged.c: changing transparent huge pages raises min_free_kbytes.
 func related(name string) relation {
 	if key, ok := knob.SysctlKey(name); ok {

@@ -121,7 +121,7 @@ func (s *Session) applyTargets(all []*target) error {
 	return nil
 }
 
-// observe reads the nodes of targets, whatever was read before.
+// observe reads the nodes of targets again, even if they were read before.
 func (s *Session) observe(all []*target) {
 	for _, t := range all {
 		t.reset()

@@ -92,7 +92,7 @@ func TestDamagedRecordsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.data = bytes.Replace(st.data, []byte(original(1).Path), []byte("/proc/sys/other"), 1)
-	for n := range 2 { // loaded as it is, and written anew
+	for n := range 2 { // once as loaded, once rewritten
 		j := load(t, st)
 		if j.Damaged != 1 || len(j.Originals) != n+1 || !j.HasOriginal(original(2).Path) {
 			t.Fatalf("round %d: %+v", n, j)

@@ -70,18 +70,18 @@ func TestSharedReadingIsPreferred(t *testing.T) {
 			t.Errorf("%s: %+v", when, got)
 		}
 	}
-	own("nobody enforces")
+	own("no enforcer")
 	const sample = `{"type":"sampled","sample":{"type":"sample","power_mode":"theirs"}}`
 	asked, stop := enforcer(t, socket, sample)
-	own("it has just come")
+	own("before the next lookup")
 	now += 11 * time.Second
-	theirs("it is looked for again")
-	theirs("and stays")
+	theirs("after the next lookup")
+	theirs("second sample")
 	if asked.Load() != 2 {
 		t.Errorf("%d requests for two samples", asked.Load())
 	}
 	stop()
-	own("it has gone")
+	own("the enforcer stopped")
 
 	for _, answer := range []string{
 		`{"type":"error","code":"malformed","message":"unknown type"}`, // of an older one

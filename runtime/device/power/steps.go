@@ -140,7 +140,7 @@ func resolveCore(dev rootfs.FS, s *Step) bool {
 }
 
 // resolveClock resolves nvpmodel's special values. A minimum of 0 is the lowest step of the
-// clock, and -1 is no cap, which the kernel reports as the highest step.
+// clock, and -1 means no cap, which the kernel reports as the highest step.
 func resolveClock(dev rootfs.FS, file *nvpmodel.File, d *nvpmodel.Param, p nvpmodel.Setting, s *Step) {
 	table := readSteps(dev, d, s.Path)
 	switch {

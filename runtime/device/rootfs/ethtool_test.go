@@ -70,7 +70,7 @@ func TestNetworkChannelsAreANode(t *testing.T) {
 		node: {"5", unix.ERANGE}, // more than there are
 		"/sys/class/net/left/ethtool/channels/tx":        {"many", unix.EINVAL},
 		"/sys/class/net/left/ethtool/coalesce/tx-frames": {"8", unix.EOPNOTSUPP},
-		"/sys/class/net/nobody/ethtool/channels/rx":      {"1", os.ErrNotExist},
+		"/sys/class/net/absent/ethtool/channels/rx":      {"1", os.ErrNotExist},
 	} {
 		if err := dev.Write(name, c.value); !errors.Is(err, c.want) {
 			t.Errorf("%s=%s: %v, want %v", name, c.value, err, c.want)

@@ -13,7 +13,7 @@ import (
 )
 
 // taskNode is the scheduling of a unit's processes (sched(7)). systemd sets it only when it
-// starts them, so that it is set here for running ones.
+// starts a process; taskNode changes running ones.
 type taskNode struct{ dir, attribute string }
 
 // resetOnFork is SCHED_RESET_ON_FORK, a flag of the policy.

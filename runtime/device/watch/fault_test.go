@@ -145,7 +145,7 @@ func faultModel() []fault {
 			}},
 		{row: 3, what: "EINVAL from another knob's state", want: []plan.Setting{classSetting("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000")},
 			outcome: outcome.Refused, message: "refused while policy0 scaling_min_freq is "},
-		{row: 3, what: "and the order of a pair is no reason", want: []plan.Setting{
+		{row: 3, what: "the order of a pair does not matter", want: []plan.Setting{
 			classSetting("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000"),
 			classSetting("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "115200")}, outcome: outcome.OK},
 		{row: 4, what: "EINVAL on restore: the ratio is restored, not the zero", want: []plan.Setting{enforced("vm.dirty_bytes", "268435456")}, outcome: outcome.OK,
@@ -241,7 +241,7 @@ func faultModel() []fault {
 				r.createFile("/proc/swaps", "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1000\n", 0o444)
 				r.dev.WriteFault[zramSize] = unix.EBUSY
 			}, outcome: outcome.Busy, message: "in use as swap: `swapoff /dev/zram0` first"},
-		{row: 15, what: "EIO: a managed interrupt, asked once", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
+		{row: 15, what: "EIO: a managed interrupt, tried once", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
 			harm: func(r *rig) { r.tried = r.countWrites(irq48, unix.EIO) }, outcome: outcome.Refused, message: "irq 48: affinity is kernel-managed",
 			then: func(r *rig) {
 				for range 3 {
@@ -338,7 +338,7 @@ func faultModel() []fault {
 				r.advance(5 * time.Second)
 				r.expectValue("/sys/class/devfreq/devfreq7/governor", "performance")
 			}},
-		{row: 25, what: "re-created at its default: no drift by somebody", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")}, outcome: outcome.OK,
+		{row: 25, what: "re-created at its default: not reported as drift", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.writeSilently(minFreq, "729600")
 				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "online", DevPath: "/devices/system/cpu/cpu0", Subsystem: "cpu"})

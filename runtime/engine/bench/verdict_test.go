@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sampled is what a benchmark looks like: most runs near one time, a tail of slower
+// sampled imitates the times of a benchmark: most runs near one time, a tail of slower
 // ones, times in whole nanoseconds.
 func sampled(r *rand.Rand, n int, median float64) []int64 {
 	out := make([]int64, n)

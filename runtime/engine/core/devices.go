@@ -115,8 +115,8 @@ func NewBalancer(by Balance, n int, weights ...float64) (*Balancer, error) {
 	return b, nil
 }
 
-// maxPassed is the number of items of other devices after which a device receives one
-// whatever its rate, because its measurement may be outdated.
+// maxPassed is the number of items that other devices receive before a device receives one
+// regardless of its rate, because its measurement may be outdated.
 const maxPassed = 100
 
 // Next returns the device for the next item, or ErrDeviceLost if all are lost. Call Done

@@ -140,13 +140,13 @@ func TestManualAndLatencyBalance(t *testing.T) {
 		}
 	}
 	var order []int
-	for range 10 { // nothing ends: the quick one fills up first
+	for range 10 { // no item completes: the quick device fills up first
 		i, _ := l.Next()
 		order = append(order, i)
 	}
 	for k, i := range order[:9] {
 		if i != 0 {
-			t.Errorf("item %d went to %d; nine on the quick device are done before one on the slow", k, i)
+			t.Errorf("item %d went to %d; the quick device finishes nine items before the slow one finishes one", k, i)
 		}
 	}
 	for _, w := range [][]float64{{1}, {0, 0}, {-1, 2}} {

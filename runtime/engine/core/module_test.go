@@ -14,8 +14,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// A backend whose compiler puts a word before the text, counts what it compiled in a
-// file, and takes only what it compiled or text.
+// A backend whose compiler prepends a word to the source and counts compilations in a file.
+// It loads only source text and its own output.
 const fakeCompiler = fakeBackend + `
 	#include <stdlib.h>
 	struct yt_module { unsigned char image[256]; uint64_t n; };

@@ -91,7 +91,7 @@ func drawFloats(t *rapid.T, label string, n int) []float32 {
 	return out
 }
 
-// narrow stores values as a type, and gives back what they became.
+// narrow stores values in a type and returns the stored values.
 func narrow(b *bench, t rapid.TB, v []float32, typ core.Type) (core.Region, []float64) {
 	t.Helper()
 	exact := make([]float64, len(v))
@@ -566,7 +566,7 @@ func TestEveryStepOfAMapMatchesItsFormula(t *testing.T) {
 	}
 }
 
-// One chain gives what its steps give one after another, also in place.
+// A chain gives the same result as its steps executed one by one, also in place.
 func TestMapChainEqualsItsSteps(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -672,7 +672,7 @@ func TestConvertMatchesTheFloat64Reference(t *testing.T) {
 				t.Fatalf("%g became %g", v, g)
 			}
 		}
-		// Back: what a quantised value stands for.
+		// Back: dequantise.
 		if _, ok := limits[out]; ok && out != core.I32 {
 			back := b.room(4 * n)
 			r := a
@@ -688,7 +688,7 @@ func TestConvertMatchesTheFloat64Reference(t *testing.T) {
 					s = scales[c]
 				}
 				if want := float32(got[i]-float64(a.Zero)) * s; v != want {
-					t.Fatalf("%g stands for %g, reference %g", got[i], v, want)
+					t.Fatalf("%g dequantises to %g, reference %g", got[i], v, want)
 				}
 			}
 		}
@@ -868,7 +868,7 @@ func TestROIsEqualCropsOfTheFrame(t *testing.T) {
 				y0, y1 := int(math.Floor(clip(e.Y0, p.Height))), int(math.Ceil(clip(e.Y1, p.Height)))
 				empty := !(clip(e.X1, p.Width) > clip(e.X0, p.Width) && clip(e.Y1, p.Height) > clip(e.Y0, p.Height))
 				q.Crop = core.Rect{X: x0, Y: y0, Width: x1 - x0, Height: y1 - y0}
-				if empty { // a black frame whose border is all there is to see
+				if empty { // a black frame, so that only the border is visible
 					q.Crop = core.Rect{}
 					q.Format, q.Width, q.Height, q.Pitch, q.Color = core.Gray8, 1, 1, [3]int{}, p.Color
 					q.Planes = [3][]byte{{p.Pad}}

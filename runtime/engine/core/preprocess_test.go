@@ -29,7 +29,7 @@ func openCPU(t testing.TB) *core.Device {
 
 var nan = float32(math.NaN())
 
-// poisoned returns n NaNs and, behind them, a guard that nobody may touch.
+// poisoned returns n NaNs followed by a guard that must stay unchanged.
 func poisoned(n int) (out []float32, intact func() bool) {
 	const guard = 16
 	all := make([]float32, n+guard)
@@ -118,7 +118,7 @@ func TestPreprocessMatchesTheFloat64Reference(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !intact() {
-			t.Fatal("wrote behind the tensor")
+			t.Fatal("wrote past the end of the tensor")
 		}
 		want := refPreprocess(p)
 		std := p.Std

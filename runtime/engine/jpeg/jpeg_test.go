@@ -201,8 +201,8 @@ func TestAShrunkFrameIsTheWholeOneMadeSmaller(t *testing.T) {
 	}
 }
 
-// shrunk compares a frame that is decoded at a part of its size with the means of what
-// Go's decoder makes of all of it.
+// shrunk compares a frame decoded at reduced size with the averages of the full-size frame
+// from Go's decoder.
 func shrunk(t *testing.T, d *jpeg.Decoder, data []byte, w, h, shrink int) {
 	t.Helper()
 	out := bytes.Repeat([]byte{0xa5}, jpeg.I420Bytes(w, h)+64)

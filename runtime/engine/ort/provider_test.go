@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// both are the oldest and the newest ONNX Runtime that are to work.
+// both runs f with the oldest and the newest supported ONNX Runtime.
 func both(t *testing.T, f func(t *testing.T, rt *ort.Runtime)) {
 	for _, path := range []string{models.OldLibrary(t), models.Library(t)} {
 		rt, err := ort.Open(path)

@@ -22,7 +22,7 @@ func TestEveryThreadIsScheduledAsPlanned(t *testing.T) {
 		return
 	}
 	nice := 5
-	for range 2 { // what is so already is not set again
+	for range 2 { // values already set are not set again
 		if err := Schedule("batch", 0, &nice); err != nil {
 			t.Fatal(err)
 		}

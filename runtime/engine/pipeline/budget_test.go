@@ -90,7 +90,7 @@ func TestAnUnattainableBudgetIsRefusedWithFigures(t *testing.T) {
 		if err == nil {
 			err = p.Close()
 		} else if !errors.Is(err, ErrBudget) {
-			t.Errorf("%s: %v is no ErrBudget", c.name, err)
+			t.Errorf("%s: %v is not an ErrBudget", c.name, err)
 		}
 		if (err == nil) != (c.wantText == "") || err != nil && !strings.Contains(err.Error(), c.wantText) || !strings.Contains(noted, c.note) {
 			t.Errorf("%s: %v; noted %q", c.name, err, noted)

@@ -125,7 +125,7 @@ func TestPaddedRowsArePacked(t *testing.T) {
 			Formats: []v4l2test.Format{{Pixels: "GREY", Width: 64, Height: 16, Pitch: pitch, Size: pitch * 16}},
 			Fill: func(_, _ int, b []byte) {
 				for i := range b {
-					b[i] = 0xff // what is between rows
+					b[i] = 0xff // the padding between rows
 					if x, y := i%pitch, i/pitch; x < 64 {
 						b[i] = byte(x + 2*y)
 					}

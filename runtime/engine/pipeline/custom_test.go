@@ -230,10 +230,10 @@ func TestACustomStageMakesATensor(t *testing.T) {
 		if sum.Frames.Done != 3 || !strings.Contains(lines[2], `"shape":[1,3],"values":[2,2,2]`) {
 			t.Errorf("%+v %v", sum.Frames, lines)
 		}
-		// The compiler counts what the runtime does, for each frame.
+		// The compiler predicts the copies that the runtime makes for each frame.
 		want := budget.Compute(pl, func(string, string) *onnx.Model { return nil }).Copies
 		if got := sum.Copies[copyRead] + sum.Copies[copyBatch]; got != 3*uint64(want) {
-			t.Errorf("inside %v: %d copies of 3 frames, the compiler says %d of each", inside, got, want)
+			t.Errorf("inside %v: %d copies of 3 frames, the compiler predicts %d for each", inside, got, want)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestACustomStageReadsResults(t *testing.T) {
 		}
 		pl.Stages[3] = plan.PipelineStage{ID: "follow", Kind: "track", Input: "own", Track: &plan.Track{}}
 		if _, _, _, err := runCustom(t, pl, 1); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "follows the boxes of a postprocess stage") {
-			t.Errorf("a tracker of what it gives: %v", err)
+			t.Errorf("a tracker of its output: %v", err)
 		}
 	}
 }

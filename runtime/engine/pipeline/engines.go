@@ -117,7 +117,7 @@ func widen(into, other map[string]tensorrt.Range) {
 	}
 }
 
-// findEngine finds the engine of a stage's model. The error gives the reason if there is no
+// findEngine finds the engine of a stage's model. The error states the reason if there is no
 // usable engine.
 func findEngine(o Options, s *plan.PipelineStage, path string) (string, error) {
 	if why := o.Host.Why(); why != "" {

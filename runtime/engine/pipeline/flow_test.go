@@ -123,7 +123,7 @@ func TestBatchDelayYieldsToTheDeadline(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The first frame teaches what a run takes.
+			// The first frame sets the estimate of the time that a run takes.
 			if got := time.Duration(s.Latency.Total.P95); got > c.worst {
 				t.Errorf("%s: p95 %v, want at most %v", c.name, got, c.worst)
 			}

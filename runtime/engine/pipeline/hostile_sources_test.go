@@ -19,7 +19,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// pipe is a pipe with a name; nobody writes to it.
+// pipe creates a named pipe without a writer.
 func pipe(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "pipe")
@@ -42,7 +42,7 @@ func TestAStopEndsTheWaitForASource(t *testing.T) {
 	for name, s := range map[string]plan.PipelineSource{
 		"a pipe without a writer":              {Kind: "file", Path: pipe(t), Format: "nv12", Width: 32, Height: 16},
 		"a pipe without a header":              {Kind: "file", Path: silent, Format: "y4m"},
-		"a program that says nothing":          {Kind: "command", Exec: []string{"sleep", "1000"}, Format: "y4m"},
+		"a program without output":             {Kind: "command", Exec: []string{"sleep", "1000"}, Format: "y4m"},
 		"one that only complains":              {Kind: "command", Exec: []string{"sh", "-c", "yes >&2"}, Format: "mjpeg"},
 		"one that does not want to end":        {Kind: "command", Exec: []string{"sh", "-c", "trap '' TERM; while :; do sleep 1; done"}, Format: "y4m"},
 		"one that leaves something behind":     {Kind: "command", Exec: []string{"sh", "-c", "(trap '' TERM; sleep 1000) & exit 0"}, Format: "mjpeg"},

@@ -73,7 +73,7 @@ func TestPlanFixtureIsCurrent(t *testing.T) {
 	}
 }
 
-// lines is a sink that remembers what it saw.
+// lines is a sink that keeps the text and score of every line.
 type lines struct {
 	text  []string
 	score []float32

@@ -93,7 +93,7 @@ func newPage(t testing.TB) *page {
 	return p
 }
 
-// nv12 adds what a grey picture lacks.
+// nv12 converts a grey picture to NV12.
 func nv12(g *image.Gray) []byte {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	b := make([]byte, w*h*3/2)
@@ -109,7 +109,7 @@ func nv12(g *image.Gray) []byte {
 	return b
 }
 
-// clip writes frames to a file and gives the source that reads it.
+// clip writes frames to a file and returns the source that reads it.
 func clip(t testing.TB, w, h int, frames ...[]byte) plan.PipelineSource {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "clip.nv12")
@@ -123,7 +123,7 @@ func clip(t testing.TB, w, h int, frames ...[]byte) plan.PipelineSource {
 	return plan.PipelineSource{Kind: "file", Path: name, Format: "nv12", Width: w, Height: h, FPSNum: 10, FPSDen: 1}
 }
 
-// records is a sink that keeps what it is given as others see it, in JSON.
+// records is a sink that keeps every record in JSON, the form that other programs read.
 type records struct {
 	t   testing.TB
 	all []seenFrame

@@ -115,8 +115,7 @@ func TestAnEngineIsBuiltOnceAndItsProgressIsReported(t *testing.T) {
 	}
 }
 
-// The wrapped engine is a model that ONNX Runtime reads; what it lacks here is
-// TensorRT.
+// The wrapped engine is a model that ONNX Runtime can read; only TensorRT is missing here.
 func TestONNXRuntimeReadsTheWrapperAndMissesOnlyTensorRT(t *testing.T) {
 	s := tensorrt.Store{Dir: t.TempDir()}
 	j := job(t, "printf ENGINE > \"$out\"\n")

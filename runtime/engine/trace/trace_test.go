@@ -34,8 +34,8 @@ func recorded() *trace.Recorder {
 	return r
 }
 
-// What Perfetto calls corrupt: complete events that overlap on one track, an
-// asynchronous end without its beginning, an arrow from nowhere.
+// Perfetto rejects complete events that overlap on one track, asynchronous ends without a
+// begin, and flow arrows without a start.
 func TestChromeTraceIsSound(t *testing.T) {
 	var b bytes.Buffer
 	if err := recorded().WriteChrome(&b, "door"); err != nil {

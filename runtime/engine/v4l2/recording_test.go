@@ -136,7 +136,7 @@ func (p *replayer) Poll(int, int, time.Duration) (events, woken int16, err error
 		return 0, 0, nil
 	}
 	switch p.lines[p.next].request & 0xff {
-	case 17: // DQBUF
+	case 17: // DQBUF: its result decides, below
 	case 89: // DQEVENT
 		return unix.POLLPRI, 0, nil
 	default:

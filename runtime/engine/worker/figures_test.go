@@ -110,12 +110,12 @@ func BenchmarkMessage(b *testing.B) {
 	})
 }
 
-// TestFigures writes what isolation costs, and how fast a lost worker is left and
-// replaced, to the file that YOCTUNE_FIGURES names.
+// TestFigures measures the cost of isolation, and how fast a lost worker is detected and
+// replaced. It writes the results to the file that YOCTUNE_FIGURES names.
 func TestFigures(t *testing.T) {
 	name := os.Getenv("YOCTUNE_FIGURES")
 	if name == "" {
-		t.Skip("measures for a minute: set YOCTUNE_FIGURES to the file for what it finds")
+		t.Skip("this measurement takes a minute; set YOCTUNE_FIGURES to its output file")
 	}
 	const losses, deadline = 100, 60 * time.Millisecond
 	load := loadAverage(t)

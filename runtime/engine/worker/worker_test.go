@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const limit = 30 * time.Second // for what is to happen; a machine under load is slow
+const limit = 30 * time.Second // for any expected event; a loaded machine is slow
 
 // start starts a client with a worker on the CPU backend and waits for it.
 func start(t testing.TB, o Options) *Client {
@@ -484,8 +484,7 @@ func TestCallersDoNotWaitForAStuckWorker(t *testing.T) {
 	works(t, c)
 }
 
-// hostile is a worker that attaches as a good one does and then writes what it should
-// not.
+// hostile is a worker that attaches correctly and then violates the protocol.
 func hostile(how string) {
 	s := &server{exit: make(chan int, 1)}
 	if err := s.mapMemory(); err != nil {
@@ -791,7 +790,7 @@ func TestEveryWorkerIsWarmedUp(t *testing.T) {
 	}
 }
 
-// footprint is what a leak would change.
+// footprint returns the figures that a leak would increase.
 func footprint(t *testing.T) (files, maps int) {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")

@@ -113,9 +113,9 @@ func TestHealthReportsTheReason(t *testing.T) {
 		code int
 		text string
 	}{
-		"all well":       {web.Site{Planned: true, Watch: func() *watch.State { return &watch.State{PID: 7} }}, 200, `"healthy":true`},
-		"no plan":        {web.Site{}, 200, `"healthy":true`},
-		"nobody watches": {web.Site{Planned: true}, 503, "yoctuned.service is not running"},
+		"all well":    {web.Site{Planned: true, Watch: func() *watch.State { return &watch.State{PID: 7} }}, 200, `"healthy":true`},
+		"no plan":     {web.Site{}, 200, `"healthy":true`},
+		"no enforcer": {web.Site{Planned: true}, 503, "yoctuned.service is not running"},
 		"contested": {web.Site{Planned: true, Watch: func() *watch.State {
 			return &watch.State{PID: 7, Contested: []watch.Contested{{Path: "/proc/sys/vm/swappiness"}}}
 		}}, 503, "contested: /proc/sys/vm/swappiness"},
@@ -192,7 +192,7 @@ func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
 	if server.ReadHeaderTimeout <= 0 || server.IdleTimeout <= 0 {
 		t.Error("a client may hold a connection for ever without a request")
 	}
-	server.ReadHeaderTimeout = 200 * time.Millisecond // what is tested is that it ends
+	server.ReadHeaderTimeout = 200 * time.Millisecond // the test only checks that it ends
 	go func() { _ = server.Serve(l) }()
 	defer func() { _ = server.Close() }()
 	long := strings.Repeat("x", 1<<20)

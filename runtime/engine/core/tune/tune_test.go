@@ -31,7 +31,7 @@ func openCPU(t *testing.T) *core.Device {
 	return d
 }
 
-// start is what a program does when it starts.
+// start creates a tuner, as a program does when it starts.
 func start(t *testing.T, d *core.Device, dir string) *Tuner {
 	t.Helper()
 	tuner, err := New(d, core.OpenCache(dir))

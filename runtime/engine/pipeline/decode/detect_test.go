@@ -147,7 +147,7 @@ func pictureOf(p core.Preprocess) Picture {
 	return Picture{g, p.OutW, p.OutH}
 }
 
-// bench is what a detector needs around it.
+// bench allocates tensors for a test.
 type bench struct {
 	dev *core.Device
 	t   *testing.T
@@ -414,7 +414,7 @@ func TestMasksEqualONNXRuntimes(t *testing.T) {
 	if line := string(got[0].AppendJSON(nil)); !strings.Contains(line, `"mask":{"x":60,"y":30,"width":200,"height":180,"step":1,"counts":[`) || !json.Valid([]byte(line)) {
 		t.Errorf("%.200s", line)
 	}
-	// A box as large as a camera's frame has a mask that is no larger.
+	// The mask of a box as large as the camera's frame does not exceed the frame.
 	d.mask.at = pictureOf(core.Preprocess{Format: core.NV12, Width: 4096, Height: 2160, OutW: 160, OutH: 160})
 	var big result.Mask
 	d.mask.draw(prototypes, [4]float32{0, 0, 4096, 2160}, &big)

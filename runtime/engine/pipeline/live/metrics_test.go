@@ -19,7 +19,7 @@ func TestStagesHaveTheirOwnMetrics(t *testing.T) {
 	}
 	again, err := r.Counter("faces", "seen")
 	if err != nil || again != faces {
-		t.Errorf("asked twice: %p and %p, %v", faces, again, err)
+		t.Errorf("second registration: %p and %p, %v", faces, again, err)
 	}
 	light, err := r.Gauge("faces", "light")
 	if err != nil {

@@ -38,7 +38,7 @@ func TestResultsAfterAnIncompleteLineStartANewLine(t *testing.T) {
 	}
 }
 
-// namedPipe is a pipe that nobody reads.
+// namedPipe creates a named pipe without a reader.
 func namedPipe(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")

@@ -67,7 +67,7 @@ func Open(so Options) (Source, error) {
 	}
 	kind, ok := registry.SourceOf(s.Kind)
 	if so.File != "" {
-		// A file replaces whatever the plan reads on the device.
+		// A file replaces the source that the plan reads on the device.
 		kind, ok, o.path = registry.FileSource, true, so.File
 		switch filepath.Ext(so.File) {
 		case ".y4m":
