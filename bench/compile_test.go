@@ -44,14 +44,14 @@ func BenchmarkVetAgainstCueVet(b *testing.B) {
 
 // BenchmarkVet100Targets loads, resolves and checks a fleet: 100 targets of one
 // example.
-func BenchmarkVet100Targets(b *testing.B) { many(b, "vet", 100) }
+func BenchmarkVet100Targets(b *testing.B) { benchmarkCommand(b, "vet", 100) }
 
-func BenchmarkVet1000Targets(b *testing.B) { many(b, "vet", 1000) }
+func BenchmarkVet1000Targets(b *testing.B) { benchmarkCommand(b, "vet", 1000) }
 
 // BenchmarkBuild100Targets also writes the layer.
-func BenchmarkBuild100Targets(b *testing.B) { many(b, "build", 100) }
+func BenchmarkBuild100Targets(b *testing.B) { benchmarkCommand(b, "build", 100) }
 
-func many(b *testing.B, command string, n int) {
+func benchmarkCommand(b *testing.B, command string, n int) {
 	yoctune := tool(b, "./cmd/yoctune", "-ldflags=-s -w")
 	argv := []string{yoctune, command, fleet(b, n)}
 	work, built := b.TempDir(), 0
@@ -97,7 +97,7 @@ func fleet(tb testing.TB, n int) string {
 	machines := make([]string, 0, n)
 	for i := range n {
 		machines = append(machines, fmt.Sprintf("%q", fmt.Sprintf("unit-%04d", i)))
-		fmt.Fprintf(&targets, "\t\t\"unit-%04d\": {board: \"carrier\", release: \"scarthgap\", machine: \"unit-%04d\", use: %s, sysctl: \"vm.vfs_cache_pressure\": %d}\n", i, i, useOf(tb, string(raw)), 50+i)
+		fmt.Fprintf(&targets, "\t\t\"unit-%04d\": {board: \"carrier\", release: \"scarthgap\", machine: \"unit-%04d\", use: %s, sysctl: \"vm.vfs_cache_pressure\": %d}\n", i, i, findUse(tb, string(raw)), 50+i)
 	}
 	fmt.Fprintf(&targets, "\t}\n\n\tboards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [%s]}\n\n\tprofiles:", strings.Join(machines, ", "))
 	if err := os.WriteFile(filepath.Join(dir, "config.cue"), []byte(head+targets.String()+rest), 0o644); err != nil {
@@ -106,7 +106,7 @@ func fleet(tb testing.TB, n int) string {
 	return dir
 }
 
-func useOf(tb testing.TB, config string) string {
+func findUse(tb testing.TB, config string) string {
 	tb.Helper()
 	_, rest, ok := strings.Cut(config, "use:")
 	if !ok {

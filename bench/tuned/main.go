@@ -420,7 +420,7 @@ func (s *session) measureIdleAndDrift() error {
 		return err
 	}
 	time.Sleep(5 * time.Second)
-	s.f.Idle = idle(cmd.Process.Pid, s.o.idle)
+	s.f.Idle = measureIdle(cmd.Process.Pid, s.o.idle)
 	for _, path := range []string{"/proc/sys/vm/swappiness", "/sys/block/loop2/queue/rq_affinity"} {
 		if i := slices.IndexFunc(s.ks, func(k tunable) bool { return k.path == path }); i >= 0 {
 			s.f.Drift[path] = drift(s.ks[i])
@@ -488,8 +488,8 @@ func drift(k tunable) any {
 	return "no"
 }
 
-// idle observes an idle process for d.
-func idle(pid int, d time.Duration) Idle {
+// measureIdle observes an idle process for d.
+func measureIdle(pid int, d time.Duration) Idle {
 	c0, s0, f0, begin := ticks(pid), switches(pid), forks(), time.Now()
 	time.Sleep(d)
 	c1, s1, f1, t := ticks(pid), switches(pid), forks(), time.Since(begin).Seconds()

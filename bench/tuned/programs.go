@@ -88,12 +88,12 @@ func (t *tuned) prepare(ks knobs) error {
 	if err := os.WriteFile("/etc/tuned/bench/tuned.conf", []byte(profile), 0o644); err != nil {
 		return err
 	}
-	return t.mode(1)
+	return t.setDaemonMode(1)
 }
 
-// mode configures whether tuned runs as a daemon. Dynamic tuning is off, which makes idling
+// setDaemonMode configures whether tuned runs as a daemon. Dynamic tuning is off, which makes idling
 // cheapest.
-func (*tuned) mode(daemon int) error {
+func (*tuned) setDaemonMode(daemon int) error {
 	return os.WriteFile("/etc/tuned/tuned-main.conf", fmt.Appendf(nil,
 		"daemon = %d\ndynamic_tuning = 0\nreapply_sysctl = 0\nsleep_interval = 1\nupdate_interval = 10\nenable_dbus = 1\n", daemon), 0o644)
 }
@@ -103,14 +103,14 @@ func (t *tuned) command(args ...string) *exec.Cmd {
 }
 
 func (t *tuned) apply() *exec.Cmd {
-	if err := t.mode(0); err != nil {
+	if err := t.setDaemonMode(0); err != nil {
 		return exec.Command("false") // the knobs will not have the wanted values
 	}
 	return t.command("--no-dbus")
 }
 
 func (t *tuned) daemon() (*exec.Cmd, func() bool) {
-	_ = t.mode(1) // cannot fail: it was written before
+	_ = t.setDaemonMode(1) // cannot fail: it was written before
 	_ = os.Remove(t.log())
 	return t.command("--no-dbus"), contains(t.log(), "static tuning from profile")
 }
@@ -149,7 +149,7 @@ func (t *tuned) verifying(start bool) error {
 		}
 	}
 	_ = os.Remove(t.log())
-	_ = t.mode(1)
+	_ = t.setDaemonMode(1)
 	t.served = t.command()
 	t.served.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+t.bus)
 	t.served.SysProcAttr = dieWithParent()

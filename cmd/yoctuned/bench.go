@@ -203,9 +203,9 @@ func (b *benchWriter) measurement(m bench.Measurement) error {
 		roof = fmt.Sprintf("%.0f%%%c", 100*m.Roofline.Share, m.Roofline.Bound[0])
 	}
 	if m.Reference != nil {
-		reference = fmt.Sprintf("%s, %s", m.Reference.Name, brief(m.Reference.P50))
+		reference = fmt.Sprintf("%s, %s", m.Reference.Name, formatTime(m.Reference.P50))
 	}
-	b.Printf(benchRow, name, brief(m.P50), brief(m.P95), perNano(m.Bytes, m.P50), perNano(m.Flops, m.P50), roof, ratio, reference)
+	b.Printf(benchRow, name, formatTime(m.P50), formatTime(m.P95), perNano(m.Bytes, m.P50), perNano(m.Flops, m.P50), roof, ratio, reference)
 	return b.Err()
 }
 
@@ -217,7 +217,7 @@ func (b *benchWriter) end(r *bench.Report, verdicts []bench.Verdict, answer erro
 	if b.JSON {
 		b.endJSON(r, verdicts, outcomes, answer)
 	} else {
-		b.endText(r, verdicts, outcomes)
+		b.writeEndText(r, verdicts, outcomes)
 	}
 }
 
@@ -246,7 +246,7 @@ func perNano(amount *int64, ns int64) string {
 	return strconv.FormatFloat(float64(*amount)/float64(ns), 'f', 1, 64)
 }
 
-func (b *benchWriter) endText(r *bench.Report, verdicts []bench.Verdict, outcomes map[string]int) {
+func (b *benchWriter) writeEndText(r *bench.Report, verdicts []bench.Verdict, outcomes map[string]int) {
 	b.Printf("\n")
 	for _, c := range r.Ceilings.Memory {
 		b.Printf("memory ceiling, up to %d KiB: %.1f GB/s by %s\n", c.WorkingSet>>10, float64(c.Rate)/1e9, c.By)
@@ -300,8 +300,8 @@ func stateText(s bench.State) string {
 	return strings.Join(parts, ", ")
 }
 
-// brief rounds a time to about three digits, the precision of a measurement.
-func brief(ns int64) string {
+// formatTime rounds a time to about three digits, the precision of a measurement.
+func formatTime(ns int64) string {
 	d := time.Duration(ns)
 	switch {
 	case d >= time.Second:

@@ -85,7 +85,7 @@ func planEngines(root, path string, o engineFlags) (map[string][]pipeline.Engine
 	if err != nil {
 		return nil, tensorrt.Host{}, err
 	}
-	host := tensorrt.Look(root, rootfs.Identify(dev).Compatible)
+	host := tensorrt.DetectHost(root, rootfs.Identify(dev).Compatible)
 	file, err := planfile.Load(dev, planfile.Source{Path: path})
 	if err != nil {
 		return nil, host, err
@@ -155,7 +155,7 @@ func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
 
 // buildEngine builds an engine and returns its state.
 func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipeline.EngineJob, limit time.Duration, report func(tensorrt.Progress)) (state, why string) {
-	if why := h.Why(); why != "" {
+	if why := h.Obstacle(); why != "" {
 		return "skipped", why
 	}
 	if h.Builder == "" {
@@ -259,7 +259,7 @@ usage.`,
 			if err != nil {
 				return err
 			}
-			if why := host.Why(); why != "" {
+			if why := host.Obstacle(); why != "" {
 				return fmt.Errorf("%s: the engines that the plan needs on this machine are unknown, so none is removed", why)
 			}
 			var keys []tensorrt.Key

@@ -225,11 +225,11 @@ func (m *monitorRun) tegrastats(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			m.problem(fmt.Errorf("line %d: %w", n, err))
+			m.reportProblem(fmt.Errorf("line %d: %w", n, err))
 			return nil
 		}
 		if len(line.Unknown) > 0 {
-			m.problem(fmt.Errorf("line %d: not understood, shown as unknown: %s", n, strings.Join(line.Unknown, ", ")))
+			m.reportProblem(fmt.Errorf("line %d: not understood, shown as unknown: %s", n, strings.Join(line.Unknown, ", ")))
 		}
 		last = line.Sample
 		if m.once {
@@ -249,7 +249,7 @@ func (m *monitorRun) tegrastats(ctx context.Context) error {
 	return nil
 }
 
-func (m *monitorRun) problem(err error) {
+func (m *monitorRun) reportProblem(err error) {
 	m.problems++
 	if m.out.JSON {
 		m.out.Error(err)

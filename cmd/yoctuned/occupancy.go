@@ -167,7 +167,7 @@ func (f occupancyFlags) rows(d occupancy.Device, args []string) ([]occupancyRow,
 
 // calculate returns the rows of a kernel: one for each block size.
 func (f occupancyFlags) calculate(d occupancy.Device, name string, k occupancy.Kernel, l occupancy.Limits) ([]occupancyRow, error) {
-	full, _, err := l.Fullest(d, k)
+	full, _, err := l.BestBlock(d, k)
 	if err != nil {
 		return nil, err
 	}

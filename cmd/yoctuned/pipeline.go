@@ -109,7 +109,7 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	}
 	o.Dir = filepath.Dir(args[0])
 	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
-	o.Host = tensorrt.Look(root, id.Compatible)
+	o.Host = tensorrt.DetectHost(root, id.Compatible)
 	o.Stdout, o.Device = out, dev
 	if !out.JSON && o.Plan.Sink.Path == "" {
 		o.Sink = sink.NewText(out)
@@ -251,7 +251,7 @@ func pipelineText(w cli.Printer, s *pipeline.Summary) {
 		if q == nil {
 			return [4]string{"-", "-", "-", "-"}
 		}
-		return [4]string{ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max)}
+		return [4]string{formatMilliseconds(q.P50), formatMilliseconds(q.P95), formatMilliseconds(q.P99), formatMilliseconds(q.Max)}
 	}
 	f := s.Frames
 	w.Printf("\n%s: %d frames read: %d done, %d dropped, %d failed; %.1f fps over %.2f s (%s)\n",
@@ -300,14 +300,14 @@ func writeSLO(w cli.Printer, s *pipeline.Summary) {
 	if o := s.SLO.LatencyP95; o != nil {
 		found := "no frame was done"
 		if o.Found != nil {
-			found = ms(int64(*o.Found)) + " ms measured"
+			found = formatMilliseconds(int64(*o.Found)) + " ms measured"
 		}
-		w.Printf("slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], ms(int64(o.Wanted)), found)
+		w.Printf("slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], formatMilliseconds(int64(o.Wanted)), found)
 	}
 	if o := s.SLO.MinFPS; o != nil {
 		w.Printf("slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], s.FPS, o.Wanted)
 	}
 }
 
-// ms formats nanoseconds as milliseconds.
-func ms(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
+// formatMilliseconds formats nanoseconds as milliseconds.
+func formatMilliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }

@@ -136,7 +136,7 @@ func (r report) text(p cli.Printer) {
 		}
 		text := strings.TrimRight(line.String(), " ")
 		if colour {
-			text = paint(text, row[0], n == 0, shown[n])
+			text = colourLine(text, row[0], n == 0, shown[n])
 		}
 		fmt.Fprintln(p, text)
 		msg := shown[n].Message
@@ -186,7 +186,7 @@ func label(res enforce.Result) string {
 	return res.ID
 }
 
-func paint(line, prefix string, head bool, res enforce.Result) string {
+func colourLine(line, prefix string, head bool, res enforce.Result) string {
 	switch {
 	case head:
 		return bold + line + reset

@@ -342,7 +342,7 @@ func millis(ns *int64) string {
 	if ns == nil {
 		return "-"
 	}
-	return ms(*ns)
+	return formatMilliseconds(*ns)
 }
 
 // liveDirs are the folders with the sockets of pipelines: those of services, and those

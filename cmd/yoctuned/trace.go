@@ -68,14 +68,14 @@ func traceText(w cli.Printer, v *trace.View) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "stage\truns\ttotal ms\tbusy\tp50 ms\tp95\tmax\twait p50\tmax\t\n")
 	for _, s := range v.Stages {
-		printable.Fprintf(t, "%s\t%d\t%s\t%.0f %%\t%s\t%s\t%s\t%s\t%s\t\n", s.Stage, s.Runs, ms(s.Total), 100*s.Busy, ms(s.P50), ms(s.P95), ms(s.Max), ms(s.WaitP50), ms(s.WaitMax))
+		printable.Fprintf(t, "%s\t%d\t%s\t%.0f %%\t%s\t%s\t%s\t%s\t%s\t\n", s.Stage, s.Runs, formatMilliseconds(s.Total), 100*s.Busy, formatMilliseconds(s.P50), formatMilliseconds(s.P95), formatMilliseconds(s.Max), formatMilliseconds(s.WaitP50), formatMilliseconds(s.WaitMax))
 	}
 	_ = t.Flush()
 	for _, b := range v.Backends {
-		w.Printf("on %s: %d runs, %s ms\n", b.Backend, b.Runs, ms(b.Total))
+		w.Printf("on %s: %d runs, %s ms\n", b.Backend, b.Runs, formatMilliseconds(b.Total))
 	}
 	for _, s := range v.Slowest {
-		w.Printf("slow: %s, frame %d, %s ms at %s ms, after waiting %s ms\n", s.Stage, s.Frame, ms(s.Dur), ms(s.Start), ms(s.Wait))
+		w.Printf("slow: %s, frame %d, %s ms at %s ms, after waiting %s ms\n", s.Stage, s.Frame, formatMilliseconds(s.Dur), formatMilliseconds(s.Start), formatMilliseconds(s.Wait))
 	}
 	for _, f := range slices.Sorted(maps.Keys(v.Frames)) {
 		w.Printf("frames %s: %d\n", f, v.Frames[f])
@@ -84,7 +84,7 @@ func traceText(w cli.Printer, v *trace.View) {
 		w.Printf("  %s: %d\n", r, v.Reasons[r])
 	}
 	for _, e := range v.Events {
-		w.Printf("at %s ms, %s: %s\n", ms(e.At), e.Name, e.Why)
+		w.Printf("at %s ms, %s: %s\n", formatMilliseconds(e.At), e.Name, e.Why)
 	}
 	if v.Overwritten > 0 {
 		w.Printf("%d older events were overwritten\n", v.Overwritten)

@@ -74,7 +74,7 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 		}
 		gain := ""
 		if v.Time > 0 && v.BuiltIn > 0 {
-			gain = fmt.Sprintf("%s, default %s", brief(v.Time.Nanoseconds()), brief(v.BuiltIn.Nanoseconds()))
+			gain = fmt.Sprintf("%s, default %s", formatTime(v.Time.Nanoseconds()), formatTime(v.BuiltIn.Nanoseconds()))
 		}
 		p.Printf("%-44s %-9s %-28s %s\n", v.Name, v.From, shape, gain)
 		return p.Err()

@@ -72,7 +72,7 @@ func checkKernelLaunch(s *subject) {
 		if !known {
 			continue
 		}
-		if !l.Takes(k.Block) {
+		if !l.Allows(k.Block) {
 			s.reportAt(block, strconv.Itoa(k.Block), fmt.Sprintf("choose a multiple of %d from %d to %d", l.Step, l.Min, l.Max), "%s takes no blocks of %d threads", k.Kernel, k.Block)
 			continue
 		}
@@ -87,10 +87,10 @@ func checkKernelOccupancy(s *subject) {
 	for k, block := range s.launches() {
 		l, known := occupancy.LimitsOf(k.Kernel)
 		d, need, o, ok := s.computeOccupancy(k)
-		if !known || !l.Takes(k.Block) || !ok || o.Blocks == 0 {
+		if !known || !l.Allows(k.Block) || !ok || o.Blocks == 0 {
 			continue
 		}
-		full, best, err := l.Fullest(d, need)
+		full, best, err := l.BestBlock(d, need)
 		if err != nil || 4*o.Warps >= 3*best.Warps {
 			continue
 		}

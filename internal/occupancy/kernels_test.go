@@ -35,7 +35,7 @@ func TestCompiledKernelFiguresAreParsed(t *testing.T) {
 
 func TestFullestBlockSizeHasMostWarps(t *testing.T) {
 	l, ok := LimitsOf("preprocess")
-	if !ok || l.Takes(100) || l.Takes(0) || !l.Takes(128) || l.Takes(512) {
+	if !ok || l.Allows(100) || l.Allows(0) || !l.Allows(128) || l.Allows(512) {
 		t.Errorf("%+v", l)
 	}
 	if _, ok := LimitsOf("record"); ok {
@@ -47,7 +47,7 @@ func TestFullestBlockSizeHasMostWarps(t *testing.T) {
 	}
 	// 80 registers: 24 warps fit 64 Ki registers in parts of 16 Ki, 6 a part; of 8 warps
 	// a block 3 blocks.
-	block, o, err := l.Fullest(d, Kernel{Registers: 80, MaxDynamic: -1, Carveout: -1})
+	block, o, err := l.BestBlock(d, Kernel{Registers: 80, MaxDynamic: -1, Carveout: -1})
 	if err != nil || block != 256 || o.Warps != 24 {
 		t.Errorf("%d, %+v, %v", block, o, err)
 	}

@@ -26,12 +26,12 @@ func LimitsOf(kernel string) (Limits, bool) {
 	return all[i], true
 }
 
-// Takes reports whether the kernel can be launched with blocks of that many threads.
-func (l Limits) Takes(block int) bool { return block >= l.Min && block <= l.Max && block%l.Step == 0 }
+// Allows reports whether the kernel can be launched with blocks of that many threads.
+func (l Limits) Allows(block int) bool { return block >= l.Min && block <= l.Max && block%l.Step == 0 }
 
-// Fullest returns the valid block size with the highest occupancy on a device; among equals
+// BestBlock returns the valid block size with the highest occupancy on a device; among equals
 // the largest.
-func (l Limits) Fullest(d Device, k Kernel) (block int, o Occupancy, err error) {
+func (l Limits) BestBlock(d Device, k Kernel) (block int, o Occupancy, err error) {
 	for b := l.Max; b >= l.Min; b -= l.Step {
 		got, err := d.Occupancy(k, b, 0)
 		if err != nil {

@@ -150,7 +150,7 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 func (m *Model) readOpset(d *decoder, f field) error {
 	var domain string
 	var version int64
-	err := d.within(f, func(f field) error {
+	err := d.forEachSubfield(f, func(f field) error {
 		switch f.number {
 		case 1:
 			return d.text(f, &domain)
@@ -165,11 +165,11 @@ func (m *Model) readOpset(d *decoder, f field) error {
 
 // readGraph reads a GraphProto and collects the names of its weights.
 func (m *Model) readGraph(d *decoder, f field, weights map[string]bool) error {
-	return d.within(f, func(f field) error {
+	return d.forEachSubfield(f, func(f field) error {
 		switch f.number {
 		case 1:
 			m.Nodes++
-			return d.within(f, func(f field) error { return m.readNode(d, f, weights) })
+			return d.forEachSubfield(f, func(f field) error { return m.readNode(d, f, weights) })
 		case 5:
 			return m.readWeight(d, f, weights)
 		case 11, 12:
@@ -195,7 +195,7 @@ func (m *Model) readNode(d *decoder, f field, weights map[string]bool) error {
 		m.Ops[op]++
 		return err
 	case 5:
-		return d.within(f, func(f field) error {
+		return d.forEachSubfield(f, func(f field) error {
 			if f.number == 5 {
 				return m.readWeight(d, f, weights)
 			}
@@ -216,7 +216,7 @@ func (m *Model) readWeight(d *decoder, f field, names map[string]bool) error {
 		elements *= int64(v)
 		return nil
 	}
-	err := d.within(f, func(f field) error {
+	err := d.forEachSubfield(f, func(f field) error {
 		switch f.number {
 		case 1:
 			if f.wire == 0 {
@@ -247,22 +247,22 @@ func (m *Model) readWeight(d *decoder, f field, names map[string]bool) error {
 // readValue reads a ValueInfoProto.
 func readValue(d *decoder, f field) (Value, error) {
 	var v Value
-	err := d.within(f, func(f field) error {
+	err := d.forEachSubfield(f, func(f field) error {
 		switch f.number {
 		case 1:
 			return d.text(f, &v.Name)
 		case 2: // TypeProto
-			return d.within(f, func(f field) error {
+			return d.forEachSubfield(f, func(f field) error {
 				if f.number != 1 { // tensors only
 					return nil
 				}
-				return d.within(f, func(f field) error {
+				return d.forEachSubfield(f, func(f field) error {
 					switch f.number {
 					case 1:
 						v.Type = Type(f.varint)
 					case 2:
 						v.Ranked = true
-						return d.within(f, func(f field) error { return v.readDim(d, f) })
+						return d.forEachSubfield(f, func(f field) error { return v.readDim(d, f) })
 					}
 					return nil
 				})
@@ -279,7 +279,7 @@ func (v *Value) readDim(d *decoder, f field) error {
 		return nil
 	}
 	var dim Dim
-	err := d.within(f, func(f field) error {
+	err := d.forEachSubfield(f, func(f field) error {
 		switch f.number {
 		case 1:
 			dim.Size = int64(f.varint)
@@ -401,8 +401,8 @@ func (d *decoder) forEachField(f func(field) error) error {
 	return nil
 }
 
-// within calls f for every field of the message in field x.
-func (d *decoder) within(x field, f func(field) error) error {
+// forEachSubfield calls f for every field of the message in field x.
+func (d *decoder) forEachSubfield(x field, f func(field) error) error {
 	if x.wire != 2 {
 		return fmt.Errorf("field %d is not a message", x.number)
 	}

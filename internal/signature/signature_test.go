@@ -133,9 +133,9 @@ func TestSecretKeysInteroperateWithMinisign(t *testing.T) {
 	}
 }
 
-// cheap writes a secret key's file whose key derivation takes milliseconds: the file
+// encryptCheaply writes a secret key's file whose key derivation takes milliseconds: the file
 // holds its cost, and minisign honours it.
-func cheap(t *testing.T, s signature.Secret, password string) []byte {
+func encryptCheaply(t *testing.T, s signature.Secret, password string) []byte {
 	t.Helper()
 	open, err := s.File("")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestEncryptedKeyNeedsItsPassword(t *testing.T) {
 	dir := t.TempDir()
 	s := generate(t)
 	plan := []byte("{}\n")
-	file := cheap(t, s, "correct horse")
+	file := encryptCheaply(t, s, "correct horse")
 	if !signature.Encrypted(file) {
 		t.Error("the key counts as not encrypted")
 	}

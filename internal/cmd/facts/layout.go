@@ -65,7 +65,7 @@ func layOut(raw []byte) ([]byte, error) {
 func write(w io.Writer, raw json.RawMessage, indent string) error {
 	deeper := indent + " "
 	switch {
-	case len(raw)+len(indent) <= lineWidth || raw[0] != '{' && raw[0] != '[' || plain(raw):
+	case len(raw)+len(indent) <= lineWidth || raw[0] != '{' && raw[0] != '[' || isFlatList(raw):
 		_, err := w.Write(raw)
 		return err
 	case raw[0] == '{':
@@ -109,6 +109,6 @@ func comma(i int) string {
 	return ","
 }
 
-func plain(raw json.RawMessage) bool {
+func isFlatList(raw json.RawMessage) bool {
 	return raw[0] == '[' && !bytes.ContainsAny(raw[1:], "{[\"")
 }

@@ -199,7 +199,7 @@ func (s *Session) write(t *target) {
 			return !slices.Contains(t.found.Offered, strings.TrimSpace(a))
 		})
 		if len(offered) == 0 {
-			t.finish(outcome.Refused, outcome.NotOffered(t.path, t.setting.Want, t.found.Offered))
+			t.finish(outcome.Refused, outcome.DescribeNotOffered(t.path, t.setting.Want, t.found.Offered))
 			return
 		}
 		alternatives = offered
@@ -353,9 +353,9 @@ func (s *Session) judgeWritten(t *target, written bool) {
 		t.finish(outcome.Contested, fmt.Sprintf("%s: another setting of this plan overwrites it", outcome.Name(t.path)))
 	case t.finishIfCapped(s.dev):
 	case written && outcome.IsPages(t.path) && isFewer(t.setting, t.found):
-		t.finish(outcome.Partial, outcome.Short(t.path, t.setting.Want, t.found.Value))
+		t.finish(outcome.Partial, outcome.DescribeShortage(t.path, t.setting.Want, t.found.Value))
 	case written:
-		t.finish(outcome.Adjusted, outcome.Changed(t.path, t.setting.Want, t.found.Value))
+		t.finish(outcome.Adjusted, outcome.DescribeChanged(t.path, t.setting.Want, t.found.Value))
 	default:
 		t.judge(s.dev, s.options)
 	}

@@ -151,7 +151,7 @@ func (r *reader) write(path, value string) error {
 	if strings.HasPrefix(path, "/proc/sys/") {
 		return r.dev.Write(path, value)
 	}
-	if err := r.fixedErr(path); err != nil {
+	if err := r.cachedError(path); err != nil {
 		return err
 	}
 	_, err := r.callWithTimeout(writeTimeoutFactor*r.timeout, "write", path, func() answer {
@@ -165,7 +165,7 @@ func (r *reader) write(path, value string) error {
 	return err
 }
 
-func (r *reader) fixedErr(path string) error {
+func (r *reader) cachedError(path string) error {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	return r.fixed[path]

@@ -87,8 +87,8 @@ func idleDisk(t *testing.T) (name string, schedulers []string) {
 func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 	dev := hostKernel(t)
 	settings := []plan.Setting{
-		sysctl("vm.swappiness", other(t, "/proc/sys/vm/swappiness", "11", "12")),
-		sysctl("vm.vfs_cache_pressure", other(t, "/proc/sys/vm/vfs_cache_pressure", "111", "112")),
+		sysctl("vm.swappiness", otherValue(t, "/proc/sys/vm/swappiness", "11", "12")),
+		sysctl("vm.vfs_cache_pressure", otherValue(t, "/proc/sys/vm/vfs_cache_pressure", "111", "112")),
 		sysctl("vm.dirty_bytes", "268435456"),
 		sysctl("vm.dirty_background_bytes", "67108864"),
 	}
@@ -101,7 +101,7 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 		i := slices.IndexFunc(schedulers, func(s string) bool { return s != now.Value })
 		settings = append(settings,
 			block(disk, "scheduler", plan.TypeChoice, schedulers[i]),
-			block(disk, "read_ahead_kb", plan.TypeInt, other(t, dir+"read_ahead_kb", "256", "512")))
+			block(disk, "read_ahead_kb", plan.TypeInt, otherValue(t, dir+"read_ahead_kb", "256", "512")))
 		t.Logf("with block device %s", disk)
 	} else {
 		t.Log("without a block device: none here has a choice of schedulers")
@@ -154,8 +154,8 @@ func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 	}
 }
 
-// other returns a value that the node does not have now.
-func other(t *testing.T, name, a, b string) string {
+// otherValue returns a value that the node does not have now.
+func otherValue(t *testing.T, name, a, b string) string {
 	t.Helper()
 	if readHostNode(t, name) == a {
 		return b

@@ -252,7 +252,7 @@ func (s *Session) recordMode(def *nvpmodel.Mode) error {
 	if id, err := power.Current(s.dev, config); err == nil && id != planned.ID {
 		if s.trial {
 			f.Remember = planned.ID
-		} else if err := power.Remember(s.dev, planned.ID); err != nil {
+		} else if err := power.SetBootMode(s.dev, planned.ID); err != nil {
 			s.rememberErr = err
 		}
 	}
@@ -277,7 +277,7 @@ func confirmMode(dev rootfs.Device) error {
 	if f == nil || f.Remember < 0 {
 		return nil
 	}
-	if err := power.Remember(dev, f.Remember); err != nil {
+	if err := power.SetBootMode(dev, f.Remember); err != nil {
 		return err
 	}
 	return dev.RemoveState(modeFile)

@@ -42,7 +42,7 @@ func readNode(t *testing.T, dir, name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-func put(t *testing.T, dir, name, text string) {
+func writeText(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestMissingNodeSkipsOneLineOfTheMode(t *testing.T) {
 func TestRebootOnlyMaskIsStaged(t *testing.T) {
 	for name, hinder := range map[string]func(t *testing.T, dev *devicetest.Kernel, dir string){
 		"the GPU was used": func(t *testing.T, _ *devicetest.Kernel, dir string) {
-			put(t, dir, nanoGPU+"/golden_img_status", "1\n")
+			writeText(t, dir, nanoGPU+"/golden_img_status", "1\n")
 		},
 		"EBUSY":  failWrites(nanoGPU+"/tpc_pg_mask", unix.EBUSY),
 		"ENODEV": failWrites(nanoGPU+"/tpc_pg_mask", unix.ENODEV),
@@ -223,12 +223,12 @@ func TestUnknownModeIsAResult(t *testing.T) {
 
 func TestBrokenStatusOrConfigurationFailsOnlyTheMode(t *testing.T) {
 	dev, dir := newBoard(t)
-	put(t, dir, "var/lib/nvpmodel/status", "NVPM ERROR: what?\n")
+	writeText(t, dir, "var/lib/nvpmodel/status", "NVPM ERROR: what?\n")
 	r := findResult(t, apply(t, dev, inMode("15W")), "power.default")
 	if r.Outcome != outcome.Differs || !strings.Contains(r.Message, "the mode of the next boot is unknown") {
 		t.Errorf("%+v", r)
 	}
-	put(t, dir, "etc/nvpmodel.conf", "garbage")
+	writeText(t, dir, "etc/nvpmodel.conf", "garbage")
 	results := apply(t, dev, inMode("15W", sysctl("vm.swappiness", "10")))
 	if r := findResult(t, results, "power.default"); r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "not an nvpmodel configuration") {
 		t.Errorf("%+v", r)
@@ -357,7 +357,7 @@ func TestNvpmodelStatusIsRestoredAfterPowerLossAtAnyWrite(t *testing.T) {
 		was := readNode(t, dir, status)
 		dev.KillAt = kill
 		_, _ = enforce.Apply(dev, p, options())
-		put(t, dir, "proc/sys/kernel/random/boot_id", "7b1c9d52-0f4e-4f0a-9a57-aa54e2a4c001\n")
+		writeText(t, dir, "proc/sys/kernel/random/boot_id", "7b1c9d52-0f4e-4f0a-9a57-aa54e2a4c001\n")
 		// Power fails again, at each change of the restoration.
 		for again := 1; ; again++ {
 			dying := devicetest.NewKernel(dev.Device)

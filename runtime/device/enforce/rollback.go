@@ -43,7 +43,7 @@ func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
 			kept = append(kept, t.Original)
 		}
 	}
-	if err := j.Keep(kept); err != nil {
+	if err := j.ReplaceOriginals(kept); err != nil {
 		return results, err
 	}
 	return append(results, others...), nil
@@ -157,7 +157,7 @@ func (t *original) result(r *reader, o Options) Result {
 		res.Outcome, res.Message = outcome.Explain(outcome.Fault{Path: t.Name, Write: true, Want: t.Value, Root: o.Root, Err: t.err})
 	default:
 		res.Outcome = outcome.Adjusted
-		res.Message = outcome.Changed(t.Name, t.Value, t.found.Value)
+		res.Message = outcome.DescribeChanged(t.Name, t.Value, t.found.Value)
 	}
 	return res
 }

@@ -40,7 +40,7 @@ func TestOfflineCoreWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "/sys/devices/system/cpu/cpu6/online", "1\n")
+	writeText(t, dir, "/sys/devices/system/cpu/cpu6/online", "1\n")
 	appeared := s.Rescan()
 	if len(appeared) != 1 || !strings.Contains(appeared[0], "/cpu6/") {
 		t.Errorf("came online: %v", appeared)
@@ -91,7 +91,7 @@ func TestDriverSettingsAreFilesOfATree(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, node)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, node, "256\n")
+	writeText(t, dir, node, "256\n")
 	results := apply(t, dev, planOf(selected("net", "eth0", "ethtool/ring/rx", plan.TypeInt, "1024"), selected("net", "eth0", "ethtool/channels/combined", plan.TypeInt, "4")))
 	if r := results[0]; r.Outcome != outcome.OK || readNode(t, dir, node) != "1024" {
 		t.Errorf("%+v", r)

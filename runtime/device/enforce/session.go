@@ -117,7 +117,7 @@ func (s *Session) applyTargets(all []*target) error {
 	}
 	// The values are in force. A lost note only makes the next verify report "differs" in
 	// place of "adjusted", so the error is ignored.
-	_ = s.journal.Remember(notes)
+	_ = s.journal.AddNotes(notes)
 	return nil
 }
 
@@ -312,7 +312,7 @@ func (s *Session) ApplyTrial() ([]Result, error) {
 	s.trial = true
 	before, err := listOriginals(s.reader, func(string) bool { return false }, selectWritable(s.dev, touched, s.options))
 	if err == nil {
-		err = s.journal.Cover(before)
+		err = s.journal.AddCovered(before)
 	}
 	if err != nil {
 		return nil, journalError(err)
@@ -329,7 +329,7 @@ func RevertTrial(dev rootfs.Device, o Options) ([]Result, error) {
 	}
 	results := restore(newReader(dev, o.ReadTimeout), o, newOriginals(j.Covered))
 	_ = dev.RemoveState(modeFile) // nvpmodel's status names the mode before the trial
-	return results, j.Uncover()
+	return results, j.RemoveCovered()
 }
 
 // ConfirmTrial makes the changes of a trial permanent.
@@ -338,7 +338,7 @@ func ConfirmTrial(dev rootfs.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := j.Uncover(); err != nil {
+	if err := j.RemoveCovered(); err != nil {
 		return err
 	}
 	return confirmMode(dev)
@@ -356,7 +356,7 @@ func (s *Session) Overlay(settings []plan.Setting) ([]Result, error) {
 			before = append(before, journal.Original{ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type, Value: restorableText(s.reader, t)})
 		}
 	}
-	if err := s.journal.Cover(before); err != nil {
+	if err := s.journal.AddCovered(before); err != nil {
 		return nil, journalError(err)
 	}
 	s.overlay = over
@@ -400,5 +400,5 @@ func (s *Session) RemoveOverlay() ([]Result, error) {
 			failed = append(failed, r)
 		}
 	}
-	return failed, journalError(s.journal.Uncover())
+	return failed, journalError(s.journal.RemoveCovered())
 }

@@ -26,7 +26,7 @@ func place(t *testing.T, dir, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, name, text)
+	writeText(t, dir, name, text)
 }
 
 func TestUnitStateComesFromItsTasks(t *testing.T) {
@@ -68,8 +68,8 @@ func TestUnitStateComesFromItsTasks(t *testing.T) {
 	}
 
 	process(t, dir, 813, 1, 50, 0, "4-5")
-	put(t, dir, slice+"/vision.service/io.weight", "default 500\n")
-	put(t, dir, slice+"/cpuset.cpus.partition", "isolated\n")
+	writeText(t, dir, slice+"/vision.service/io.weight", "default 500\n")
+	writeText(t, dir, slice+"/cpuset.cpus.partition", "isolated\n")
 	for _, id := range []string{"services.vision.service", "services.inference-fast.slice"} {
 		if r := findResult(t, enforce.Verify(dev, p, options()), id); r.Outcome != outcome.OK || r.Found != r.Wanted {
 			t.Errorf("%+v", r)

@@ -63,7 +63,7 @@ func (t *target) inspect(dev rootfs.FS, r *reader, o Options, j *journal.Journal
 	t.observe(r)
 	t.judge(dev, o)
 	if t.result.Outcome == outcome.Differs && j != nil && j.Explains(t.real, t.setting.Want, t.found.Value) {
-		t.finish(outcome.Adjusted, outcome.Changed(t.path, t.setting.Want, t.found.Value))
+		t.finish(outcome.Adjusted, outcome.DescribeChanged(t.path, t.setting.Want, t.found.Value))
 	}
 }
 
@@ -109,7 +109,7 @@ func (t *target) compare(dev rootfs.FS) {
 		t.finishPending(t.describeFound())
 	case t.finishIfCapped(dev):
 	case outcome.IsPages(t.path) && isFewer(s, t.found):
-		t.finish(outcome.Partial, outcome.Short(t.path, s.Want, t.found.Value))
+		t.finish(outcome.Partial, outcome.DescribeShortage(t.path, s.Want, t.found.Value))
 	default:
 		t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, describeWanted(s)))
 	}

@@ -163,9 +163,9 @@ func (j *Journal) Begin(p Plan, originals []Original) error {
 	return j.append(records)
 }
 
-// Remember records values that the kernel changes, so that verify can distinguish them from
+// AddNotes records values that the kernel changes, so that verify can distinguish them from
 // drift.
-func (j *Journal) Remember(notes []Note) error {
+func (j *Journal) AddNotes(notes []Note) error {
 	var records []record
 	for i, n := range notes {
 		if j.notes[n.Path] != n {
@@ -175,9 +175,9 @@ func (j *Journal) Remember(notes []Note) error {
 	return j.append(records)
 }
 
-// Cover records the values of nodes before an overlay changes them. It returns once they are
+// AddCovered records the values of nodes before an overlay changes them. It returns once they are
 // on the disk.
-func (j *Journal) Cover(before []Original) error {
+func (j *Journal) AddCovered(before []Original) error {
 	var records []record
 	for i := range before {
 		records = append(records, record{Cover: &before[i]})
@@ -185,9 +185,9 @@ func (j *Journal) Cover(before []Original) error {
 	return j.append(records)
 }
 
-// Uncover rewrites the journal without the values under an overlay, after these were
+// RemoveCovered rewrites the journal without the values under an overlay, after these were
 // restored.
-func (j *Journal) Uncover() error {
+func (j *Journal) RemoveCovered() error {
 	if len(j.Covered) == 0 {
 		return nil
 	}
@@ -244,9 +244,9 @@ func (j *Journal) records() []record {
 	return records
 }
 
-// Keep replaces the journal by the originals that could not be restored. If there are none,
+// ReplaceOriginals replaces the journal by the originals that could not be restored. If there are none,
 // it removes the journal.
-func (j *Journal) Keep(originals []Original) error {
+func (j *Journal) ReplaceOriginals(originals []Original) error {
 	if len(originals) == 0 {
 		if err := j.store.RemoveState(File); err != nil {
 			return fmt.Errorf("remove journal: %w", err)

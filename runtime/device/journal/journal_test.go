@@ -102,7 +102,7 @@ func TestDamagedRecordsAreCounted(t *testing.T) {
 		}
 	}
 	j := load(t, st)
-	if err := j.Keep(j.Originals); err != nil {
+	if err := j.ReplaceOriginals(j.Originals); err != nil {
 		t.Fatal(err)
 	}
 	if j := load(t, st); j.Damaged != 0 || len(j.Originals) != 2 {
@@ -148,7 +148,7 @@ func TestJournalOfNewerVersionIsRefused(t *testing.T) {
 func TestNotesSurviveTheRemovalOfForeignRecords(t *testing.T) {
 	st := root(t, t.TempDir())
 	j := load(t, st)
-	if err := j.Remember([]journal.Note{{Path: "/p", Want: "130", Found: "128"}}); err != nil {
+	if err := j.AddNotes([]journal.Note{{Path: "/p", Want: "130", Found: "128"}}); err != nil {
 		t.Fatal(err)
 	}
 	if j := load(t, st); !j.Explains("/p", "130", "128") || j.Explains("/p", "130", "64") {
@@ -178,7 +178,7 @@ func TestLeaseCoverIsRecordedUntilUncovered(t *testing.T) {
 	second := original(2)
 	second.Value = "changed meanwhile"
 	for _, before := range [][]journal.Original{{original(2)}, {second, original(3)}} {
-		if err := j.Cover(before); err != nil {
+		if err := j.AddCovered(before); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +186,7 @@ func TestLeaseCoverIsRecordedUntilUncovered(t *testing.T) {
 	if !slices.Equal(again.Covered, []journal.Original{original(2), original(3)}) {
 		t.Errorf("%+v", again.Covered)
 	}
-	if err := again.Uncover(); err != nil {
+	if err := again.RemoveCovered(); err != nil {
 		t.Fatal(err)
 	}
 	if end := load(t, st); len(end.Covered) != 0 || len(end.Originals) != 1 || end.Plan == nil {

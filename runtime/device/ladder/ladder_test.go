@@ -30,7 +30,7 @@ func run(l *ladder.Ladder, from, to int, in ladder.Input) map[int]int {
 
 func load(n int) ladder.Input { return ladder.Input{Load: n, Known: true} }
 
-func same(t *testing.T, what string, got, want map[int]int) {
+func checkEqual(t *testing.T, what string, got, want map[int]int) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%s: %v, want %v", what, got, want)
@@ -44,32 +44,32 @@ func same(t *testing.T, what string, got, want map[int]int) {
 
 func TestSustainedLoadRaisesTheModeStepByStep(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
-	same(t, "busy", run(l, 0, 60, load(95)), map[int]int{2: 1, 7: 2})
-	same(t, "between", run(l, 60, 200, load(60)), nil)
-	same(t, "idle", run(l, 200, 300, load(10)), map[int]int{230: 1, 261: 0})
+	checkEqual(t, "busy", run(l, 0, 60, load(95)), map[int]int{2: 1, 7: 2})
+	checkEqual(t, "between", run(l, 60, 200, load(60)), nil)
+	checkEqual(t, "idle", run(l, 200, 300, load(10)), map[int]int{230: 1, 261: 0})
 }
 
 func TestLatePipelineRaisesTheMode(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
 	late := load(10) // little load, and yet too slow: it waits for one core
 	late.Late = "door"
-	same(t, "late", run(l, 0, 100, late), map[int]int{2: 1, 7: 2})
-	same(t, "in time", run(l, 100, 200, load(10)), map[int]int{130: 1, 161: 0})
+	checkEqual(t, "late", run(l, 0, 100, late), map[int]int{2: 1, 7: 2})
+	checkEqual(t, "in time", run(l, 100, 200, load(10)), map[int]int{130: 1, 161: 0})
 	late.Hot = true
-	same(t, "hot", run(l, 200, 300, late), nil)
+	checkEqual(t, "hot", run(l, 200, 300, late), nil)
 }
 
 func TestConfiguredDwellCoolAndBudget(t *testing.T) {
 	c := config()
 	c.Dwell, c.Cool, c.Budget = 20*time.Second, 10*time.Second, 2
 	l := ladder.New(c, 0, 0)
-	same(t, "busy", run(l, 0, 100, load(95)), map[int]int{2: 1, 22: 2})
-	same(t, "the budget is spent", run(l, 100, 300, load(10)), nil)
+	checkEqual(t, "busy", run(l, 0, 100, load(95)), map[int]int{2: 1, 22: 2})
+	checkEqual(t, "the budget is spent", run(l, 100, 300, load(10)), nil)
 	l = ladder.New(c, 0, 0)
 	hot := load(95)
 	hot.Hot = true
 	run(l, 0, 50, hot)
-	same(t, "cooled", run(l, 50, 75, load(95)), map[int]int{59: 1})
+	checkEqual(t, "cooled", run(l, 50, 75, load(95)), map[int]int{59: 1})
 }
 
 func TestIntermittentLoadChangesNothing(t *testing.T) {
@@ -87,20 +87,20 @@ func TestIntermittentLoadChangesNothing(t *testing.T) {
 
 func TestUnknownLoadChangesNothing(t *testing.T) {
 	l := ladder.New(config(), 1, 0)
-	same(t, "unknown", run(l, 0, 600, ladder.Input{Load: 100}), nil)
+	checkEqual(t, "unknown", run(l, 0, 600, ladder.Input{Load: 100}), nil)
 }
 
 func TestPriorityOfHeatLeaseAndLoad(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
 	lease := load(0)
 	lease.Lease = true
-	same(t, "lease", run(l, 0, 100, lease), map[int]int{0: 2})
+	checkEqual(t, "lease", run(l, 0, 100, lease), map[int]int{0: 2})
 	hot := lease
 	hot.Hot = true
-	same(t, "hot", run(l, 100, 150, hot), map[int]int{102: 1, 107: 0})
+	checkEqual(t, "hot", run(l, 100, 150, hot), map[int]int{102: 1, 107: 0})
 	// Exactly thirty seconds after the last heat.
-	same(t, "cooled", run(l, 150, 250, lease), map[int]int{179: 2})
-	same(t, "released", run(l, 250, 320, load(0)), map[int]int{280: 1, 311: 0})
+	checkEqual(t, "cooled", run(l, 150, 250, lease), map[int]int{179: 2})
+	checkEqual(t, "released", run(l, 250, 320, load(0)), map[int]int{280: 1, 311: 0})
 }
 
 func TestHourlyBudgetIsKeptAndReportedOnce(t *testing.T) {

@@ -65,8 +65,8 @@ func (p *Phases) Begin(name string) {
 	p.phases = append(p.phases, ph)
 }
 
-// Look adds a point to the timeline if one is due.
-func (p *Phases) Look() {
+// Sample adds a point to the timeline if one is due.
+func (p *Phases) Sample() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.addPoint(time.Now(), false)
@@ -103,8 +103,8 @@ func (p *Phases) addPoint(now time.Time, always bool) {
 	}
 }
 
-// Take returns the phases so far and the timeline.
-func (p *Phases) Take() ([]Phase, []Point) {
+// Snapshot returns the phases so far and the timeline.
+func (p *Phases) Snapshot() ([]Phase, []Point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.addPoint(time.Now(), true)

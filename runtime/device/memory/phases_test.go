@@ -14,8 +14,8 @@ func TestEachPhaseHasItsOwnPeak(t *testing.T) {
 	held = 90
 	p.Begin("run")
 	held = 40
-	p.Look()
-	phases, timeline := p.Take()
+	p.Sample()
+	phases, timeline := p.Snapshot()
 	want := []struct {
 		name             string
 		start, end, peak int64
@@ -44,7 +44,7 @@ func TestTimelineIsBounded(t *testing.T) {
 		p.addPoint(start.Add(time.Duration(s)*time.Second), false)
 		p.mu.Unlock()
 	}
-	_, timeline := p.Take()
+	_, timeline := p.Snapshot()
 	if n := len(timeline); n < timelinePoints/2-1 || n > timelinePoints {
 		t.Errorf("%d points", n)
 	}
@@ -56,7 +56,7 @@ func TestTimelineIsBounded(t *testing.T) {
 func TestMissingKernelFiguresAreUnknown(t *testing.T) {
 	p := Phases{read: func() (int64, int64, bool) { return 0, 0, false }}
 	p.Begin("load")
-	if phases, timeline := p.Take(); phases[0].Start != nil || phases[0].Peak != nil || len(timeline) != 0 {
+	if phases, timeline := p.Snapshot(); phases[0].Start != nil || phases[0].Peak != nil || len(timeline) != 0 {
 		t.Errorf("%+v %+v", phases, timeline)
 	}
 	for _, text := range []string{"", "VmRSS:\t10 kB\n", "VmRSS:\tx kB\nVmHWM:\t1 kB\n"} {

@@ -48,7 +48,7 @@ func Explain(f Fault) (Outcome, string) {
 	return Refused, fmt.Sprintf("%s: %s", Name(f.Path), rootCause(f.Err))
 }
 
-func (f Fault) is(targets ...error) bool {
+func (f Fault) isAny(targets ...error) bool {
 	for _, t := range targets {
 		if errors.Is(f.Err, t) {
 			return true
@@ -60,15 +60,15 @@ func (f Fault) is(targets ...error) bool {
 // explainRejected explains errors of this program, and nodes that do not answer.
 func explainRejected(f Fault) (Outcome, string) {
 	switch {
-	case f.is(rootfs.ErrPath, rootfs.ErrForbidden):
+	case f.isAny(rootfs.ErrPath, rootfs.ErrForbidden):
 		return Forbidden, rootCause(f.Err).Error()
-	case f.is(rootfs.ErrEmpty):
+	case f.isAny(rootfs.ErrEmpty):
 		return Refused, rootfs.ErrEmpty.Error()
-	case f.is(context.DeadlineExceeded):
+	case f.isAny(context.DeadlineExceeded):
 		return Stale, "the kernel did not answer in time; the device behind the node may hang"
-	case f.is(unix.EAGAIN):
+	case f.isAny(unix.EAGAIN):
 		return Stale, "the node has no value (EAGAIN) after several attempts"
-	case f.is(unix.EISDIR, rootfs.ErrNotFile):
+	case f.isAny(unix.EISDIR, rootfs.ErrNotFile):
 		return Unsupported, "not a file"
 	}
 	return "", ""
@@ -77,15 +77,15 @@ func explainRejected(f Fault) (Outcome, string) {
 // explainMissing explains absent nodes, and values that an existing node does not have.
 func explainMissing(f Fault) (Outcome, string) {
 	switch {
-	case f.is(unix.ENOENT) && f.Write && !isMissing(f.Err):
+	case f.isAny(unix.ENOENT) && f.Write && !isMissing(f.Err):
 		text := fmt.Sprintf("%q is unknown to the kernel", knob.Clip(f.Want))
 		if m := knob.ModuleOfValue(f.Path, f.Want); m != "" {
 			text += "; load module " + m
 		}
 		return Refused, text
-	case f.is(unix.ENOENT) && path.Base(f.Path) == "xps_cpus" && !isMissing(f.Err):
+	case f.isAny(unix.ENOENT) && path.Base(f.Path) == "xps_cpus" && !isMissing(f.Err):
 		return Unsupported, "the interface has a single transmit queue, which every CPU uses"
-	case f.is(unix.ENOENT, unix.ENOTDIR, unix.ENODEV, unix.ENXIO):
+	case f.isAny(unix.ENOENT, unix.ENOTDIR, unix.ENODEV, unix.ENXIO):
 		if m := knob.ProvidingModule(f.Path); m != "" {
 			return Pending, "waits for module " + m
 		}
@@ -98,15 +98,15 @@ func explainMissing(f Fault) (Outcome, string) {
 func explainValue(f Fault) (Outcome, string) {
 	want := knob.Clip(f.Want)
 	switch {
-	case f.is(unix.EINVAL) && len(f.Offered) > 0 && !contains(f.Offered, f.Want):
+	case f.isAny(unix.EINVAL) && len(f.Offered) > 0 && !contains(f.Offered, f.Want):
 		return Refused, describeOffer(f.Want, f.Offered)
-	case f.is(unix.EINVAL) && f.Range != "":
+	case f.isAny(unix.EINVAL) && f.Range != "":
 		return Refused, fmt.Sprintf("kernel refused %s: the range is %s", want, f.Range)
-	case f.is(unix.EINVAL) && f.Against != "":
+	case f.isAny(unix.EINVAL) && f.Against != "":
 		return Refused, fmt.Sprintf("kernel refused %s: out of range, or refused while %s; see that setting", want, f.Against)
-	case f.is(unix.EINVAL):
+	case f.isAny(unix.EINVAL):
 		return Refused, fmt.Sprintf("kernel refused %s: out of range, or in conflict with another setting", want)
-	case f.is(unix.EOVERFLOW, unix.ERANGE, unix.ENOSPC, unix.E2BIG):
+	case f.isAny(unix.EOVERFLOW, unix.ERANGE, unix.ENOSPC, unix.E2BIG):
 		return Refused, want + " exceeds what this device has"
 	}
 	return "", ""
@@ -115,17 +115,17 @@ func explainValue(f Fault) (Outcome, string) {
 // explainPermission explains writes and reads that are not permitted.
 func explainPermission(f Fault) (Outcome, string) {
 	switch {
-	case f.is(unix.EACCES, unix.EPERM) && !f.Root:
+	case f.isAny(unix.EACCES, unix.EPERM) && !f.Root:
 		return Forbidden, "needs root"
-	case f.is(unix.EACCES):
+	case f.isAny(unix.EACCES):
 		return Forbidden, describeDenied(f)
-	case f.is(unix.EPERM) && contains(f.Lacks, Capability(f.Path)):
+	case f.isAny(unix.EPERM) && contains(f.Lacks, Capability(f.Path)):
 		return Forbidden, "needs " + Capability(f.Path)
-	case f.is(unix.EPERM) && f.Lockdown != "":
+	case f.isAny(unix.EPERM) && f.Lockdown != "":
 		return Forbidden, fmt.Sprintf("forbidden by the kernel's lockdown mode (%s)", f.Lockdown)
-	case f.is(unix.EPERM):
+	case f.isAny(unix.EPERM):
 		return Forbidden, "not permitted by the kernel: missing capability, lockdown or seccomp filter"
-	case f.is(unix.EROFS):
+	case f.isAny(unix.EROFS):
 		return Forbidden, "mounted read-only (container?)"
 	}
 	return "", ""
@@ -148,17 +148,17 @@ func describeDenied(f Fault) string {
 // explainBusy explains nodes in use, and devices that fail.
 func explainBusy(f Fault) (Outcome, string) {
 	switch {
-	case f.is(unix.EBUSY) && f.Holder != "":
+	case f.isAny(unix.EBUSY) && f.Holder != "":
 		return Busy, "in use " + f.Holder
-	case f.is(unix.EBUSY):
+	case f.isAny(unix.EBUSY):
 		return Busy, "in use by a driver or another program"
-	case f.is(unix.EIO) && strings.HasPrefix(f.Path, "/proc/irq/"):
+	case f.isAny(unix.EIO) && strings.HasPrefix(f.Path, "/proc/irq/"):
 		return Refused, "affinity is kernel-managed"
-	case f.is(unix.EIO) && strings.HasPrefix(f.Path, "/sys/devices/system/cpu/"):
+	case f.isAny(unix.EIO) && strings.HasPrefix(f.Path, "/sys/devices/system/cpu/"):
 		return Unsupported, "the CPU is offline"
-	case f.is(unix.EIO):
+	case f.isAny(unix.EIO):
 		return Refused, "input/output error"
-	case f.is(unix.EOPNOTSUPP, unix.ENOSYS):
+	case f.isAny(unix.EOPNOTSUPP, unix.ENOSYS):
 		return Unsupported, "not supported by the driver"
 	}
 	return "", ""
@@ -176,8 +176,8 @@ func Capability(name string) string {
 	return "CAP_SYS_ADMIN"
 }
 
-// NotOffered returns the message for a choice that the kernel does not list.
-func NotOffered(path, want string, offered []string) string {
+// DescribeNotOffered returns the message for a choice that the kernel does not list.
+func DescribeNotOffered(path, want string, offered []string) string {
 	return Name(path) + ": " + describeOffer(want, offered)
 }
 
@@ -185,13 +185,13 @@ func describeOffer(want string, offered []string) string {
 	return fmt.Sprintf("%q not offered (%s)", knob.Clip(want), strings.Join(offered, ", "))
 }
 
-// Changed returns the message for a value that the kernel accepted and changed.
-func Changed(path, want, found string) string {
+// DescribeChanged returns the message for a value that the kernel accepted and changed.
+func DescribeChanged(path, want, found string) string {
 	return fmt.Sprintf("%s: wrote %s, kernel uses %s", Name(path), knob.Clip(want), knob.Clip(found))
 }
 
-// Short returns the message for huge pages of which the kernel allocated only some.
-func Short(path, want, found string) string {
+// DescribeShortage returns the message for huge pages of which the kernel allocated only some.
+func DescribeShortage(path, want, found string) string {
 	return fmt.Sprintf("%s: %s of %s pages: memory is too fragmented; reserve them at boot with hugepages=", Name(path), thousands(found), thousands(want))
 }
 

@@ -87,7 +87,7 @@ func TestCleanShutdownIsNotAFailedBoot(t *testing.T) {
 func TestDamagedBootRecordIsReplaced(t *testing.T) {
 	dev, dir := tree(t)
 	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
-	put(t, dir+planfile.BootFile, []byte("rubbish"))
+	writePlan(t, dir+planfile.BootFile, []byte("rubbish"))
 	if _, err := planfile.ReadBoot(dev); err == nil {
 		t.Error("a damaged record is accepted")
 	}

@@ -25,7 +25,7 @@ func tree(t *testing.T) (*rootfs.Root, string) {
 	return dev, dir
 }
 
-func put(t *testing.T, name string, data []byte) {
+func writePlan(t *testing.T, name string, data []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
@@ -62,17 +62,17 @@ func TestInstalledPlanIsFoundBelowTheRoot(t *testing.T) {
 	if _, err := planfile.Load(dev, planfile.Source{}); !errors.Is(err, planfile.ErrMissing) {
 		t.Errorf("nothing installed: %v", err)
 	}
-	put(t, dir+planfile.Installed, encoded(t, 3))
+	writePlan(t, dir+planfile.Installed, encoded(t, 3))
 	f, err := planfile.Load(dev, planfile.Source{})
 	if err != nil || f.Plan.Serial != 3 || f.Origins != nil || f.Signed {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	put(t, dir+"/usr/lib/yoctune/plan.origins.json", []byte(`{"sysctl.a":{"file":"c.cue","line":3,"column":7}}`))
+	writePlan(t, dir+"/usr/lib/yoctune/plan.origins.json", []byte(`{"sysctl.a":{"file":"c.cue","line":3,"column":7}}`))
 	f, err = planfile.Load(dev, planfile.Source{})
 	if err != nil || f.Origins["sysctl.a"].Line != 3 {
 		t.Errorf("%+v, %v", f, err)
 	}
-	put(t, dir+"/usr/lib/yoctune/plan.origins.json", []byte(`{`))
+	writePlan(t, dir+"/usr/lib/yoctune/plan.origins.json", []byte(`{`))
 	if _, err := planfile.Load(dev, planfile.Source{}); err == nil || !strings.Contains(err.Error(), "plan.origins.json") {
 		t.Errorf("broken origins: %v", err)
 	}
@@ -81,7 +81,7 @@ func TestInstalledPlanIsFoundBelowTheRoot(t *testing.T) {
 func TestPlanArgumentIsAHostPath(t *testing.T) {
 	dev, _ := tree(t)
 	name := filepath.Join(t.TempDir(), "mine.json")
-	put(t, name, encoded(t, 5))
+	writePlan(t, name, encoded(t, 5))
 	f, err := planfile.Load(dev, planfile.Source{Path: name})
 	if err != nil || f.Plan.Serial != 5 {
 		t.Errorf("%+v, %v", f, err)
@@ -110,13 +110,13 @@ func TestBrokenPlanIsRefused(t *testing.T) {
 		"null":          {[]byte("null"), plan.ErrSchema},
 	} {
 		t.Run(name, func(t *testing.T) {
-			put(t, dir+planfile.Installed, c.data)
+			writePlan(t, dir+planfile.Installed, c.data)
 			if f, err := planfile.Load(dev, planfile.Source{}); !errors.Is(err, c.want) {
 				t.Errorf("%+v, %v; want %v", f, err, c.want)
 			}
 		})
 	}
-	put(t, dir+planfile.Installed, bytes.Repeat([]byte(" "), plan.MaxSize+1))
+	writePlan(t, dir+planfile.Installed, bytes.Repeat([]byte(" "), plan.MaxSize+1))
 	if _, err := planfile.Load(dev, planfile.Source{}); !errors.Is(err, rootfs.ErrTooLarge) {
 		t.Errorf("huge: %v", err)
 	}
@@ -127,40 +127,40 @@ func TestKeyRequiresASignedPlan(t *testing.T) {
 	data := encoded(t, 3)
 	pub, priv := key(t)
 	otherPub, other := key(t)
-	put(t, dir+planfile.Installed, data)
+	writePlan(t, dir+planfile.Installed, data)
 	load := func() (*planfile.File, error) { return planfile.Load(dev, planfile.Source{}) }
 	sidecar := dir + planfile.Installed + signature.Extension
 
-	put(t, dir+planfile.KeyDir+"/README", []byte("not a key, and not named like one"))
+	writePlan(t, dir+planfile.KeyDir+"/README", []byte("not a key, and not named like one"))
 	if f, err := load(); err != nil || f.Signed {
 		t.Errorf("without a key: %+v, %v", f, err)
 	}
-	put(t, dir+planfile.KeyDir+"/fleet.pub", pub)
+	writePlan(t, dir+planfile.KeyDir+"/fleet.pub", pub)
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("unsigned: %v", err)
 	}
-	put(t, sidecar, priv.Sign(data, ""))
+	writePlan(t, sidecar, priv.Sign(data, ""))
 	if f, err := load(); err != nil || !f.Signed || f.Signer != priv.Public().ID() {
 		t.Errorf("signed: %+v, %v", f, err)
 	}
-	put(t, sidecar, other.Sign(data, ""))
+	writePlan(t, sidecar, other.Sign(data, ""))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("signed by an unknown key: %v", err)
 	}
-	put(t, dir+planfile.KeyDir+"/second.pub", otherPub)
+	writePlan(t, dir+planfile.KeyDir+"/second.pub", otherPub)
 	if f, err := load(); err != nil || !f.Signed {
 		t.Errorf("signed by the second key: %+v, %v", f, err)
 	}
-	put(t, sidecar, priv.Sign(encoded(t, 4), ""))
+	writePlan(t, sidecar, priv.Sign(encoded(t, 4), ""))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("signature of another plan: %v", err)
 	}
-	put(t, sidecar, []byte("rubbish"))
+	writePlan(t, sidecar, []byte("rubbish"))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("without a signature: %v", err)
 	}
-	put(t, sidecar, priv.Sign(data, ""))
-	put(t, dir+planfile.KeyDir+"/broken.pub", []byte("RWQ"))
+	writePlan(t, sidecar, priv.Sign(data, ""))
+	writePlan(t, dir+planfile.KeyDir+"/broken.pub", []byte("RWQ"))
 	if _, err := load(); err == nil {
 		t.Error("a key that cannot be read is ignored")
 	}
@@ -217,7 +217,7 @@ func TestOlderPlanIsRefused(t *testing.T) {
 	if err := planfile.CheckSerial(dev, p("a", 4)); !errors.Is(err, planfile.ErrSerial) {
 		t.Errorf("confirming an older serial lowered the confirmed one: %v", err)
 	}
-	put(t, dir+planfile.SerialFile, []byte("rubbish"))
+	writePlan(t, dir+planfile.SerialFile, []byte("rubbish"))
 	if err := planfile.CheckSerial(dev, p("a", 9)); err == nil || !strings.Contains(err.Error(), planfile.SerialFile) {
 		t.Errorf("a damaged record is ignored: %v", err)
 	}
@@ -239,7 +239,7 @@ func TestTriedPlanIsRefusedUntilForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got.Running("boot") || got.Running("the next boot") || got.Over(99) || !got.Over(100) {
+	if !got.Running("boot") || got.Running("the next boot") || got.Expired(99) || !got.Expired(100) {
 		t.Errorf("%+v", got)
 	}
 	if err := planfile.CheckTrial(got, tried); !errors.Is(err, planfile.ErrUnconfirmed) {

@@ -59,8 +59,8 @@ func ForgetTrial(st rootfs.State) error {
 // Running reports whether the trial's settings are still in force on this boot.
 func (t *Trial) Running(boot string) bool { return t != nil && !t.Reverted && t.Boot == boot }
 
-// Over reports whether the deadline of a running trial has passed.
-func (t *Trial) Over(boottime time.Duration) bool { return int64(boottime) >= t.Deadline }
+// Expired reports whether the deadline of a running trial has passed.
+func (t *Trial) Expired(boottime time.Duration) bool { return int64(boottime) >= t.Deadline }
 
 // CheckTrial refuses to apply a plan automatically, as at boot, if its last trial was not
 // confirmed.

@@ -42,9 +42,9 @@ func Current(dev rootfs.FS, file *nvpmodel.File) (int, error) {
 	return 0, fmt.Errorf("read power mode: %s has no pmode:000N", StatusFile)
 }
 
-// Remember sets the mode of the next boot, at which nvpmodel applies it before the GPU is
+// SetBootMode sets the mode of the next boot, at which nvpmodel applies it before the GPU is
 // used. It records the original status first.
-func Remember(dev rootfs.Device, id int) error {
+func SetBootMode(dev rootfs.Device, id int) error {
 	before, err := dev.Read(StatusFile)
 	if err != nil && !isAbsent(err) {
 		return fmt.Errorf("set power mode of the next boot: %w", err)

@@ -79,7 +79,7 @@ func Confirm(dev *rootfs.Root) (*planfile.Trial, error) {
 		return nil, err
 	case !t.Running(rootfs.Identify(dev).BootID):
 		return nil, planfile.ErrNoTrial
-	case t.Over(rootfs.BootTime()):
+	case t.Expired(rootfs.BootTime()):
 		return nil, fmt.Errorf("%w: its time is over, and it is being reverted", planfile.ErrNoTrial)
 	}
 	p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial, Digest: t.Digest}
@@ -182,7 +182,7 @@ func revert(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Resu
 		return false, nil, err
 	case t == nil:
 		return true, nil, nil
-	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Over(rootfs.BootTime()):
+	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Expired(rootfs.BootTime()):
 		return false, nil, nil
 	}
 	if reverted, err = enforce.RevertTrial(dev, enforce.DefaultOptions()); err != nil {

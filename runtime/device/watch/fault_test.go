@@ -52,7 +52,7 @@ func disk(attr, typ, want string) plan.Setting {
 	return classSetting("block", "nvme*", "queue/"+attr, typ, want)
 }
 
-func at(path, typ, want string) plan.Setting {
+func newSetting(path, typ, want string) plan.Setting {
 	s := enforced("x", want)
 	s.ID, s.Select.Path, s.Type = path, path, typ
 	return s
@@ -165,7 +165,7 @@ func faultModel() []fault {
 					r.t.Errorf("written again: %v", r.dev.Writes[n:])
 				}
 			}},
-		{row: 7, what: "bracketed lists", want: []plan.Setting{at("/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "madvise")}, outcome: outcome.OK,
+		{row: 7, what: "bracketed lists", want: []plan.Setting{newSetting("/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "madvise")}, outcome: outcome.OK,
 			then: func(r *rig) { r.expectValue("/sys/kernel/mm/transparent_hugepage/enabled", "madvise") }},
 		{row: 8, what: "ok, partial", want: []plan.Setting{enforced("vm.nr_hugepages", "2048")},
 			harm: func(r *rig) {
@@ -226,7 +226,7 @@ func faultModel() []fault {
 					r.t.Errorf("%q", got)
 				}
 			}},
-		{row: 12, what: "EPERM: lockdown", want: []plan.Setting{at(rxCPUs, plan.TypeCPUMask, "3")},
+		{row: 12, what: "EPERM: lockdown", want: []plan.Setting{newSetting(rxCPUs, plan.TypeCPUMask, "3")},
 			harm: func(r *rig) {
 				r.createFile("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", 0o444)
 				r.dev.WriteFault[r.real(rxCPUs)] = unix.EPERM
@@ -235,13 +235,13 @@ func faultModel() []fault {
 			harm: failWrite(swappiness, unix.EROFS), outcome: outcome.Forbidden, message: "mounted read-only (container?)"},
 		{row: 14, what: "EBUSY that passes", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: func(r *rig) { r.tried = r.countWrites(swappiness, unix.EBUSY, unix.EBUSY, nil) }, outcome: outcome.OK},
-		{row: 14, what: "EBUSY that stays, and its holder", want: []plan.Setting{at(zramSize, plan.TypeInt, "1073741824")},
+		{row: 14, what: "EBUSY that stays, and its holder", want: []plan.Setting{newSetting(zramSize, plan.TypeInt, "1073741824")},
 			harm: func(r *rig) {
 				r.createFile(zramSize, "0\n", 0o644)
 				r.createFile("/proc/swaps", "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1000\n", 0o444)
 				r.dev.WriteFault[zramSize] = unix.EBUSY
 			}, outcome: outcome.Busy, message: "in use as swap: `swapoff /dev/zram0` first"},
-		{row: 15, what: "EIO: a managed interrupt, tried once", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
+		{row: 15, what: "EIO: a managed interrupt, tried once", want: []plan.Setting{newSetting(irq48, plan.TypeCPUList, "0-1")},
 			harm: func(r *rig) { r.tried = r.countWrites(irq48, unix.EIO) }, outcome: outcome.Refused, message: "irq 48: affinity is kernel-managed",
 			then: func(r *rig) {
 				for range 3 {
@@ -258,9 +258,9 @@ func faultModel() []fault {
 					r.t.Errorf("not written again after a hotplug: %v", err)
 				}
 			}},
-		{row: 15, what: "EIO: the CPU is offline", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")},
+		{row: 15, what: "EIO: the CPU is offline", want: []plan.Setting{newSetting(minFreq, plan.TypeInt, "115200")},
 			harm: failWrite(minFreq, unix.EIO), outcome: outcome.Unsupported, message: "the CPU is offline"},
-		{row: 16, what: "a list wider than the machine", want: []plan.Setting{at(irq48, plan.TypeCPUList, "1-63")},
+		{row: 16, what: "a list wider than the machine", want: []plan.Setting{newSetting(irq48, plan.TypeCPUList, "1-63")},
 			outcome: outcome.Adjusted, message: "irq 48: wrote 1-63, kernel uses 1-",
 			then: func(r *rig) {
 				n := len(r.dev.Writes)
@@ -269,15 +269,15 @@ func faultModel() []fault {
 					r.t.Errorf("written again: %v", r.dev.Writes[n:])
 				}
 			}},
-		{row: 16, what: "a mask without a CPU of the machine", want: []plan.Setting{at(rxCPUs, plan.TypeCPUMask, "ff,00000000")},
+		{row: 16, what: "a mask without a CPU of the machine", want: []plan.Setting{newSetting(rxCPUs, plan.TypeCPUMask, "ff,00000000")},
 			outcome: outcome.Refused, message: "this machine has none of the CPUs"},
-		{row: 16, what: "EOVERFLOW all the same", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
+		{row: 16, what: "EOVERFLOW all the same", want: []plan.Setting{newSetting(irq48, plan.TypeCPUList, "0-1")},
 			harm: failWrite(irq48, unix.EOVERFLOW), outcome: outcome.Refused, message: "exceeds what this device has"},
 		{row: 17, what: "EAGAIN on read", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: func(r *rig) { r.dev.ReadFault[swappiness] = unix.EAGAIN }, outcome: outcome.Stale, message: "the node has no value (EAGAIN)"},
 		{row: 17, what: "EAGAIN on read, for a moment", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: func(r *rig) { r.dev.Device = &busySensor{Device: r.dev.Device, path: swappiness, times: 3} }, outcome: outcome.OK},
-		{row: 18, what: "a read that blocks", want: []plan.Setting{at("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "200")},
+		{row: 18, what: "a read that blocks", want: []plan.Setting{newSetting("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "200")},
 			harm: func(r *rig) {
 				c := make(chan struct{})
 				r.dev.Hung = map[string]chan struct{}{"/sys/kernel/mm/ksm/pages_to_scan": c}
@@ -338,7 +338,7 @@ func faultModel() []fault {
 				r.advance(5 * time.Second)
 				r.expectValue("/sys/class/devfreq/devfreq7/governor", "performance")
 			}},
-		{row: 25, what: "re-created at its default: not reported as drift", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")}, outcome: outcome.OK,
+		{row: 25, what: "re-created at its default: not reported as drift", want: []plan.Setting{newSetting(minFreq, plan.TypeInt, "115200")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.writeSilently(minFreq, "729600")
 				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "online", DevPath: "/devices/system/cpu/cpu0", Subsystem: "cpu"})
@@ -370,7 +370,7 @@ func faultModel() []fault {
 					r.t.Errorf("%+v", e)
 				}
 			}},
-		{row: 28, what: "the kernel clamps later: not fought", want: []plan.Setting{at(maxFreq, plan.TypeInt, "1510400")}, outcome: outcome.OK,
+		{row: 28, what: "the kernel clamps later: not fought", want: []plan.Setting{newSetting(maxFreq, plan.TypeInt, "1510400")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.createFile("/sys/class/thermal/cooling_device9/type", "cpufreq-cpu0\n", 0o644)
 				r.createFile("/sys/class/thermal/cooling_device9/cur_state", "3\n", 0o644)

@@ -91,7 +91,7 @@ func encode(t core.Type, x []float32) []byte {
 		case core.F32:
 			out = binary.NativeEndian.AppendUint32(out, math.Float32bits(v))
 		case core.F16:
-			out = binary.NativeEndian.AppendUint16(out, half(v))
+			out = binary.NativeEndian.AppendUint16(out, toFloat16(v))
 		case core.BF16:
 			out = binary.NativeEndian.AppendUint16(out, uint16(math.Float32bits(v)>>16))
 		default:
@@ -101,8 +101,8 @@ func encode(t core.Type, x []float32) []byte {
 	return out
 }
 
-// half converts a value from 0 to 1 to float16, truncating.
-func half(v float32) uint16 {
+// toFloat16 converts a value from 0 to 1 to float16, truncating.
+func toFloat16(v float32) uint16 {
 	bits := math.Float32bits(v)
 	exponent := int(bits>>23) - 127 + 15
 	if exponent <= 0 {

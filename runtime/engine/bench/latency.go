@@ -23,14 +23,14 @@ func latencySuite(r *rig) []benchmark {
 	var list []benchmark
 	for _, n := range []int{1, 16, 64} {
 		list = append(list, benchmark{
-			name: fmt.Sprintf("submit a list of %d", n), run: r.timeSubmit(r.listOfFills(b, n).Submit), reference: call,
+			name: fmt.Sprintf("submit a list of %d", n), run: r.timeSubmit(r.newFillList(b, n).Submit), reference: call,
 		})
 	}
 	return append(list, r.graphBenchmark(b), r.waitBenchmark(b), r.poolBenchmark())
 }
 
-// listOfFills returns a list of n commands that each set one byte.
-func (r *rig) listOfFills(b *core.Buffer, n int) *core.List {
+// newFillList returns a list of n commands that each set one byte.
+func (r *rig) newFillList(b *core.Buffer, n int) *core.List {
 	l := r.stream.List()
 	for range n {
 		l.Memset(b.At(0, 1), 1)
@@ -50,7 +50,7 @@ func (r *rig) timeSubmit(submit func() error) func(context.Context) (time.Durati
 
 // graphBenchmark replays 16 commands. The reference submits the same list.
 func (r *rig) graphBenchmark(b *core.Buffer) benchmark {
-	l := r.listOfFills(b, 16)
+	l := r.newFillList(b, 16)
 	g, err := r.stream.Record(l.Submit)
 	r.check(err)
 	r.cleanup = append(r.cleanup, g.Release)

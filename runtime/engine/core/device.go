@@ -242,19 +242,19 @@ func (d *Device) Info() (Info, error) {
 	}
 	out := Info{
 		Backend: d.backend, Name: i.Name, Build: d.api.BuildID(), Integrated: i.Integrated,
-		MemTotal: known(i.MemTotal), MemFree: known(i.MemFree), Cache: known(i.L2), Cores: known(i.Cores),
+		MemTotal: nilIfZero(i.MemTotal), MemFree: nilIfZero(i.MemFree), Cache: nilIfZero(i.L2), Cores: nilIfZero(i.Cores),
 	}
 	if i.CCMajor > 0 {
-		out.Capability = known(fmt.Sprintf("%d.%d", i.CCMajor, i.CCMinor))
+		out.Capability = nilIfZero(fmt.Sprintf("%d.%d", i.CCMajor, i.CCMinor))
 	}
 	if i.Driver > 0 {
-		out.Driver = known(fmt.Sprintf("%d.%d", i.Driver/1000, i.Driver%1000/10))
+		out.Driver = nilIfZero(fmt.Sprintf("%d.%d", i.Driver/1000, i.Driver%1000/10))
 	}
 	return out, nil
 }
 
-// known returns nil for the zero value, which the ABI uses for "unknown".
-func known[T comparable](v T) *T {
+// nilIfZero returns nil for the zero value, which the ABI uses for "unknown".
+func nilIfZero[T comparable](v T) *T {
 	var zero T
 	if v == zero {
 		return nil

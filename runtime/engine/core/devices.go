@@ -168,7 +168,7 @@ func (b *Balancer) Done(i int, took time.Duration, err error) {
 	d.pending = max(d.pending-1, 0)
 	var e *Error
 	if errors.As(err, &e) && e.Sticky {
-		b.lose(i)
+		b.exclude(i)
 		return
 	}
 	if err != nil || took <= 0 {
@@ -184,14 +184,14 @@ func (b *Balancer) Done(i int, took time.Duration, err error) {
 	d.rate += newest * (rate - d.rate)
 }
 
-// Lose excludes a device until Restore.
-func (b *Balancer) Lose(i int) {
+// Exclude excludes a device until Restore.
+func (b *Balancer) Exclude(i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lose(i)
+	b.exclude(i)
 }
 
-func (b *Balancer) lose(i int) {
+func (b *Balancer) exclude(i int) {
 	b.devices[i].lost = true
 	b.resetShares()
 }

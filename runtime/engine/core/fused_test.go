@@ -44,15 +44,15 @@ func rounded(v, e float64) bounded {
 	return bounded{v, e, !(e < math.MaxFloat32) || !(math.Abs(v) < math.MaxFloat32/2)}
 }
 
-func (n node) at(rank int) string {
+func (n node) parenthesise(rank int) string {
 	if n.rank < rank {
 		return "(" + n.text + ")"
 	}
 	return n.text
 }
 
-func two(a, b node, sign string, rank int, f func(a, b bounded) bounded) node {
-	return node{a.at(rank) + " " + sign + " " + b.at(rank+1), rank, func(w env) bounded {
+func newBinary(a, b node, sign string, rank int, f func(a, b bounded) bounded) node {
+	return node{a.parenthesise(rank) + " " + sign + " " + b.parenthesise(rank+1), rank, func(w env) bounded {
 		x, y := a.eval(w), b.eval(w)
 		r := f(x, y)
 		r.bad = r.bad || x.bad || y.bad
@@ -94,15 +94,15 @@ func genNode(t *rapid.T, depth int, names []string) node {
 		b := genNode(t, depth-1, names)
 		switch kind {
 		case 0:
-			return two(a, b, "+", 0, func(x, y bounded) bounded { return rounded(x.v+y.v, x.e+y.e) })
+			return newBinary(a, b, "+", 0, func(x, y bounded) bounded { return rounded(x.v+y.v, x.e+y.e) })
 		case 1:
-			return two(a, b, "-", 0, func(x, y bounded) bounded { return rounded(x.v-y.v, x.e+y.e) })
+			return newBinary(a, b, "-", 0, func(x, y bounded) bounded { return rounded(x.v-y.v, x.e+y.e) })
 		case 2:
-			return two(a, b, "*", 1, func(x, y bounded) bounded {
+			return newBinary(a, b, "*", 1, func(x, y bounded) bounded {
 				return rounded(x.v*y.v, math.Abs(x.v)*y.e+math.Abs(y.v)*x.e+x.e*y.e)
 			})
 		case 3:
-			return two(a, b, "/", 1, func(x, y bounded) bounded {
+			return newBinary(a, b, "/", 1, func(x, y bounded) bounded {
 				least := math.Abs(y.v) - y.e
 				if least <= 0 {
 					return bounded{bad: true}
@@ -115,17 +115,17 @@ func genNode(t *rapid.T, depth int, names []string) node {
 		if kind == 5 {
 			f, name = math.Max, "max"
 		}
-		return node{name + "(" + a.text + ", x + " + b.at(1) + ")", 2, func(w env) bounded {
+		return node{name + "(" + a.text + ", x + " + b.parenthesise(1) + ")", 2, func(w env) bounded {
 			x, y := a.eval(w), b.eval(w)
 			y = bounded{w.x.v + y.v, rounded(w.x.v+y.v, w.x.e+y.e).e, y.bad || w.x.bad}
 			return bounded{f(x.v, y.v), math.Max(x.e, y.e), x.bad || y.bad}
 		}}
 	}
 	// Functions of numbers alone need no element; adding x keeps them from being refused.
-	a = two(a, node{"x", 2, func(w env) bounded { return w.x }}, "+", 0, func(x, y bounded) bounded { return rounded(x.v+y.v, x.e+y.e) })
+	a = newBinary(a, node{"x", 2, func(w env) bounded { return w.x }}, "+", 0, func(x, y bounded) bounded { return rounded(x.v+y.v, x.e+y.e) })
 	switch kind {
 	case 6:
-		return node{"-" + a.at(2), 1, func(w env) bounded { x := a.eval(w); x.v = -x.v; return x }}
+		return node{"-" + a.parenthesise(2), 1, func(w env) bounded { x := a.eval(w); x.v = -x.v; return x }}
 	case 7:
 		return node{"abs(" + a.text + ")", 2, func(w env) bounded { x := a.eval(w); x.v = math.Abs(x.v); return x }}
 	case 8:
@@ -209,7 +209,7 @@ func TestChainsMatchAFloat64Reference(t *testing.T) {
 		var texts []string
 		for range rapid.IntRange(1, 4).Draw(t, "expressions") {
 			e := genNode(t, 3, names)
-			e = two(node{"x", 2, func(w env) bounded { return w.x }}, e, "+", 0, func(x, y bounded) bounded { return rounded(x.v+y.v, x.e+y.e) })
+			e = newBinary(node{"x", 2, func(w env) bounded { return w.x }}, e, "+", 0, func(x, y bounded) bounded { return rounded(x.v+y.v, x.e+y.e) })
 			nodes, texts = append(nodes, e), append(texts, e.text)
 		}
 		chain, err := fuse.Parse(fuse.F32, fuse.F32, texts...)

@@ -79,7 +79,7 @@ func (d *Device) runOnHost(ctx context.Context, op string, cmd c.Cmd, src [][]by
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	// Work of an earlier call that timed out may still use the lane.
-	if err := ln.settle(ctx); err != nil {
+	if err := ln.reclaim(ctx); err != nil {
 		d.giveLane(ln)
 		return fmt.Errorf("%s: %w", op, err)
 	}
@@ -92,8 +92,8 @@ func (d *Device) runOnHost(ctx context.Context, op string, cmd c.Cmd, src [][]by
 	return err
 }
 
-// settle waits for the work of a call that timed out and unpins its memory.
-func (ln *lane) settle(ctx context.Context) error {
+// reclaim waits for the work of a call that timed out and unpins its memory.
+func (ln *lane) reclaim(ctx context.Context) error {
 	err := ln.stream.Wait(ctx)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCancelled) {
 		return err

@@ -129,7 +129,7 @@ func (l *List) Submit() error {
 		err := backendError("submit", l.s.s.Why(code))
 		if after != nil && !errors.Is(err, ErrInvalid) { // some of it ran
 			l.s.submitted(after)
-			l.s.settle(false)
+			l.s.updateMirrors(false)
 		}
 		return err
 	}

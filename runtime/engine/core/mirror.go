@@ -135,14 +135,14 @@ func (l *List) track() (map[*Mirror]sides, error) {
 			if m == nil || r.Len == 0 {
 				continue
 			}
-			now := sidesOf(after, m)
+			now := findSides(after, m)
 			if err := now.checkRead(l.s, r.Buf == m.dev.id, ordered); err != nil {
 				return nil, fmt.Errorf("command %d: %w", n, err)
 			}
 			after = setSides(after, m, now)
 		}
 		if m := l.s.d.mirrors[cmd.Dst.Buf]; m != nil && cmd.Dst.Len > 0 {
-			now := sidesOf(after, m)
+			now := findSides(after, m)
 			whole := cmd.Dst.Len == uint64(m.dev.size) && writesAll(cmd.Op)
 			between := cmd.Op == c.OpCopy && l.s.d.mirrors[cmd.Src[0].Buf] == m && cmd.Src[0].Buf != cmd.Dst.Buf && cmd.Src[0].Off == cmd.Dst.Off
 			if err := now.checkWrite(l.s, cmd.Dst.Buf == m.dev.id, whole, between); err != nil {
@@ -154,7 +154,7 @@ func (l *List) track() (map[*Mirror]sides, error) {
 	return after, nil
 }
 
-func sidesOf(after map[*Mirror]sides, m *Mirror) sides {
+func findSides(after map[*Mirror]sides, m *Mirror) sides {
 	if now, ok := after[m]; ok {
 		return now
 	}
@@ -210,8 +210,8 @@ func (v *sides) checkWrite(s *Stream, device, whole, between bool) error {
 	return nil
 }
 
-// settle updates the mirrors after all work of s has ended. well reports its success.
-func (s *Stream) settle(well bool) {
+// updateMirrors updates the mirrors after all work of s has ended. well reports its success.
+func (s *Stream) updateMirrors(well bool) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	for m := range s.mirrors {

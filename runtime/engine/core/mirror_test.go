@@ -35,7 +35,7 @@ func newMirror(t *testing.T, d *Device, n int) *Mirror {
 	return m
 }
 
-func stale(t *testing.T, what string, err error, wantText string) {
+func checkStale(t *testing.T, what string, err error, wantText string) {
 	t.Helper()
 	if !errors.Is(err, ErrStale) || !strings.Contains(err.Error(), wantText) {
 		t.Errorf("%s: %v", what, err)
@@ -48,20 +48,20 @@ func TestStaleMirrorIsAnError(t *testing.T) {
 	m, out := newMirror(t, d, 256), newMirror(t, d, 256)
 
 	_, err := m.Read()
-	stale(t, "read of nothing", err, "valid data")
-	stale(t, "upload of nothing", s.List().Upload(m).Submit(), "valid data")
+	checkStale(t, "read of nothing", err, "valid data")
+	checkStale(t, "upload of nothing", s.List().Upload(m).Submit(), "valid data")
 
 	w, err := m.Write()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w[0] = 7
-	stale(t, "device's side before the upload", s.List().Copy(out.OnDevice(), m.OnDevice()).Submit(), "upload it first")
+	checkStale(t, "device's side before the upload", s.List().Copy(out.OnDevice(), m.OnDevice()).Submit(), "upload it first")
 	if err := s.List().Upload(m).Copy(out.OnDevice(), m.OnDevice()).Submit(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = out.Read()
-	stale(t, "read before the download", err, "download it first")
+	checkStale(t, "read before the download", err, "download it first")
 	if _, err := m.Write(); !errors.Is(err, ErrBusy) {
 		t.Errorf("written while a stream copies it: %v", err)
 	}
@@ -69,12 +69,12 @@ func TestStaleMirrorIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = out.Read()
-	stale(t, "read before the download", err, "download it first")
+	checkStale(t, "read before the download", err, "download it first")
 	if err := s.List().Download(out).Submit(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = out.Read()
-	stale(t, "read before the wait", err, "wait for the stream")
+	checkStale(t, "read before the wait", err, "wait for the stream")
 	if err := s.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +88,9 @@ func TestStaleMirrorIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	w[0] = 8
-	stale(t, "device's side after a write", s.List().Copy(out.OnDevice(), m.OnDevice()).Submit(), "upload it first")
-	stale(t, "download over newer data", s.List().Download(m).Submit(), "upload it first")
-	stale(t, "a part of a stale side", s.List().Memset(m.dev.At(0, 8), 1).Submit(), "copy the other side first")
+	checkStale(t, "device's side after a write", s.List().Copy(out.OnDevice(), m.OnDevice()).Submit(), "upload it first")
+	checkStale(t, "download over newer data", s.List().Download(m).Submit(), "upload it first")
+	checkStale(t, "a part of a stale side", s.List().Memset(m.dev.At(0, 8), 1).Submit(), "copy the other side first")
 	if r, err = m.Read(); err != nil || r[0] != 8 {
 		t.Errorf("what the CPU wrote is gone: %v, %v", r[:1], err)
 	}
@@ -102,8 +102,8 @@ func TestStaleMirrorIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Read()
-	stale(t, "read after the device wrote", err, "download it first")
-	stale(t, "upload of what is old", s.List().Upload(m).Submit(), "download it first")
+	checkStale(t, "read after the device wrote", err, "download it first")
+	checkStale(t, "upload of what is old", s.List().Upload(m).Submit(), "download it first")
 }
 
 func TestRefusedListLeavesMirrorsUnchanged(t *testing.T) {
@@ -115,7 +115,7 @@ func TestRefusedListLeavesMirrorsUnchanged(t *testing.T) {
 	if err := s.List().Upload(m).Memset(m.dev.At(60, 8), 1).Submit(); !errors.Is(err, ErrInvalid) {
 		t.Fatal(err)
 	}
-	stale(t, "the upload did not happen", s.List().Copy(m.OnHost(), m.OnDevice()).Submit(), "upload it first")
+	checkStale(t, "the upload did not happen", s.List().Copy(m.OnHost(), m.OnDevice()).Submit(), "upload it first")
 	if _, err := m.Write(); err != nil {
 		t.Errorf("nothing copies it: %v", err)
 	}
@@ -140,7 +140,7 @@ func TestOtherStreamsWaitForACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	use := other.List().Copy(out.OnDevice(), m.OnDevice())
-	stale(t, "used by a stream that does not wait", use.Submit(), "another stream")
+	checkStale(t, "used by a stream that does not wait", use.Submit(), "another stream")
 	if err := other.List().Wait(done).Copy(out.OnDevice(), m.OnDevice()).Submit(); err != nil {
 		t.Errorf("used after an event: %v", err)
 	}
@@ -178,7 +178,7 @@ func TestFailedWorkInvalidatesMirrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Read()
-	stale(t, "read after a fault", err, "valid data")
+	checkStale(t, "read after a fault", err, "valid data")
 }
 
 // Whatever a program does, what Read returns is what was written last.

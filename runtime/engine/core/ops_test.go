@@ -24,18 +24,18 @@ func newBench(t *testing.T) *bench {
 	return &bench{t, d, stream(t, d)}
 }
 
-func put[T any](b *bench, v []T) core.Region {
+func upload[T any](b *bench, v []T) core.Region {
 	raw, err := binary.Append(nil, binary.NativeEndian, v)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	r := b.room(len(raw))
+	r := b.allocRegion(len(raw))
 	copy(r.Buf.Bytes(), raw)
 	return r
 }
 
-// room allocates memory that reads as NaN in any float type.
-func (b *bench) room(n int) core.Region {
+// allocRegion allocates memory that reads as NaN in any float type.
+func (b *bench) allocRegion(n int) core.Region {
 	buf := alloc(b.t, b.d, max(n, 1), core.MemHost)
 	for i := range buf.Bytes() {
 		buf.Bytes()[i] = 0xff
@@ -99,10 +99,10 @@ func narrow(b *bench, t rapid.TB, v []float32, typ core.Type) (core.Region, []fl
 		for i, x := range v {
 			exact[i] = float64(x)
 		}
-		return put(b, v), exact
+		return upload(b, v), exact
 	}
-	to := b.room(typ.Bytes() * len(v))
-	b.run(t, b.s.List().Convert(to, put(b, v), core.Region{}, core.ConvertArgs{Out: uint8(typ), N: 1, C: 1, H: 1, W: uint32(len(v)), Scale: 1}))
+	to := b.allocRegion(typ.Bytes() * len(v))
+	b.run(t, b.s.List().Convert(to, upload(b, v), core.Region{}, core.ConvertArgs{Out: uint8(typ), N: 1, C: 1, H: 1, W: uint32(len(v)), Scale: 1}))
 	return to, widen(t, to, typ, len(v))
 }
 
@@ -152,11 +152,11 @@ func TestHalvesRoundToNearestEven(t *testing.T) {
 		halves = append(halves, uint16(h))
 	}
 	for _, typ := range []core.Type{core.F16, core.BF16} {
-		wide, back := b.room(4<<16), b.room(2<<16)
+		wide, back := b.allocRegion(4<<16), b.allocRegion(2<<16)
 		args := core.ConvertArgs{In: uint8(typ), Out: uint8(core.F32), N: 1, C: 1, H: 1, W: 1 << 16, Scale: 1}
 		reverse := args
 		reverse.In, reverse.Out = args.Out, args.In
-		b.run(t, b.s.List().Convert(wide, put(b, halves), core.Region{}, args).Convert(back, wide, core.Region{}, reverse))
+		b.run(t, b.s.List().Convert(wide, upload(b, halves), core.Region{}, args).Convert(back, wide, core.Region{}, reverse))
 		wides := get[float32](t, wide, 1<<16)
 		for i, v := range wides {
 			want := fromBF16(uint16(i))
@@ -182,9 +182,9 @@ func TestHalvesRoundToNearestEven(t *testing.T) {
 			mid := float32((lo + hi) / 2)
 			between = append(between, math.Nextafter32(mid, 0), mid, math.Nextafter32(mid, math.MaxFloat32))
 		}
-		to := b.room(2 * len(between))
+		to := b.allocRegion(2 * len(between))
 		reverse.W = uint32(len(between))
-		b.run(t, b.s.List().Convert(to, put(b, between), core.Region{}, reverse))
+		b.run(t, b.s.List().Convert(to, upload(b, between), core.Region{}, reverse))
 		for i, h := range get[uint16](t, to, len(between)) {
 			base := uint16(i / 3 * 7)
 			want := [3]uint16{base, base + base&1, base + 1}[i%3]
@@ -267,7 +267,7 @@ func TestDecodeMatchesTheReference(t *testing.T) {
 			v[rapid.IntRange(0, len(v)-1).Draw(t, "at")] = nan
 		}
 		src, x := narrow(b, t, v, core.Type(a.Type))
-		dst := b.room(int(a.Batch) * core.BoxesBytes(int(a.Max)))
+		dst := b.allocRegion(int(a.Batch) * core.BoxesBytes(int(a.Max)))
 		b.run(t, b.s.List().Decode(dst, src, a))
 		for image := range int(a.Batch) {
 			at := func(anchor, value int) float64 {
@@ -345,7 +345,7 @@ func genBoxes(t *rapid.T) []core.Box {
 func (b *bench) nms(t rapid.TB, in []core.Box, a core.NMSArgs) ([]core.Box, int) {
 	t.Helper()
 	a.InMax, a.Batch = uint32(max(len(in), 1)), 1
-	src, dst := b.room(core.BoxesBytes(int(a.InMax))), b.room(core.BoxesBytes(int(a.Max)))
+	src, dst := b.allocRegion(core.BoxesBytes(int(a.InMax))), b.allocRegion(core.BoxesBytes(int(a.Max)))
 	if err := core.PutBoxes(src.Buf.Bytes(), in); err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestSoftmaxMatchesTheFloat64Reference(t *testing.T) {
 		stride := cols + rapid.IntRange(0, 3).Draw(t, "gap")
 		n := (rows-1)*stride + cols
 		src, x := narrow(b, t, drawFloats(t, "values", n), in)
-		dst := b.room(n * out.Bytes())
+		dst := b.allocRegion(n * out.Bytes())
 		b.run(t, b.s.List().Softmax(dst, src, core.RowsArgs{In: uint32(in), Out: uint32(out), Rows: uint32(rows), Cols: uint32(cols), Stride: uint32(stride)}))
 		got := widen(t, dst, out, n)
 		for r := range rows {
@@ -462,7 +462,7 @@ func TestArgmaxAndTopK(t *testing.T) {
 			v[rapid.IntRange(0, len(v)-1).Draw(t, "at")] = nan
 		}
 		src, x := narrow(b, t, v, in)
-		dst, one := b.room(8*k*rows), b.room(4*rows)
+		dst, one := b.allocRegion(8*k*rows), b.allocRegion(4*rows)
 		a := core.RowsArgs{In: uint32(in), Rows: uint32(rows), Cols: uint32(cols), K: uint32(k)}
 		b.run(t, b.s.List().TopK(dst, src, a).Argmax(one, src, a))
 		got, best := get[ranked](t, dst, k*rows), get[int32](t, one, rows)
@@ -537,15 +537,15 @@ func TestEveryStepOfAMapMatchesItsFormula(t *testing.T) {
 			a.Step[0] = core.MapStep{Op: op, A: -0.75, B: 1.25}
 			src, x := narrow(b, t, v, in)
 			channel := drawFloats(t, "channels", 5)
-			with, w := put(b, channel), drawFloats(t, "with", n)
+			with, w := upload(b, channel), drawFloats(t, "with", n)
 			exact := func(i int) float64 { return float64(channel[i/7%5]) }
 			if op >= core.MapAddSrc {
 				var e []float64
 				with, e = narrow(b, t, w, in)
 				exact = func(i int) float64 { return e[i] }
 			}
-			dst := b.room(n * out.Bytes())
-			b.run(t, b.s.List().Map(dst, src, with, put(b, channel), a))
+			dst := b.allocRegion(n * out.Bytes())
+			b.run(t, b.s.List().Map(dst, src, with, upload(b, channel), a))
 			for i, g := range widen(t, dst, out, n) {
 				want := ref.f(x[i], float64(a.Step[0].A), float64(a.Step[0].B), exact(i))
 				if want != want && g != g || g == want {
@@ -573,7 +573,7 @@ func TestMapChainEqualsItsSteps(t *testing.T) {
 		n := rapid.IntRange(1, 3000).Draw(t, "n")
 		v := drawFloats(t, "values", n)
 		whole := core.MapArgs{Steps: uint32(rapid.IntRange(2, core.MaxSteps).Draw(t, "steps"))}
-		at := put(b, v)
+		at := upload(b, v)
 		one := b.s.List()
 		for i := range int(whole.Steps) {
 			whole.Step[i] = core.MapStep{Op: uint32(rapid.IntRange(core.MapAdd, core.MapSilu).Draw(t, "op")), A: 0.5, B: 2}
@@ -581,8 +581,8 @@ func TestMapChainEqualsItsSteps(t *testing.T) {
 			single.Step[0] = whole.Step[i]
 			one.Map(at, at, core.Region{Buf: at.Buf}, core.Region{Buf: at.Buf}, single)
 		}
-		dst := b.room(4 * n)
-		b.run(t, b.s.List().Map(dst, put(b, v), core.Region{Buf: dst.Buf}, core.Region{Buf: dst.Buf}, whole))
+		dst := b.allocRegion(4 * n)
+		b.run(t, b.s.List().Map(dst, upload(b, v), core.Region{Buf: dst.Buf}, core.Region{Buf: dst.Buf}, whole))
 		b.run(t, one)
 		got, want := get[float32](t, dst, n), get[float32](t, at, n)
 		for i := range got {
@@ -608,8 +608,8 @@ func TestFunctionsAtTheirEdges(t *testing.T) {
 	} {
 		a := core.MapArgs{Steps: 1}
 		a.Step[0] = core.MapStep{Op: tc.op, A: -1, B: 1}
-		dst := b.room(4)
-		b.run(t, b.s.List().Map(dst, put(b, []float32{tc.x}), core.Region{}, core.Region{}, a))
+		dst := b.allocRegion(4)
+		b.run(t, b.s.List().Map(dst, upload(b, []float32{tc.x}), core.Region{}, core.Region{}, a))
 		if got := get[float32](t, dst, 1)[0]; got != tc.want && !(got != got && tc.want != tc.want) {
 			t.Errorf("step %d of %g is %g, want %g", tc.op, tc.x, got, tc.want)
 		}
@@ -633,8 +633,8 @@ func TestConvertMatchesTheFloat64Reference(t *testing.T) {
 		v[rapid.IntRange(0, n-1).Draw(t, "at")] = nan
 		src, x := narrow(b, t, v, in)
 		scales := drawFloats(t, "scales", int(a.C))
-		dst := b.room(n * out.Bytes())
-		b.run(t, b.s.List().Convert(dst, src, put(b, scales), a))
+		dst := b.allocRegion(n * out.Bytes())
+		b.run(t, b.s.List().Convert(dst, src, upload(b, scales), a))
 		got := widen(t, dst, out, n)
 		for i := range n { // i counts in NCHW
 			image, c, at := i/(int(a.C)*hw), i/hw%int(a.C), i%hw
@@ -674,10 +674,10 @@ func TestConvertMatchesTheFloat64Reference(t *testing.T) {
 		}
 		// Back: dequantise.
 		if _, ok := limits[out]; ok && out != core.I32 {
-			back := b.room(4 * n)
+			back := b.allocRegion(4 * n)
 			r := a
 			r.In, r.Out, r.InLayout = a.Out, uint8(core.F32), a.OutLayout
-			b.run(t, b.s.List().Convert(back, dst, put(b, scales), r))
+			b.run(t, b.s.List().Convert(back, dst, upload(b, scales), r))
 			for i, v := range get[float32](t, back, n) {
 				s := a.Scale
 				if a.Flags != 0 {
@@ -737,7 +737,7 @@ func TestGemmMatchesTheFloat64Reference(t *testing.T) {
 				q[i] = int8(v[i] * 16)
 				e[i] = float64(q[i])
 			}
-			return put(b, q), e
+			return upload(b, q), e
 		}
 		x, ex := load("x", batch*ar*lda)
 		y, ey := load("y", batch*br*ldb)
@@ -746,7 +746,7 @@ func TestGemmMatchesTheFloat64Reference(t *testing.T) {
 			bias, ebias = narrow(b, t, drawFloats(t, "bias values", n), core.F32)
 		}
 		total := batch * m * ldc
-		dst, before := b.room(total*out.Bytes()), make([]float64, total)
+		dst, before := b.allocRegion(total*out.Bytes()), make([]float64, total)
 		if a.Beta != 0 { // else what was there is NaN and must not matter
 			dst, before = narrow(b, t, drawFloats(t, "c", total), out)
 		}
@@ -818,8 +818,8 @@ func TestGemmIsLinear(t *testing.T) {
 			sum[i] = x[i] + z[i]
 		}
 		mul := func(x []float32) []float32 {
-			dst := b.room(4 * m * n)
-			b.run(t, b.s.List().Gemm(dst, put(b, x), put(b, y), core.Region{}, core.GemmArgs{M: uint32(m), N: uint32(n), K: uint32(k), Alpha: 1}))
+			dst := b.allocRegion(4 * m * n)
+			b.run(t, b.s.List().Gemm(dst, upload(b, x), upload(b, y), core.Region{}, core.GemmArgs{M: uint32(m), N: uint32(n), K: uint32(k), Alpha: 1}))
 			return get[float32](t, dst, m*n)
 		}
 		p, q, both := mul(x), mul(z), mul(sum)
@@ -845,18 +845,18 @@ func TestROIsEqualCropsOfTheFrame(t *testing.T) {
 			boxes = append(boxes, core.Box{X0: e[0] * 10, Y0: e[1] * 10, X1: e[0]*10 + e[2]*9, Y1: e[1]*10 + e[3]*9})
 		}
 		const limit = 6
-		list := b.room(core.BoxesBytes(limit))
+		list := b.allocRegion(core.BoxesBytes(limit))
 		if err := core.PutBoxes(list.Buf.Bytes(), boxes); err != nil {
 			t.Fatal(err)
 		}
 		var planes [3]core.Region
 		for i, plane := range p.Planes {
 			if len(plane) > 0 {
-				planes[i] = put(b, plane)
+				planes[i] = upload(b, plane)
 			}
 		}
 		one := p.OutLen() * p.Type.Bytes()
-		dst := b.room(limit * one)
+		dst := b.allocRegion(limit * one)
 		b.run(t, b.s.List().ROI(dst, planes, list, limit, p))
 		for i := range limit {
 			got, want := dst.Buf.Bytes()[i*one:][:one], make([]byte, one)
@@ -907,8 +907,8 @@ func TestDiffCountsChanges(t *testing.T) {
 		if a.Block != 0 {
 			blocks = across * ((h + side - 1) / side)
 		}
-		dst := b.room(16 + 4*blocks)
-		b.run(t, b.s.List().Diff(dst, put(b, x), put(b, y), a))
+		dst := b.allocRegion(16 + 4*blocks)
+		b.run(t, b.s.List().Diff(dst, upload(b, x), upload(b, y), a))
 		var sum, changed, peak int
 		sums := make([]int, blocks)
 		for i := range h {
@@ -949,7 +949,7 @@ func TestReductionsOfHalves(t *testing.T) {
 		for _, typ := range []core.Type{core.F16, core.BF16} {
 			for op, want := range map[core.Reduction]float32{core.Sum: refTreeSum(v), core.Max: slices.Max(v), core.Min: slices.Min(v)} {
 				src, _ := narrow(b, t, v, typ)
-				dst := b.room(4)
+				dst := b.allocRegion(4)
 				b.run(t, b.s.List().ReduceOf(dst, src, op, typ, true))
 				if got := get[float32](t, dst, 1)[0]; got != want {
 					t.Errorf("reduction %d of %d values of type %d: %g, want %g", op, n, typ, got, want)

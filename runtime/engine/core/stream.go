@@ -145,7 +145,7 @@ func (s *Stream) Wait(ctx context.Context) error {
 		err = pollUntilDone(ctx, "wait", s.poll)
 	}
 	if len(s.mirrors) > 0 && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrCancelled) {
-		s.settle(err == nil)
+		s.updateMirrors(err == nil)
 	}
 	return err
 }
@@ -199,7 +199,7 @@ func (s *Stream) release() error {
 		err := backendError("release stream", s.d.api.StreamClose(s.s, uint64(max(time.Until(until), 0))))
 		if !errors.Is(err, ErrBusy) {
 			if err == nil {
-				s.settle(false) // the result of its work was not read
+				s.updateMirrors(false) // the result of its work was not read
 			}
 			return err
 		}

@@ -177,7 +177,7 @@ func TestAShrunkFrameIsTheWholeOneMadeSmaller(t *testing.T) {
 			if err := gojpeg.Encode(&b, i, &gojpeg.Options{Quality: 95}); err != nil {
 				t.Fatal(err)
 			}
-			shrunk(t, d, b.Bytes(), w, h, shrink)
+			checkShrunk(t, d, b.Bytes(), w, h, shrink)
 		}
 	}
 	for _, name := range []string{"labels420.avi", "labels422.avi", "labels444.mjpeg"} {
@@ -188,7 +188,7 @@ func TestAShrunkFrameIsTheWholeOneMadeSmaller(t *testing.T) {
 		}
 		for _, shrink := range jpeg.Shrinks {
 			if w%shrink == 0 && h%shrink == 0 {
-				shrunk(t, d, f, w/shrink, h/shrink, shrink)
+				checkShrunk(t, d, f, w/shrink, h/shrink, shrink)
 			}
 		}
 	}
@@ -201,9 +201,9 @@ func TestAShrunkFrameIsTheWholeOneMadeSmaller(t *testing.T) {
 	}
 }
 
-// shrunk compares a frame decoded at reduced size with the averages of the full-size frame
+// checkShrunk compares a frame decoded at reduced size with the averages of the full-size frame
 // from Go's decoder.
-func shrunk(t *testing.T, d *jpeg.Decoder, data []byte, w, h, shrink int) {
+func checkShrunk(t *testing.T, d *jpeg.Decoder, data []byte, w, h, shrink int) {
 	t.Helper()
 	out := bytes.Repeat([]byte{0xa5}, jpeg.I420Bytes(w, h)+64)
 	if err := d.Decode(data, out[:len(out)-64], w, h, shrink); err != nil {

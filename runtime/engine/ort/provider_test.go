@@ -11,8 +11,8 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// both runs f with the oldest and the newest supported ONNX Runtime.
-func both(t *testing.T, f func(t *testing.T, rt *ort.Runtime)) {
+// runWithBoth runs f with the oldest and the newest supported ONNX Runtime.
+func runWithBoth(t *testing.T, f func(t *testing.T, rt *ort.Runtime)) {
 	for _, path := range []string{models.OldLibrary(t), models.Library(t)} {
 		rt, err := ort.Open(path)
 		if err != nil {
@@ -35,7 +35,7 @@ func halves() []byte {
 }
 
 func TestBindingUsesFixedMemory(t *testing.T) {
-	both(t, func(t *testing.T, rt *ort.Runtime) {
+	runWithBoth(t, func(t *testing.T, rt *ort.Runtime) {
 		tensor := func(shape ...int64) *ort.Tensor {
 			x, err := rt.NewTensor(shape)
 			if err != nil {
@@ -90,7 +90,7 @@ func TestBindingUsesFixedMemory(t *testing.T) {
 
 // The test libraries list providers that they do not have, so a provider must be tried.
 func TestMissingProviderIsSkippedWithItsReason(t *testing.T) {
-	both(t, func(t *testing.T, rt *ort.Runtime) {
+	runWithBoth(t, func(t *testing.T, rt *ort.Runtime) {
 		engine := func() (string, error) { return "", errors.New("no engine for this board") }
 		s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1, Providers: []string{ort.TensorRT, ort.CUDA, ort.CPU}, Engine: engine})
 		if err != nil {
@@ -112,7 +112,7 @@ func TestMissingProviderIsSkippedWithItsReason(t *testing.T) {
 }
 
 func TestSessionOptionsDoNotChangeResults(t *testing.T) {
-	both(t, func(t *testing.T, rt *ort.Runtime) {
+	runWithBoth(t, func(t *testing.T, rt *ort.Runtime) {
 		var want []float32
 		for _, o := range []ort.Options{{Threads: 1}, {Threads: 1, NoArena: true, Spinning: true}} {
 			s, err := rt.NewSession(models.Dir(t)+"/"+models.Orientation, o)

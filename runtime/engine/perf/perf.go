@@ -140,7 +140,7 @@ func (c *Counters) Read() Counts {
 		if !ok {
 			continue
 		}
-		n, err := total(fds)
+		n, err := readTotal(fds)
 		if err != nil {
 			out.Why = append(out.Why, e.name+": "+err.Error())
 			continue
@@ -156,9 +156,9 @@ func (c *Counters) Read() Counts {
 	return out
 }
 
-// total adds the counts of all threads. If the kernel multiplexed the counter with others,
+// readTotal adds the counts of all threads. If the kernel multiplexed the counter with others,
 // the count is scaled up.
-func total(fds []int) (int64, error) {
+func readTotal(fds []int) (int64, error) {
 	var sum int64
 	for _, fd := range fds {
 		var b [24]byte

@@ -165,7 +165,7 @@ func (r *budgetGuard) checkLink(p plan.Pipeline, note func(error)) error {
 		if d.bound == 0 || d.host == "" {
 			continue
 		}
-		name, err := linkTo(d.host)
+		name, err := findInterface(d.host)
 		if err != nil {
 			note(fmt.Errorf("budget.%s: no way to %s is known yet: %w", d.field, d.host, err))
 			continue
@@ -204,9 +204,9 @@ func sourceHost(s plan.PipelineSource) string {
 	return ""
 }
 
-// linkTo returns the interface that packets to a host leave by. It sends nothing except a name
+// findInterface returns the interface that packets to a host leave by. It sends nothing except a name
 // lookup.
-func linkTo(host string) (string, error) {
+func findInterface(host string) (string, error) {
 	c, err := (&net.Dialer{Timeout: time.Second}).Dial("udp", net.JoinHostPort(host, "9"))
 	if err != nil {
 		return "", err

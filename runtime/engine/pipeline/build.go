@@ -67,7 +67,7 @@ func (b *builder) stages() error {
 	}
 	b.p.steps = make([]step, len(stages))
 	for k := range stages {
-		if b.p.steps[k], err = b.step(k, &stages[k]); err != nil {
+		if b.p.steps[k], err = b.buildStep(k, &stages[k]); err != nil {
 			return fmt.Errorf("stage %s: %w", stages[k].ID, err)
 		}
 	}
@@ -86,7 +86,7 @@ func (b *builder) stages() error {
 	}
 	b.sessions = map[string][]*ort.Session{}
 	for n := range b.levels {
-		if err := b.level(n); err != nil {
+		if err := b.buildLevel(n); err != nil {
 			if n > 0 {
 				err = fmt.Errorf("degrade, step %d: %w", n, err)
 			}
@@ -114,8 +114,8 @@ func markSteps(o Options, steps []step) {
 	}
 }
 
-// step returns stage k of every level, without its work.
-func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
+// buildStep returns stage k of every level, without its work.
+func (b *builder) buildStep(k int, s *plan.PipelineStage) (step, error) {
 	st := step{id: s.ID, instances: s.Instances, deadline: time.Duration(s.Deadline)}
 	if onGPU(s) && st.instances == 0 {
 		st.instances = len(b.o.Plan.GPUs)
@@ -150,8 +150,8 @@ func checkBuckets(buckets []int) error {
 	return nil
 }
 
-// level builds the stages of one level that differ from the level above.
-func (b *builder) level(n int) error {
+// buildLevel builds the stages of one level that differ from the level above.
+func (b *builder) buildLevel(n int) error {
 	l := &b.levels[n]
 	b.now, b.carries, b.shape, b.more = n, registry.Frames, nil, nil
 	if n > 0 {

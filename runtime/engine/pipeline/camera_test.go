@@ -72,7 +72,7 @@ func runCamera(t *testing.T, c *v4l2test.Camera, pl plan.Pipeline, frames uint64
 	return sum, seen, err
 }
 
-func whys(s *Summary) string {
+func joinEvents(s *Summary) string {
 	var all []string
 	for _, e := range s.Events {
 		all = append(all, e.Kind+": "+e.Why)
@@ -106,7 +106,7 @@ func TestCameraFramesAreCopiedOnlyIfNecessary(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sum.Frames.Done != 20 || sum.Copies[copyRead] != c.copies {
-				t.Errorf("%+v, copies %v, %s", sum.Frames, sum.Copies, whys(sum))
+				t.Errorf("%+v, copies %v, %s", sum.Frames, sum.Copies, joinEvents(sum))
 			}
 			if seen.values[19] == seen.values[0] {
 				t.Errorf("frames are all the same: %v", seen.values)
@@ -172,7 +172,7 @@ func TestAnUnpluggedCameraIsReopenedByItsPort(t *testing.T) {
 	if sum.Frames.Done != 30 {
 		t.Errorf("%+v", sum.Frames)
 	}
-	events := whys(sum)
+	events := joinEvents(sum)
 	for _, s := range []string{"the camera is gone", "reopening it", "is back after"} {
 		if !strings.Contains(events, s) {
 			t.Errorf("no %q in %s", s, events)
@@ -197,7 +197,7 @@ func TestAStalledCameraIsReopened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if events := whys(sum); sum.Frames.Done != 20 || !strings.Contains(events, "the camera delivers no frames within 50ms") {
+	if events := joinEvents(sum); sum.Frames.Done != 20 || !strings.Contains(events, "the camera delivers no frames within 50ms") {
 		t.Errorf("%+v %s", sum.Frames, events)
 	}
 }
@@ -211,7 +211,7 @@ func TestACameraWaitsForALostSignal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := whys(sum)
+	events := joinEvents(sum)
 	if sum.Frames.Done != 30 || strings.Count(events, "nothing is connected to Test Camera, or it is off") != 1 ||
 		!strings.Contains(events, "the signal of the input has changed") || !strings.Contains(events, "is back after") {
 		t.Errorf("%+v\n%s", sum.Frames, events)
@@ -290,7 +290,7 @@ func TestImplausibleTimestampsAreIgnored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if events := whys(sum); strings.Count(events, wantText) != 1 {
+		if events := joinEvents(sum); strings.Count(events, wantText) != 1 {
 			t.Errorf("%s", events)
 		}
 		for n, ns := range seen.total {
@@ -307,7 +307,7 @@ func TestAdjustedCameraFormatsAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := whys(sum)
+	events := joinEvents(sum)
 	if !strings.Contains(events, "requested frames of 64x32, Test Camera delivers 32x16; it offers 32x16") ||
 		!strings.Contains(events, "requested 30 frames per second, Test Camera delivers 15") {
 		t.Error(events)

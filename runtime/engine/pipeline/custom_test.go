@@ -186,7 +186,7 @@ func TestFaultsOfACustomStageFailOnlyItsFrames(t *testing.T) {
 	if !errors.Is(err, ErrFrames) {
 		t.Errorf("%v", err)
 	}
-	events := whys(sum)
+	events := joinEvents(sum)
 	for _, s := range []string{"lost my way", "signal: aborted", "restarting it"} {
 		if !strings.Contains(events, s) {
 			t.Errorf("no %q in %s", s, events)
@@ -306,7 +306,7 @@ func TestACameraBufferIsPassedToAStage(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sum.Frames.Done != 20 || sum.Copies[copyRead] != 0 || sum.Copies[copyBatch] != c.copies {
-				t.Errorf("%+v, copies %v, %s", sum.Frames, sum.Copies, whys(sum))
+				t.Errorf("%+v, copies %v, %s", sum.Frames, sum.Copies, joinEvents(sum))
 			}
 			for n, text := range got {
 				shown := n // the fake writes the frame's number into every byte

@@ -412,7 +412,7 @@ func (e *engine) recordTime(f *frame.Frame, k int, began, end int64) {
 // drop settles frame i as dropped and returns it to the pool.
 func (e *engine) drop(i int, why dropReason) {
 	e.recordFate(&e.frames[i], trace.Dropped, why.n)
-	e.ledger.dropped(why.text)
+	e.ledger.addDropped(why.text)
 	e.release(i)
 }
 

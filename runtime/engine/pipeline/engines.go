@@ -120,7 +120,7 @@ func widen(into, other map[string]tensorrt.Range) {
 // findEngine finds the engine of a stage's model. The error states the reason if there is no
 // usable engine.
 func findEngine(o Options, s *plan.PipelineStage, path string) (string, error) {
-	if why := o.Host.Why(); why != "" {
+	if why := o.Host.Obstacle(); why != "" {
 		return "", fmt.Errorf("%w: %s", tensorrt.ErrNone, why)
 	}
 	jobs, err := EngineJobs(o)

@@ -59,7 +59,7 @@ func (r *feeder) feed(soft, hard context.Context) (ended string) {
 		e.free <- i
 		return r.recordError(err, soft.Err() != nil)
 	}
-	e.ledger.read()
+	e.ledger.addRead()
 	e.reads.add(now - began)
 	e.reading.add(1, now-began)
 	e.filled.Add(uint64(f.Copies))
@@ -129,7 +129,7 @@ func (r *feeder) read(f *frame.Frame) (began int64, err error) {
 		if e.limit > 0 {
 			gone = min(gone, e.limit-r.n-1)
 		}
-		e.ledger.lost(gone)
+		e.ledger.addLost(gone)
 		e.recent.addLost(int(gone))
 		r.n += gone
 	}
@@ -145,8 +145,8 @@ func (r *feeder) recordError(err error, stopped bool) (ended string) {
 	case stopped:
 		return reasonStopped
 	}
-	r.e.ledger.read()
-	r.e.ledger.failed(r.n, idSource, err)
+	r.e.ledger.addRead()
+	r.e.ledger.addFailed(r.n, idSource, err)
 	if errors.Is(err, frame.ErrLost) {
 		return ""
 	}

@@ -117,7 +117,7 @@ func (g *gpu) noteWorkerEvent(n int, e worker.Event) string {
 		case worker.EventStarted, worker.EventTrusted:
 			s.balance.Restore(n)
 		case worker.EventLost, worker.EventStuck, worker.EventFailed:
-			s.balance.Lose(n)
+			s.balance.Exclude(n)
 		}
 	}
 	if len(g.numbers) < 2 {
@@ -164,8 +164,8 @@ func (s *gpuBalance) runOnGPU(instance, n int, do func(c *worker.Client) error) 
 		err = do(s.clients[i])
 		s.balance.Done(i, time.Since(began), err)
 		s.last[instance] = i
-		if worker.Elsewhere(err) {
-			s.balance.Lose(i)
+		if worker.IsWorkerFault(err) {
+			s.balance.Exclude(i)
 		}
 		if errors.Is(err, worker.ErrUnavailable) {
 			continue
@@ -261,7 +261,7 @@ func (b *builder) startGPU() error {
 		if err := c.WaitReady(context.Background()); err != nil {
 			missing = append(missing, err)
 			for _, s := range g.shares {
-				s.balance.Lose(n)
+				s.balance.Exclude(n)
 			}
 			continue
 		}

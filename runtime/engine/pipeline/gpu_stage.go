@@ -48,7 +48,7 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) erro
 	case err == nil:
 		return nil
 	case errors.Is(err, worker.ErrUnavailable):
-	case worker.Elsewhere(err):
+	case worker.IsWorkerFault(err):
 		g.quarantine(instance, f)
 	case !errors.Is(err, core.ErrOOM):
 		return err

@@ -52,7 +52,7 @@ func (e *engine) continuesDirectly(k, from int) (direct, wait bool) {
 func (e *engine) handOver(hard context.Context, k, i, from int) {
 	if direct, wait := e.continuesDirectly(k, from); direct && e.queues[k].claim(hard, wait) {
 		e.takers[k].takeFrame(i, from)
-		e.queues[k].done()
+		e.queues[k].finish()
 		return
 	}
 	gone, err := e.queues[k].push(hard, i)

@@ -114,7 +114,7 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	take = bucketFor(in.s.buckets, n)
 	full := take == limit || n < q.n
 	if !full && !q.closed && in.s.delay > 0 && e.hard.Err() == nil {
-		oldest := &e.frames[q.at(0)]
+		oldest := &e.frames[q.frameAt(0)]
 		start := oldest.Entered + int64(in.s.delay)
 		if e.target > 0 {
 			start = min(start, oldest.Capture+e.target-e.cost[in.k].predict(take))
@@ -126,11 +126,11 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	if in.k == 0 {
 		e.inflight.Add(int64(take))
 		for m := range take {
-			e.frames[q.at(m)].Admitted = true
+			e.frames[q.frameAt(m)].Admitted = true
 		}
 	}
 	if in.order != nil {
-		in.ticket = in.order.issue(take)
+		in.ticket = in.order.issueTickets(take)
 	}
 	return take, 0
 }
@@ -147,10 +147,10 @@ func (in *instance) available(q *queue, limit int) int {
 		n = min(n, e.credits-int(e.inflight.Load()))
 	}
 	if in.order != nil {
-		n = min(n, in.order.free())
+		n = min(n, in.order.countFree())
 	}
 	for m := 1; m < n; m++ {
-		if e.frames[q.at(m)].Level != e.frames[q.at(0)].Level {
+		if e.frames[q.frameAt(m)].Level != e.frames[q.frameAt(0)].Level {
 			return m
 		}
 	}
@@ -170,7 +170,7 @@ func bucketFor(buckets []int, n int) int {
 func (in *instance) work() {
 	q := in.e.queues[in.k]
 	if in.order != nil {
-		defer in.order.workerDone()
+		defer in.order.removeWorker()
 	} else {
 		defer in.e.queues[in.k+1].close()
 	}
@@ -181,7 +181,7 @@ func (in *instance) work() {
 		}
 		in.from = in.k
 		in.runFrames(got)
-		q.done()
+		q.finish()
 		if in.order != nil {
 			signal(q.ready)
 		}
@@ -220,7 +220,7 @@ func (in *instance) runFrames(got int) {
 	}
 	if in.order != nil {
 		for n := fresh; n < got; n++ {
-			in.order.settle(in.ticket+uint64(n), none)
+			in.order.resolve(in.ticket+uint64(n), none)
 		}
 	}
 	// The number of frames left after a drop need not be a bucket.
@@ -273,7 +273,7 @@ func (in *instance) runBatch(from, size int) {
 		}
 		switch {
 		case in.order != nil && !late:
-			in.order.settle(in.ticket+uint64(from+n), next)
+			in.order.resolve(in.ticket+uint64(from+n), next)
 		case next != none:
 			e.handOver(in.hard, in.k+1, next, in.from)
 		}
@@ -299,7 +299,7 @@ func (in *instance) settleFailed(i int, err error) {
 	default:
 		f := &e.frames[i]
 		e.recordFate(f, trace.Failed, reasons.failed.n)
-		e.ledger.failed(f.ID, in.s.id, err)
+		e.ledger.addFailed(f.ID, in.s.id, err)
 		e.release(i)
 		return
 	}
@@ -358,9 +358,9 @@ func (in *instance) checkDeadline(now int64) error {
 			late := in.e.reasons[in.k].late
 			in.e.recent.addLost(1)
 			in.e.recordFate(f, trace.Dropped, late.n)
-			in.e.ledger.dropped(late.text)
+			in.e.ledger.addDropped(late.text)
 			if in.order != nil {
-				in.order.settle(in.first+uint64(n), none)
+				in.order.resolve(in.first+uint64(n), none)
 			}
 		}
 		if in.s.cancel != nil {

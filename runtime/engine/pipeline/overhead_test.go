@@ -75,12 +75,12 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 	var busy []float64
 	for b.Loop() {
 		last = time.Time{}
-		c0, err := spent(raw)
+		c0, err := measureCPUTime(raw)
 		if err != nil {
 			b.Fatal(err)
 		}
 		last = time.Time{}
-		c1, err := spent(through)
+		c1, err := measureCPUTime(through)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -92,8 +92,8 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 	b.ReportMetric(quantile(busy, 50), "engine-cpu-µs/frame")
 }
 
-// spent is how much processor time do takes.
-func spent(do func() error) (time.Duration, error) {
+// measureCPUTime returns the processor time that do takes.
+func measureCPUTime(do func() error) (time.Duration, error) {
 	c0, err := processTime()
 	if err != nil {
 		return 0, err

@@ -188,7 +188,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.ready = func() { p.serveLive(ctx) }
 	p.memory.Begin("run")
 	defer everySecond(func() {
-		p.memory.Look()
+		p.memory.Sample()
 		p.budget.measure()
 	})()
 	s, stuck, err := p.run(ctx)
@@ -197,7 +197,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	err = errors.Join(err, lerr)
 	if s != nil {
 		s.Runtime, s.Counters = p.info, counts
-		s.Memory, _ = p.memory.Take()
+		s.Memory, _ = p.memory.Snapshot()
 		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
 		s.Runtime.GPUs = p.gpuShares()
 		s.SLO, s.Budget = judgeSLO(p.slo, s), p.budget.usage()

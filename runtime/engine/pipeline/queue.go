@@ -55,10 +55,10 @@ func signal(c chan struct{}) {
 	}
 }
 
-// at returns the n-th oldest frame. The lock must be held, also for put and removeOldest.
-func (q *queue) at(n int) int { return q.ring[(q.head+n)%len(q.ring)] }
+// frameAt returns the n-th oldest frame. The lock must be held, also for appendFrame and removeOldest.
+func (q *queue) frameAt(n int) int { return q.ring[(q.head+n)%len(q.ring)] }
 
-func (q *queue) put(i int) {
+func (q *queue) appendFrame(i int) {
 	q.ring[(q.head+q.n)%len(q.ring)] = i
 	q.n++
 }
@@ -87,7 +87,7 @@ func (q *queue) push(ctx context.Context, i int) (dropped int, err error) {
 			full = false
 		}
 		if !full {
-			q.put(i)
+			q.appendFrame(i)
 			q.mu.Unlock()
 			signal(q.ready)
 			return dropped, nil
@@ -111,7 +111,7 @@ func (q *queue) close() {
 
 // claim lets the producer process the next frame itself instead of pushing it. It succeeds if
 // the queue is empty and idle; with wait it blocks until then or until ctx ends. The caller
-// calls done afterwards.
+// calls finish afterwards.
 func (q *queue) claim(ctx context.Context, wait bool) bool {
 	for {
 		q.mu.Lock()
@@ -132,8 +132,8 @@ func (q *queue) claim(ctx context.Context, wait bool) bool {
 	}
 }
 
-// done ends the work started by pop or claim.
-func (q *queue) done() {
+// finish ends the work started by pop or claim.
+func (q *queue) finish() {
 	q.mu.Lock()
 	q.busy--
 	free := q.claims && q.n == 0 && q.busy == 0

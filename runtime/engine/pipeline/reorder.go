@@ -4,7 +4,7 @@ import "sync"
 
 // order restores the order of frames of a stage with several instances to the order in which
 // they were taken from its queue. A ticket stands for a frame that was taken; the instances
-// settle tickets in any order.
+// resolve tickets in any order.
 type order struct {
 	wake chan struct{}
 
@@ -22,15 +22,15 @@ func newOrder(window, workers int) *order {
 	return &order{wake: make(chan struct{}, 1), slots: make([]int, window), workers: workers}
 }
 
-// free returns how many tickets can be issued, so that undeliverable results do not pile up.
-func (o *order) free() int {
+// countFree returns how many tickets can be issued, so that undeliverable results do not pile up.
+func (o *order) countFree() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.slots) - int(o.issued-o.head)
 }
 
-// issue returns the first of n consecutive new tickets.
-func (o *order) issue(n int) uint64 {
+// issueTickets returns the first of n consecutive new tickets.
+func (o *order) issueTickets(n int) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	first := o.issued
@@ -41,16 +41,16 @@ func (o *order) issue(n int) uint64 {
 	return first
 }
 
-// settle resolves a ticket to a frame to deliver, or none.
-func (o *order) settle(ticket uint64, i int) {
+// resolve assigns to a ticket a frame to deliver, or none.
+func (o *order) resolve(ticket uint64, i int) {
 	o.mu.Lock()
 	o.slots[ticket%uint64(len(o.slots))] = i
 	o.mu.Unlock()
 	signal(o.wake)
 }
 
-// workerDone records that one of the workers has ended.
-func (o *order) workerDone() {
+// removeWorker records that one of the workers has ended.
+func (o *order) removeWorker() {
 	o.mu.Lock()
 	o.workers--
 	o.mu.Unlock()

@@ -51,7 +51,7 @@ func (o *sinkWorker) work() {
 	var id [1]int
 	for q.pop(oneByOne{}, id[:], nil, nil) > 0 {
 		o.takeFrame(id[0], o.k)
-		q.done()
+		q.finish()
 	}
 	if o.broken == nil && o.trouble != nil && o.hard.Err() == nil {
 		e.addError(fmt.Errorf("%w: the sink did not recover: %w", sink.ErrFailed, o.trouble))
@@ -67,7 +67,7 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 		e.drop(i, e.shutdown)
 		return
 	case o.broken != nil:
-		o.failed(i)
+		o.failFrame(i)
 		return
 	case e.maxAge > 0 && began-f.Capture > e.maxAge:
 		e.drop(i, e.reasons[k].old)
@@ -97,7 +97,7 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 		e.last = end
 		e.mu.Unlock()
 		e.recordFate(f, trace.Done, 0)
-		e.ledger.done()
+		e.ledger.addDone()
 		e.release(i)
 	case errors.Is(err, sink.ErrDegraded):
 		if o.trouble == nil {
@@ -108,15 +108,15 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 	default:
 		o.broken = fmt.Errorf("%w: %w", sink.ErrFailed, err)
 		e.addError(o.broken)
-		o.failed(i)
+		o.failFrame(i)
 		o.stop()
 	}
 }
 
-// failed settles a frame that the sink could not accept.
-func (o *sinkWorker) failed(i int) {
+// failFrame records and releases a frame that the sink could not accept.
+func (o *sinkWorker) failFrame(i int) {
 	e, f := o.e, &o.e.frames[i]
 	e.recordFate(f, trace.Failed, e.reasons[o.k].failed.n)
-	e.ledger.failed(f.ID, idSink, o.broken)
+	e.ledger.addFailed(f.ID, idSink, o.broken)
 	e.release(i)
 }

@@ -185,7 +185,7 @@ func TestALiveProgramIsRestarted(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if events := whys(sum); sum.Frames.Done != 6 || !strings.Contains(events, c.wantText) {
+		if events := joinEvents(sum); sum.Frames.Done != 6 || !strings.Contains(events, c.wantText) {
 			t.Errorf("%s: %+v %s", name, sum.Frames, events)
 		}
 	}
@@ -290,8 +290,8 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 	if err = errors.Join(err, p.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if sum.Drops[reasonLost] < 4 || sum.Frames.Done+sum.Drops[reasonLost] != 12 || !strings.Contains(whys(sum), "reopening it") {
-		t.Errorf("%+v %v %s", sum.Frames, sum.Drops, whys(sum))
+	if sum.Drops[reasonLost] < 4 || sum.Frames.Done+sum.Drops[reasonLost] != 12 || !strings.Contains(joinEvents(sum), "reopening it") {
+		t.Errorf("%+v %v %s", sum.Frames, sum.Drops, joinEvents(sum))
 	}
 	if _, err := New(Options{Name: "ring", Plan: dump(plan.PipelineSource{Kind: "shm", Path: path, Format: "rgb", Width: 64, Height: 32, FPSNum: 30}), Sink: seen}); !errors.Is(err, frame.ErrFormat) {
 		t.Errorf("slots that are too small: %v", err)

@@ -25,7 +25,7 @@ func buildPreprocess(b stageBuilder) (work, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
 	b.at = decode.Picture{Geometry: g, Width: args.OutW, Height: args.OutH}
-	args = f.Part(args)
+	args = f.ScaleArea(args)
 	dev, err := b.core()
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ var (
 
 // preprocessArgs returns the arguments of the core's operation for frames of format f.
 func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error) {
-	width, height := f.Whole()
+	width, height := f.FullSize()
 	a := core.Preprocess{
 		Format: f.Pixels, Width: width, Height: height, Matrix: f.Matrix,
 		OutW: p.Width, OutH: p.Height, Pad: uint8(p.Pad),

@@ -57,11 +57,11 @@ func (h *durations) quantiles() *Quantiles {
 	if h.total == 0 {
 		return nil
 	}
-	return &Quantiles{P50: h.at(50), P95: h.at(95), P99: h.at(99), Max: h.max}
+	return &Quantiles{P50: h.percentile(50), P95: h.percentile(95), P99: h.percentile(99), Max: h.max}
 }
 
-// at returns the nearest-rank percentile.
-func (h *durations) at(percent uint64) int64 {
+// percentile returns the nearest-rank percentile.
+func (h *durations) percentile(percent uint64) int64 {
 	rank := (h.total*percent + 99) / 100
 	var seen uint64
 	for b, n := range h.counts {
@@ -100,7 +100,7 @@ func newLedger() *ledger {
 	return &ledger{drops: map[string]uint64{}, failures: map[string]uint64{}}
 }
 
-func (l *ledger) read() {
+func (l *ledger) addRead() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
@@ -108,8 +108,8 @@ func (l *ledger) read() {
 	}
 }
 
-// lost counts frames that the source reports as lost.
-func (l *ledger) lost(n uint64) {
+// addLost counts frames that the source reports as lost.
+func (l *ledger) addLost(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
@@ -119,7 +119,7 @@ func (l *ledger) lost(n uint64) {
 	}
 }
 
-func (l *ledger) done() {
+func (l *ledger) addDone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
@@ -127,7 +127,7 @@ func (l *ledger) done() {
 	}
 }
 
-func (l *ledger) dropped(reason string) {
+func (l *ledger) addDropped(reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
@@ -136,7 +136,7 @@ func (l *ledger) dropped(reason string) {
 	}
 }
 
-func (l *ledger) failed(id uint64, stage string, err error) {
+func (l *ledger) addFailed(id uint64, stage string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -186,7 +186,7 @@ func (w *window) addLost(n int) {
 // reset returns the current window and starts the next.
 func (w *window) reset() degrade.Input {
 	w.latency.mu.Lock()
-	in := degrade.Input{Done: int(w.latency.total), P95: time.Duration(w.latency.at(95))}
+	in := degrade.Input{Done: int(w.latency.total), P95: time.Duration(w.latency.percentile(95))}
 	clear(w.latency.counts[:])
 	w.latency.total, w.latency.sum, w.latency.max = 0, 0, 0
 	w.latency.mu.Unlock()

@@ -151,7 +151,7 @@ func (s *records) Write(r *result.Record) error {
 
 func (*records) Close() error { return nil }
 
-func see(t testing.TB, p plan.Pipeline) (*records, *pipeline.Summary) {
+func runRecorded(t testing.TB, p plan.Pipeline) (*records, *pipeline.Summary) {
 	t.Helper()
 	s := &records{t: t}
 	run, err := pipeline.New(pipeline.Options{Name: "see", Plan: p, Models: models.Dir(t), Library: models.Library(t), Sink: s, GPU: standIn("")})
@@ -178,7 +178,7 @@ func overlap(b [4]float64, r image.Rectangle) float64 {
 	return w * h / ((b[2]-b[0])*(b[3]-b[1]) + float64(r.Dx()*r.Dy()) - w*h)
 }
 
-func pre(id string, w, h int, fit string) plan.PipelineStage {
+func newPreprocessStage(id string, w, h int, fit string) plan.PipelineStage {
 	return plan.PipelineStage{ID: id, Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{
 		Width: w, Height: h, Fit: fit, Pad: 114, Mean: []string{"0"}, Std: []string{"1"},
 	}}
@@ -200,10 +200,10 @@ func TestATrainedDetectorFindsShapesAndTheTrackerFollowsThem(t *testing.T) {
 		draw.Draw(moved, moved.Rect.Add(image.Pt(k*step, k*step)), page.Gray, image.Point{}, draw.Src)
 		frames = append(frames, nv12(moved))
 	}
-	s, sum := see(t, plan.Pipeline{
+	s, sum := runRecorded(t, plan.Pipeline{
 		Source: clip(t, pageW, pageH, frames...),
 		Stages: []plan.PipelineStage{
-			pre("pre", 1024, 1024, "letterbox"),
+			newPreprocessStage("pre", 1024, 1024, "letterbox"),
 			{ID: "find", Kind: "model", Input: "pre", Model: &plan.Model{Path: models.Layout}},
 			{ID: "boxes", Kind: "postprocess", Input: "find", Post: &plan.Post{Kind: "detect", Head: "v8", Labels: labels, Threshold: "0.5"}},
 			{ID: "follow", Kind: "track", Input: "boxes", Track: &plan.Track{Hits: 1}},
@@ -254,7 +254,7 @@ func budgetHolds(t *testing.T, device string, also *plan.Ensemble) {
 	p := plan.Pipeline{
 		Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1},
 		Stages: []plan.PipelineStage{
-			pre("pre", 224, 224, "stretch"),
+			newPreprocessStage("pre", 224, 224, "stretch"),
 			{ID: "way", Kind: "model", Input: "pre", Instances: 2, Model: &plan.Model{Path: models.Orientation, Threads: 1, Ensemble: also, Batch: &plan.ModelBatch{Buckets: []int{1, 2}}}},
 			{ID: "class", Kind: "postprocess", Input: "way", Post: &plan.Post{Kind: "argmax"}},
 		},
@@ -320,10 +320,10 @@ func linesOf(t *testing.T, page *page, source plan.PipelineSource, scale int) pi
 	t.Helper()
 	times := func(r image.Rectangle) image.Rectangle { return image.Rectangle{r.Min.Mul(scale), r.Max.Mul(scale)} }
 	part := times(image.Rect(0, 64, pageW, 704))
-	p := pre("pre", 960, 480, "stretch")
+	p := newPreprocessStage("pre", 960, 480, "stretch")
 	p.Preprocess.Crop = &plan.Crop{Y: part.Min.Y, Width: part.Dx(), Height: part.Dy()}
 	p.Preprocess.Mean, p.Preprocess.Std = []string{"0.485", "0.456", "0.406"}, []string{"0.229", "0.224", "0.225"}
-	s, sum := see(t, plan.Pipeline{
+	s, sum := runRecorded(t, plan.Pipeline{
 		Source: source,
 		Stages: []plan.PipelineStage{
 			p,
@@ -375,7 +375,7 @@ func TestATrainedClassifierDetectsPageOrientation(t *testing.T) {
 	for _, g := range turned {
 		frames = append(frames, nv12(g))
 	}
-	p := pre("pre", 224, 224, "stretch")
+	p := newPreprocessStage("pre", 224, 224, "stretch")
 	p.Preprocess.Mean, p.Preprocess.Std = []string{"0.485", "0.456", "0.406"}, []string{"0.229", "0.224", "0.225"}
 	source := clip(t, 1000, 1000, frames...)
 	var alone []float64
@@ -384,7 +384,7 @@ func TestATrainedClassifierDetectsPageOrientation(t *testing.T) {
 		ensemble *plan.Ensemble
 		device   string
 	}{{nil, ""}, {twice, ""}, {twice, "gpu"}} {
-		s, sum := see(t, plan.Pipeline{
+		s, sum := runRecorded(t, plan.Pipeline{
 			Source: source,
 			Stages: []plan.PipelineStage{
 				p,

@@ -247,8 +247,8 @@ type Host struct {
 	Builder  string // path of trtexec; "": not installed
 }
 
-// Why returns why the machine cannot use engines, or "" if it can.
-func (h Host) Why() string {
+// Obstacle returns why the machine cannot use engines, or "" if it can.
+func (h Host) Obstacle() string {
 	switch {
 	case h.GPU == "":
 		return "no NVIDIA GPU was found"
@@ -258,9 +258,9 @@ func (h Host) Why() string {
 	return ""
 }
 
-// Look inspects a machine. root is "/" except in tests. compatible are the compatible
+// DetectHost reports what a machine offers. root is "/" except in tests. compatible are the compatible
 // strings of the device tree.
-func Look(root string, compatible []string) Host {
+func DetectHost(root string, compatible []string) Host {
 	var h Host
 	for _, c := range compatible {
 		if strings.HasPrefix(c, "nvidia,tegra") {

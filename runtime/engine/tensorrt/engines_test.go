@@ -323,23 +323,23 @@ func TestWhatAMachineHasIsSeenInItsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if h := tensorrt.Look(root, []string{"acme,board"}); !strings.Contains(h.Why(), "no NVIDIA GPU") {
-		t.Errorf("%+v: %s", h, h.Why())
+	if h := tensorrt.DetectHost(root, []string{"acme,board"}); !strings.Contains(h.Obstacle(), "no NVIDIA GPU") {
+		t.Errorf("%+v: %s", h, h.Obstacle())
 	}
 	orin := []string{"nvidia,p3768-0000+p3767-0003", "nvidia,p3767-0003", "nvidia,tegra234"}
-	if h := tensorrt.Look(root, orin); h.GPU != "nvidia,tegra234" || !strings.Contains(h.Why(), "libnvinfer") {
-		t.Errorf("%+v: %s", h, h.Why())
+	if h := tensorrt.DetectHost(root, orin); h.GPU != "nvidia,tegra234" || !strings.Contains(h.Obstacle(), "libnvinfer") {
+		t.Errorf("%+v: %s", h, h.Obstacle())
 	}
 	for _, v := range []string{"8", "8.5.2", "10.3.0", "9.9.9", "10.3.0.extra"} {
 		touch("usr/lib/libnvinfer.so."+v, "")
 	}
 	touch("usr/src/tensorrt/bin/trtexec", "")
-	h := tensorrt.Look(root, orin)
-	if h.TensorRT != "10.3.0.extra" && h.TensorRT != "10.3.0" || h.Builder != filepath.Join(root, "usr/src/tensorrt/bin/trtexec") || h.Why() != "" {
-		t.Errorf("%+v: %s", h, h.Why())
+	h := tensorrt.DetectHost(root, orin)
+	if h.TensorRT != "10.3.0.extra" && h.TensorRT != "10.3.0" || h.Builder != filepath.Join(root, "usr/src/tensorrt/bin/trtexec") || h.Obstacle() != "" {
+		t.Errorf("%+v: %s", h, h.Obstacle())
 	}
 	touch("proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA H100 PCIe\nIRQ: 16\n")
-	if h := tensorrt.Look(root, nil); h.GPU != "NVIDIA H100 PCIe" {
+	if h := tensorrt.DetectHost(root, nil); h.GPU != "NVIDIA H100 PCIe" {
 		t.Errorf("%+v", h)
 	}
 }

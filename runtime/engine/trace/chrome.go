@@ -65,17 +65,17 @@ func (r *Recorder) WriteChrome(w io.Writer, process string) error {
 
 	out := chromeWriter{w: b}
 	var lost uint64
-	out.meta("process_name", 0, map[string]any{"name": process})
+	out.writeMetadata("process_name", 0, map[string]any{"name": process})
 	steps := map[uint64][]flow{}
-	zero := r.zero(tracks)
+	zero := r.startTime(tracks)
 	for n, t := range tracks {
 		tid := n + 1
 		name := t.name
 		if t.instance > 0 {
 			name += " " + strconv.Itoa(t.instance+1)
 		}
-		out.meta("thread_name", tid, map[string]any{"name": name})
-		out.meta("thread_sort_index", tid, map[string]any{"sort_index": tid})
+		out.writeMetadata("thread_name", tid, map[string]any{"name": name})
+		out.writeMetadata("thread_sort_index", tid, map[string]any{"sort_index": tid})
 		spans, total := t.snapshot()
 		lost += total - uint64(len(spans))
 		for i := 0; i < len(spans); {
@@ -84,45 +84,45 @@ func (r *Recorder) WriteChrome(w io.Writer, process string) error {
 			for i+size < len(spans) && spans[i+size].follows {
 				size++
 			}
-			args := map[string]any{"frame": s.frame, "wait_us": us(s.wait)}
+			args := map[string]any{"frame": s.frame, "wait_us": toMicroseconds(s.wait)}
 			if size > 1 {
 				args["batch"] = size
 			}
 			if t.backend != "" {
 				args["backend"] = t.backend
 			}
-			dur := us(s.end - s.start)
-			out.put(event{Name: t.name, Cat: "stage", Phase: phaseComplete, Time: us(s.start - zero), Dur: &dur, TID: tid, Args: args})
+			dur := toMicroseconds(s.end - s.start)
+			out.writeEvent(event{Name: t.name, Cat: "stage", Phase: phaseComplete, Time: toMicroseconds(s.start - zero), Dur: &dur, TID: tid, Args: args})
 			for _, f := range spans[i : i+size] {
 				steps[f.frame] = append(steps[f.frame], flow{f.start, tid})
 				if f.wait > 0 {
 					id := t.name + "/" + strconv.FormatUint(f.frame, 10)
-					out.put(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseBegin, Time: us(f.start - f.wait - zero), TID: tid, ID: id})
-					out.put(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseEnd, Time: us(f.start - zero), TID: tid, ID: id})
+					out.writeEvent(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseBegin, Time: toMicroseconds(f.start - f.wait - zero), TID: tid, ID: id})
+					out.writeEvent(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseEnd, Time: toMicroseconds(f.start - zero), TID: tid, ID: id})
 				}
 			}
 			i += size
 		}
 	}
-	r.frameEvents(&out, zero, reasons)
-	out.flows(zero, steps)
+	r.writeFrames(&out, zero, reasons)
+	out.writeFlows(zero, steps)
 	for _, c := range counters {
 		for _, s := range c.snapshot() {
-			out.put(event{Name: c.name, Phase: phaseCounter, Time: us(s.at - zero), Args: map[string]any{"value": s.value}})
+			out.writeEvent(event{Name: c.name, Phase: phaseCounter, Time: toMicroseconds(s.at - zero), Args: map[string]any{"value": s.value}})
 		}
 	}
 	for _, i := range instants {
-		out.put(event{Name: i.name, Cat: "event", Phase: phaseInstant, Time: us(i.at - zero), Scope: "p", Args: map[string]any{"why": i.args}})
+		out.writeEvent(event{Name: i.name, Cat: "event", Phase: phaseInstant, Time: toMicroseconds(i.at - zero), Scope: "p", Args: map[string]any{"why": i.args}})
 	}
-	out.end(document{Unit: "ms", Other: map[string]any{"clock": "CLOCK_MONOTONIC", "start_ns": zero, "overwritten": lost}})
+	out.writeEnd(document{Unit: "ms", Other: map[string]any{"clock": "CLOCK_MONOTONIC", "start_ns": zero, "overwritten": lost}})
 	if out.err != nil {
 		return out.err
 	}
 	return b.Flush()
 }
 
-// zero returns the time of the oldest event, which becomes time 0 of the trace.
-func (r *Recorder) zero(tracks []*Track) int64 {
+// startTime returns the time of the oldest event, which becomes time 0 of the trace.
+func (r *Recorder) startTime(tracks []*Track) int64 {
 	zero := int64(-1)
 	include := func(at int64) {
 		if zero < 0 || at < zero {
@@ -138,7 +138,7 @@ func (r *Recorder) zero(tracks []*Track) int64 {
 	return max(zero, 0)
 }
 
-func (r *Recorder) frameEvents(out *chromeWriter, zero int64, reasons []string) {
+func (r *Recorder) writeFrames(out *chromeWriter, zero int64, reasons []string) {
 	frames, _ := r.frames.snapshot()
 	for _, f := range frames {
 		name, id := "frame "+strconv.FormatUint(f.frame, 10), strconv.FormatUint(f.frame, 10)
@@ -146,8 +146,8 @@ func (r *Recorder) frameEvents(out *chromeWriter, zero int64, reasons []string) 
 		if int(f.reason) < len(reasons) && f.fate != Done {
 			args["reason"] = reasons[f.reason]
 		}
-		out.put(event{Name: name, Cat: catFrame, Phase: phaseBegin, Time: us(f.start - zero), ID: id, Args: args})
-		out.put(event{Name: name, Cat: catFrame, Phase: phaseEnd, Time: us(f.end - zero), ID: id})
+		out.writeEvent(event{Name: name, Cat: catFrame, Phase: phaseBegin, Time: toMicroseconds(f.start - zero), ID: id, Args: args})
+		out.writeEvent(event{Name: name, Cat: catFrame, Phase: phaseEnd, Time: toMicroseconds(f.end - zero), ID: id})
 	}
 }
 
@@ -163,7 +163,7 @@ type chromeWriter struct {
 	err   error
 }
 
-func (c *chromeWriter) put(e event) {
+func (c *chromeWriter) writeEvent(e event) {
 	if c.err != nil {
 		return
 	}
@@ -185,12 +185,12 @@ func (c *chromeWriter) put(e event) {
 	_, c.err = c.w.Write(b)
 }
 
-func (c *chromeWriter) meta(name string, tid int, args map[string]any) {
-	c.put(event{Name: name, Phase: phaseMeta, TID: tid, Args: args})
+func (c *chromeWriter) writeMetadata(name string, tid int, args map[string]any) {
+	c.writeEvent(event{Name: name, Phase: phaseMeta, TID: tid, Args: args})
 }
 
-// flows writes the flow arrows of each frame.
-func (c *chromeWriter) flows(zero int64, steps map[uint64][]flow) {
+// writeFlows writes the flow arrows of each frame.
+func (c *chromeWriter) writeFlows(zero int64, steps map[uint64][]flow) {
 	for _, id := range slices.Sorted(maps.Keys(steps)) {
 		stops := steps[id]
 		if len(stops) < 2 {
@@ -198,19 +198,19 @@ func (c *chromeWriter) flows(zero int64, steps map[uint64][]flow) {
 		}
 		slices.SortFunc(stops, func(a, b flow) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.tid, b.tid)) })
 		for n, s := range stops {
-			e := event{Name: "frame", Cat: "flow", Phase: phaseStep, Time: us(s.at - zero), TID: s.tid, ID: strconv.FormatUint(id, 10)}
+			e := event{Name: "frame", Cat: "flow", Phase: phaseStep, Time: toMicroseconds(s.at - zero), TID: s.tid, ID: strconv.FormatUint(id, 10)}
 			switch n {
 			case 0:
 				e.Phase = phaseFlow
 			case len(stops) - 1:
 				e.Phase, e.Bind = phaseFinish, "e"
 			}
-			c.put(e)
+			c.writeEvent(e)
 		}
 	}
 }
 
-func (c *chromeWriter) end(d document) {
+func (c *chromeWriter) writeEnd(d document) {
 	b, err := json.Marshal(d)
 	if c.err == nil {
 		c.err = err
@@ -221,4 +221,4 @@ func (c *chromeWriter) end(d document) {
 	}
 }
 
-func us(ns int64) float64 { return float64(ns) / 1000 }
+func toMicroseconds(ns int64) float64 { return float64(ns) / 1000 }

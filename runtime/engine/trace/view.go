@@ -120,7 +120,7 @@ func Read(in io.Reader, f Filter) (*View, error) {
 		if e.Phase == phaseComplete {
 			known[e.Name] = true
 		}
-		if at := ns(e.Time); at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
+		if at := toNanoseconds(e.Time); at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
 			continue
 		}
 		v.add(e, f.Stage)
@@ -169,13 +169,13 @@ func (v *viewer) add(e *fileEvent, stage string) {
 			v.Reasons[e.Args.Reason]++
 		}
 	case e.Phase == phaseInstant:
-		v.Events = append(v.Events, EventView{At: ns(e.Time), Name: e.Name, Why: e.Args.Why})
+		v.Events = append(v.Events, EventView{At: toNanoseconds(e.Time), Name: e.Name, Why: e.Args.Why})
 	}
 }
 
 // addSpan adds a run of a stage.
 func (v *viewer) addSpan(e *fileEvent) {
-	at, dur, wait := ns(e.Time), ns(e.Dur), ns(e.Args.Wait)
+	at, dur, wait := toNanoseconds(e.Time), toNanoseconds(e.Dur), toNanoseconds(e.Args.Wait)
 	v.first, v.last = min(v.first, at), max(v.last, at+dur)
 	s := v.stages[e.Name]
 	if s == nil {
@@ -202,8 +202,8 @@ func (v *viewer) summarise(top int) {
 		slices.Sort(s.took)
 		slices.Sort(s.waited)
 		st := StageView{
-			Stage: name, Runs: len(s.took), P50: rank(s.took, 50), P95: rank(s.took, 95), Max: s.took[len(s.took)-1],
-			WaitP50: rank(s.waited, 50), WaitMax: s.waited[len(s.waited)-1],
+			Stage: name, Runs: len(s.took), P50: percentile(s.took, 50), P95: percentile(s.took, 95), Max: s.took[len(s.took)-1],
+			WaitP50: percentile(s.waited, 50), WaitMax: s.waited[len(s.waited)-1],
 		}
 		for _, d := range s.took {
 			st.Total += d
@@ -223,15 +223,15 @@ func (v *viewer) summarise(top int) {
 	v.Slowest = slices.Clip(v.Slowest[:min(max(top, 0), len(v.Slowest))])
 }
 
-// ns converts microseconds to nanoseconds, limiting the values of hostile files.
-func ns(us float64) int64 {
+// toNanoseconds converts microseconds to nanoseconds, limiting the values of hostile files.
+func toNanoseconds(us float64) int64 {
 	if !(us > 0) {
 		return 0
 	}
 	return int64(min(us*1000, 1<<62))
 }
 
-// rank returns the nearest-rank percentile of sorted values.
-func rank(sorted []int64, percent int) int64 {
+// percentile returns the nearest-rank percentile of sorted values.
+func percentile(sorted []int64, percent int) int64 {
 	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
 }

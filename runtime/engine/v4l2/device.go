@@ -242,7 +242,7 @@ func (d *Device) setFormat(want Want, pixels FourCC) (colours, error) {
 	f := format{typ: d.typ}
 	single := (*pixFormat)(unsafe.Pointer(&f.fmt))
 	multi := (*pixFormatMPlane)(unsafe.Pointer(&f.fmt))
-	if d.multi() {
+	if d.isMultiPlanar() {
 		multi.width, multi.height, multi.pixelFormat, multi.field = uint32(want.Width), uint32(want.Height), uint32(pixels), fieldNone
 	} else {
 		single.width, single.height, single.pixelFormat, single.field = uint32(want.Width), uint32(want.Height), uint32(pixels), fieldNone
@@ -253,7 +253,7 @@ func (d *Device) setFormat(want Want, pixels FourCC) (colours, error) {
 	got := &d.format
 	var field uint32
 	var c colours
-	if d.multi() {
+	if d.isMultiPlanar() {
 		got.Pixels, got.Width, got.Height = FourCC(multi.pixelFormat), int(multi.width), int(multi.height)
 		got.Planes = int(multi.numPlanes)
 		if got.Planes < 1 || got.Planes > maxPlanes {
@@ -391,7 +391,7 @@ func (d *Device) sizes(pixels FourCC) string {
 	return "; it offers " + strings.Join(names, ", ")
 }
 
-func (d *Device) multi() bool { return d.typ == bufCaptureMPlane }
+func (d *Device) isMultiPlanar() bool { return d.typ == bufCaptureMPlane }
 
 func joinFormats(all []FourCC) string {
 	if len(all) == 0 {
@@ -451,7 +451,7 @@ func (d *Device) allocate(buffers int) error {
 		}
 		for n := range d.format.Planes {
 			at, length := d.buf.m, d.buf.length
-			if d.multi() {
+			if d.isMultiPlanar() {
 				at, length = d.planes[n].m, d.planes[n].length
 			}
 			// Both are 32 bits: m is a union with a pointer.
@@ -486,7 +486,7 @@ func (d *Device) Buffers() int { return d.count }
 // prepare sets d.buf for buffer i.
 func (d *Device) prepare(i int) {
 	d.buf = buffer{index: uint32(i), typ: d.typ, memory: memoryMMAP}
-	if d.multi() {
+	if d.isMultiPlanar() {
 		clear(d.planes[:])
 		d.buf.m, d.buf.length = uint64(uintptr(unsafe.Pointer(&d.planes[0]))), uint32(d.format.Planes)
 	}
@@ -573,7 +573,7 @@ func (d *Device) takeFrame() (Frame, error) {
 	for n := range d.format.Planes {
 		mem := d.mem[f.Index*d.format.Planes+n]
 		from, to := 0, int(b.bytesUsed)
-		if d.multi() {
+		if d.isMultiPlanar() {
 			from, to = int(d.planes[n].dataOffset), int(d.planes[n].bytesUsed)
 		}
 		if from > to || to > len(mem) {

@@ -28,7 +28,7 @@ func newNV12Format(width, height, pitch, memories int) v4l2test.Format {
 	return f
 }
 
-func want(width, height int) v4l2.Want {
+func newWant(width, height int) v4l2.Want {
 	return v4l2.Want{Formats: []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}, Width: width, Height: height, Num: 30, Den: 1}
 }
 
@@ -51,7 +51,7 @@ func open(t *testing.T, c *v4l2test.Camera, w v4l2.Want) *v4l2.Device {
 
 func startCamera(t *testing.T, c *v4l2test.Camera) *v4l2.Device {
 	t.Helper()
-	d := open(t, c, want(64, 32))
+	d := open(t, c, newWant(64, 32))
 	if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestAFrameAllocatesNothing(t *testing.T) {
 
 func TestAdjustmentsOfTheDriverAreReported(t *testing.T) {
 	c := &v4l2test.Camera{Num: 15, Formats: []v4l2test.Format{newNV12Format(320, 240, 0, 1), newNV12Format(640, 480, 0, 1)}}
-	d := open(t, c, want(1920, 1080))
+	d := open(t, c, newWant(1920, 1080))
 	f := d.Format()
 	adjusted := strings.Join(f.Adjusted, "\n")
 	for _, s := range []string{"requested frames of 1920x1080, Test Camera delivers 640x480; it offers 320x240, 640x480", "requested 30 frames per second, Test Camera delivers 15"} {
@@ -137,7 +137,7 @@ func TestAdjustmentsOfTheDriverAreReported(t *testing.T) {
 
 func TestAnUnsupportedFormatIsReportedWithTheOfferedOnes(t *testing.T) {
 	c := &v4l2test.Camera{Formats: []v4l2test.Format{{Pixels: "YUYV", Width: 64, Height: 32, Pitch: 128, Size: 4096}, {Pixels: "MJPG", Width: 64, Height: 32, Size: 4096}}}
-	_, err := v4l2.Open(c, "/dev/video9", want(64, 32))
+	_, err := v4l2.Open(c, "/dev/video9", newWant(64, 32))
 	if !errors.Is(err, v4l2.ErrFormat) || !strings.Contains(err.Error(), "NV12, NM12; Test Camera offers YUYV, MJPG") {
 		t.Errorf("%v", err)
 	}
@@ -150,7 +150,7 @@ func TestInconsistentDriversAreRefused(t *testing.T) {
 		"rows too short":   {Pixels: "NV12", Width: 64, Height: 32, Pitch: 63, Size: 1 << 20},
 		"no size":          {Pixels: "NV12", Width: 0, Height: 32, Size: 1 << 20},
 	} {
-		if _, err := v4l2.Open(&v4l2test.Camera{Formats: []v4l2test.Format{f}}, "/dev/video9", want(64, 32)); !errors.Is(err, v4l2.ErrFormat) {
+		if _, err := v4l2.Open(&v4l2test.Camera{Formats: []v4l2test.Format{f}}, "/dev/video9", newWant(64, 32)); !errors.Is(err, v4l2.ErrFormat) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -263,10 +263,10 @@ func TestSignalChangesAreReported(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v4l2.Open(c, "/dev/video9", want(64, 32)); !errors.Is(err, v4l2.ErrNoSignal) || !strings.Contains(err.Error(), "nothing is connected to Test Camera, or it is off") {
+	if _, err := v4l2.Open(c, "/dev/video9", newWant(64, 32)); !errors.Is(err, v4l2.ErrNoSignal) || !strings.Contains(err.Error(), "nothing is connected to Test Camera, or it is off") {
 		t.Errorf("%v", err)
 	}
-	again := open(t, c, want(64, 32))
+	again := open(t, c, newWant(64, 32))
 	if f := again.Format(); f.Width != 128 || f.Height != 64 {
 		t.Errorf("%+v", f)
 	}

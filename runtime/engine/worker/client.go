@@ -380,7 +380,7 @@ func (c *Client) notify(e Event) {
 }
 
 // Run runs a list of the Draft on the worker's device. It returns when the list has
-// finished, or after limit at the latest. See Elsewhere for its errors.
+// finished, or after limit at the latest. See IsWorkerFault for its errors.
 func (c *Client) Run(lane int, l *core.List, limit time.Duration) error {
 	return c.withWorker(func(in *incarnation) error { return c.runOn(in, lane, l, limit) })
 }
@@ -468,7 +468,7 @@ func (c *Client) withWorker(f func(*incarnation) error) error {
 	}
 	defer in.trying.Store(false)
 	err := f(in)
-	if !Elsewhere(err) && in.trial.CompareAndSwap(true, false) {
+	if !IsWorkerFault(err) && in.trial.CompareAndSwap(true, false) {
 		c.setStatus(func(s *Status) {
 			if s.State == StateTrial {
 				s.State, s.Why = StateReady, ""

@@ -11,7 +11,7 @@
 //	c, err := worker.New(worker.Options{Bytes: 64 << 20, Lanes: 1})
 //	list := c.Draft().List().Preprocess(c.Region(in, n), planes, &p)
 //	err = c.Run(0, list, 50*time.Millisecond)
-//	if worker.Elsewhere(err) {
+//	if worker.IsWorkerFault(err) {
 //		// the device is not available: use the CPU
 //	}
 //

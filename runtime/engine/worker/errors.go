@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// Errors of a Client; see Elsewhere.
+// Errors of a Client; see IsWorkerFault.
 var (
 	ErrUnavailable = errors.New("no worker available")               // starting, resting or failed
 	ErrTimeout     = errors.New("the worker did not answer in time") // the worker is killed
@@ -18,10 +18,10 @@ var (
 	ErrClosed      = errors.New("the worker client is closed")
 )
 
-// Elsewhere reports whether a call failed because of the worker or its device, so that the
+// IsWorkerFault reports whether a call failed because of the worker or its device, so that the
 // work should be done elsewhere. Other errors concern the work itself: an invalid argument,
 // or lack of memory (core.ErrOOM), which a smaller piece of work may avoid.
-func Elsewhere(err error) bool {
+func IsWorkerFault(err error) bool {
 	ofWorker := []error{ErrUnavailable, ErrTimeout, ErrDied, ErrGarbage, ErrSticky}
 	return slices.ContainsFunc(ofWorker, func(e error) bool { return errors.Is(err, e) })
 }

@@ -48,11 +48,11 @@ func newFrameWork(t testing.TB, o Options) *frameWork {
 	return f
 }
 
-func (f *frameWork) away(limit time.Duration) error { return f.c.Run(0, f.list, limit) }
-func (f *frameWork) byCPU() error                   { return f.dev.Preprocess(context.Background(), f.here) }
+func (f *frameWork) runInWorker(limit time.Duration) error { return f.c.Run(0, f.list, limit) }
+func (f *frameWork) runOnCPU() error                       { return f.dev.Preprocess(context.Background(), f.here) }
 
-// took sorts what n turns take.
-func took(t testing.TB, n int, f func() error) times {
+// measureTimes runs f n times and returns the durations, sorted.
+func measureTimes(t testing.TB, n int, f func() error) times {
 	t.Helper()
 	out := make(times, n)
 	for i := range out {
@@ -68,11 +68,11 @@ func took(t testing.TB, n int, f func() error) times {
 
 type times []time.Duration
 
-func (t times) at(percent int) time.Duration { return t[min(len(t)*percent/100, len(t)-1)] }
+func (t times) percentile(percent int) time.Duration { return t[min(len(t)*percent/100, len(t)-1)] }
 
 func (t times) row(unit time.Duration, what string) string {
 	in := func(d time.Duration) string { return fmt.Sprintf("%.4g", float64(d)/float64(unit)) }
-	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s |\n", what, len(t), in(t[0]), in(t.at(50)), in(t.at(95)), in(t[len(t)-1]))
+	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s |\n", what, len(t), in(t[0]), in(t.percentile(50)), in(t.percentile(95)), in(t[len(t)-1]))
 }
 
 // BenchmarkMessage is a list of one command that does next to nothing, in the worker
@@ -126,7 +126,7 @@ func TestFigures(t *testing.T) {
 
 	f := newFrameWork(t, Options{Backoff: Backoff{First: time.Microsecond, Max: time.Microsecond, Limit: 10 * losses}})
 	small := f.c.Draft().List().Memset(f.c.Region(0, 8), 1)
-	message := took(t, 5000, func() error { return f.c.Run(0, small, limit) })
+	message := measureTimes(t, 5000, func() error { return f.c.Run(0, small, limit) })
 	s, err := f.dev.NewStream(0)
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +136,9 @@ func TestFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := s.List().Memset(buf.All(), 1)
-	submit := took(t, 5000, own.Submit)
-	away := took(t, 300, func() error { return f.away(limit) })
-	here := took(t, 300, f.byCPU)
+	submit := measureTimes(t, 5000, own.Submit)
+	away := measureTimes(t, 300, func() error { return f.runInWorker(limit) })
+	here := measureTimes(t, 300, f.runOnCPU)
 	out.WriteString(head("µs") + message.row(time.Microsecond, "message: one command that does next to nothing, in the worker") +
 		submit.row(time.Microsecond, "the same list submitted in this process") +
 		away.row(time.Microsecond, "1080p NV12 to 640x640 float32 in the worker") + here.row(time.Microsecond, "the same in this process"))
@@ -147,7 +147,7 @@ func TestFigures(t *testing.T) {
 	for n := range losses {
 		kill := n%2 == 1
 		ready(t, f.c)
-		works(t, f.c)
+		checkWorks(t, f.c)
 		in := f.c.now.Load()
 		var began time.Time
 		if kill {
@@ -155,21 +155,21 @@ func TestFigures(t *testing.T) {
 			if err := unix.Kill(in.proc.pid(), unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			err = f.away(time.Hour)
+			err = f.runInWorker(time.Hour)
 		} else {
 			if err := f.c.InjectFaults(0, "launch:hang=2s", limit); err != nil {
 				t.Fatal(err)
 			}
 			began = time.Now().Add(deadline)
-			err = f.away(deadline)
+			err = f.runInWorker(deadline)
 		}
-		if err != nil && !Elsewhere(err) {
+		if err != nil && !IsWorkerFault(err) {
 			t.Fatal(err)
 		}
 		if err == nil { // it was quicker than the signal
 			continue
 		}
-		if err := f.byCPU(); err != nil {
+		if err := f.runOnCPU(); err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(began); kill {
@@ -178,13 +178,13 @@ func TestFigures(t *testing.T) {
 			late = append(late, d)
 		}
 		again := time.Now()
-		if err := f.away(time.Hour); err != nil {
+		if err := f.runInWorker(time.Hour); err != nil {
 			refused = append(refused, time.Since(again))
 		}
 		<-in.reaped
 		reaped = append(reaped, time.Since(in.killed))
 		was := in
-		until(t, "another worker", func() bool { now := f.c.now.Load(); return now != nil && now != was })
+		waitUntil(t, "another worker", func() bool { now := f.c.now.Load(); return now != nil && now != was })
 		replaced = append(replaced, time.Since(in.killed))
 	}
 	for _, t := range []times{late, noticed, refused, reaped, replaced} {

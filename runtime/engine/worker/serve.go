@@ -89,7 +89,7 @@ func Serve() int {
 		return 1
 	}
 	go s.exitWithParent()
-	h := headOf(s.control)
+	h := headerAt(s.control)
 	hi, err := s.start()
 	if err != nil {
 		s.writeReport(startReport{Error: err.Error()})
@@ -137,7 +137,7 @@ func (s *server) mapMemory() error {
 	if s.control, err = mapShared(fdControl, int(st.Size), unix.MAP_POPULATE); err != nil {
 		return fmt.Errorf("map control memory: %w", err)
 	}
-	h := headOf(s.control)
+	h := headerAt(s.control)
 	if h.magic != wireMagic || h.version != wireVersion || h.config > textBytes || controlBytes(int(h.lanes)) != len(s.control) {
 		return errNoParent
 	}
@@ -156,7 +156,7 @@ func (s *server) writeReport(h startReport) {
 		b = []byte(`{"Error":"the start report cannot be encoded"}`)
 	}
 	copy(answerOf(s.control), b)
-	atomic.StoreUint32(&headOf(s.control).answer, uint32(len(b)))
+	atomic.StoreUint32(&headerAt(s.control).answer, uint32(len(b)))
 }
 
 // start opens the device and loads the models.

@@ -68,7 +68,7 @@ func (in *incarnation) fail(cause Cause, why string) {
 		for _, l := range in.lanes {
 			ringBell(&l.ans.bell, stateGone)
 		}
-		ringBell(&headOf(in.control.data).state, stateGone)
+		ringBell(&headerAt(in.control.data).state, stateGone)
 		in.proc.kill()
 	})
 }
@@ -216,7 +216,7 @@ func (c *Client) attach(control *memory, wrap func(process) process) (*incarnati
 		return nil, fmt.Errorf("worker: the configuration has %d bytes; at most %d are allowed", len(text), textBytes)
 	}
 	copy(configOf(control.data), text)
-	*headOf(control.data) = head{magic: wireMagic, version: wireVersion, lanes: uint32(c.o.Lanes), config: uint32(len(text))}
+	*headerAt(control.data) = head{magic: wireMagic, version: wireVersion, lanes: uint32(c.o.Lanes), config: uint32(len(text))}
 	started, err := c.startProcess(control.fd)
 	if err != nil {
 		return nil, err
@@ -477,7 +477,7 @@ func (c *Client) isClosing() bool {
 // waitStarted waits until the worker is ready and warm. It returns "" then, otherwise the
 // reason of the failure.
 func (in *incarnation) waitStarted(limit time.Duration, closing <-chan struct{}) string {
-	h := headOf(in.control.data)
+	h := headerAt(in.control.data)
 	until := time.Now().Add(limit)
 	for {
 		switch state := atomic.LoadUint32(&h.state); {
@@ -516,7 +516,7 @@ func (in *incarnation) waitStarted(limit time.Duration, closing <-chan struct{})
 // readReport copies and parses the start report.
 func (in *incarnation) readReport() (startReport, error) {
 	var hi startReport
-	n := atomic.LoadUint32(&headOf(in.control.data).answer)
+	n := atomic.LoadUint32(&headerAt(in.control.data).answer)
 	if n > textBytes {
 		return hi, fmt.Errorf("%w: start report of %d bytes", errAnswer, n)
 	}

@@ -95,7 +95,7 @@ type lane struct {
 
 func controlBytes(lanes int) int { return 4096 + 2*textBytes + lanes*laneBytes }
 
-func headOf(control []byte) *head    { return (*head)(unsafe.Pointer(unsafe.SliceData(control))) }
+func headerAt(control []byte) *head  { return (*head)(unsafe.Pointer(unsafe.SliceData(control))) }
 func configOf(control []byte) []byte { return control[4096:][:textBytes:textBytes] }
 func answerOf(control []byte) []byte { return control[4096+textBytes:][:textBytes:textBytes] }
 

@@ -86,8 +86,8 @@ func ready(t testing.TB, c *Client) {
 	}
 }
 
-// until waits for a condition.
-func until(t testing.TB, what string, ok func() bool) {
+// waitUntil waits for a condition.
+func waitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -96,14 +96,14 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// works checks that the worker executes commands.
-func works(t testing.TB, c *Client) {
+// checkWorks checks that the worker executes commands.
+func checkWorks(t testing.TB, c *Client) {
 	t.Helper()
 	v := byte(rand.IntN(255) + 1)
 	clear(c.Memory()[:256])
-	until(t, "a list runs", func() bool {
+	waitUntil(t, "a list runs", func() bool {
 		err := c.Run(0, c.Draft().List().Memset(c.Region(0, 256), v), limit)
-		if err != nil && !Elsewhere(err) {
+		if err != nil && !IsWorkerFault(err) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -152,7 +152,7 @@ func TestAListGivesTheSameResultAsInProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dev.Close()
-			here := begunFrom(t, dev, before)
+			here := newBufferWith(t, dev, before)
 			s, err := dev.NewStream(0)
 			if err != nil {
 				t.Fatal(err)
@@ -179,7 +179,7 @@ func TestAListGivesTheSameResultAsInProcess(t *testing.T) {
 	}
 }
 
-func begunFrom(t *testing.T, dev *core.Device, data []byte) *core.Buffer {
+func newBufferWith(t *testing.T, dev *core.Device, data []byte) *core.Buffer {
 	t.Helper()
 	b, err := dev.Alloc(len(data), core.MemMapped)
 	if err != nil {
@@ -197,14 +197,14 @@ func TestAnInvalidListDoesNotEndTheWorker(t *testing.T) {
 		"a buffer there is not": dr.List().Memset(dr.Buffer(99, 8, nil).All(), 1),
 		"overlapping":           dr.List().Copy(c.Region(0, 8), c.Region(4, 8)),
 	} {
-		if err := c.Run(0, l, limit); !errors.Is(err, core.ErrInvalid) || Elsewhere(err) {
+		if err := c.Run(0, l, limit); !errors.Is(err, core.ErrInvalid) || IsWorkerFault(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if err := dr.List().Memset(c.Region(0, 8), 1).Submit(); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("a draft runs here: %v", err)
 	}
-	works(t, c)
+	checkWorks(t, c)
 	if st := c.Status(); st.Starts != 1 {
 		t.Errorf("%d starts", st.Starts)
 	}
@@ -249,7 +249,7 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var r recorder
 			c := start(t, Options{OnEvent: r.tell})
-			works(t, c)
+			checkWorks(t, c)
 			patience := limit
 			if tc.cause == CauseHang {
 				patience = 60 * time.Millisecond
@@ -258,16 +258,16 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 			if err == nil { // a lost device does not even take that
 				err = c.Run(0, c.Draft().List().Memset(c.Region(0, 8), 1), patience)
 			}
-			if !errors.Is(err, tc.want) || !Elsewhere(err) {
+			if !errors.Is(err, tc.want) || !IsWorkerFault(err) {
 				t.Fatalf("unexpected error: %v", err)
 			}
-			works(t, c)
+			checkWorks(t, c)
 			st := c.Status()
 			if st.Losses[tc.cause] != 1 || len(st.Losses) != 1 || st.Starts != 2 || !st.Healthy() || st.Cause != tc.cause {
 				t.Errorf("status %+v", st)
 			}
 			want := fmt.Sprintf("started lost:%s started trusted", tc.cause)
-			until(t, want, func() bool { return r.kinds() == want })
+			waitUntil(t, want, func() bool { return r.kinds() == want })
 		})
 	}
 }
@@ -292,7 +292,7 @@ func TestAWorkerWithALostDeviceExits(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Without a kill only the worker itself can have ended it.
-	until(t, "the worker ends", func() bool {
+	waitUntil(t, "the worker ends", func() bool {
 		select {
 		case <-immortal.Load().reaped:
 			return true
@@ -300,7 +300,7 @@ func TestAWorkerWithALostDeviceExits(t *testing.T) {
 			return false
 		}
 	})
-	works(t, c)
+	checkWorks(t, c)
 }
 
 type unkillable struct{ process }
@@ -326,7 +326,7 @@ func TestAKilledWorkerIsNoticedWithoutADeadline(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrDied) || !strings.Contains(err.Error(), "killed") {
 		t.Fatal(err)
 	}
-	works(t, c)
+	checkWorks(t, c)
 	if st := c.Status(); st.Losses[CauseSignal] != 1 {
 		t.Errorf("status %+v", st)
 	}
@@ -334,8 +334,8 @@ func TestAKilledWorkerIsNoticedWithoutADeadline(t *testing.T) {
 	if err := unix.Kill(c.Status().PID, unix.SIGSEGV); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is noticed", func() bool { return c.Status().Losses[CauseSignal]+c.Status().Losses[CauseExit] == 2 })
-	works(t, c)
+	waitUntil(t, "it is noticed", func() bool { return c.Status().Losses[CauseSignal]+c.Status().Losses[CauseExit] == 2 })
+	checkWorks(t, c)
 }
 
 func TestCallsFailAtOnceWhileAWorkerStarts(t *testing.T) {
@@ -354,7 +354,7 @@ func TestCallsFailAtOnceWhileAWorkerStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready(t, c)
-	works(t, c)
+	checkWorks(t, c)
 }
 
 func TestASlowStartIsALoss(t *testing.T) {
@@ -401,7 +401,7 @@ func TestTooManyLossesStopTheBreaker(t *testing.T) {
 		Command: []string{"/bin/false"}, OnEvent: r.tell,
 		Backoff: Backoff{First: time.Millisecond, Max: 4 * time.Millisecond, Limit: 7},
 	})
-	until(t, "it gives up", func() bool { return c.Status().State == StateFailed })
+	waitUntil(t, "it gives up", func() bool { return c.Status().State == StateFailed })
 	st := c.Status()
 	if st.Losses[CauseExit] != 8 || st.Starts != 0 || st.Healthy() || !strings.Contains(st.Why, "8 workers were lost") {
 		t.Errorf("status %+v", st)
@@ -427,11 +427,11 @@ func TestTheBreakerBacksOffExponentially(t *testing.T) {
 
 func TestANewWorkerIsTriedWithOneCall(t *testing.T) {
 	c := start(t, Options{Lanes: 2})
-	works(t, c)
+	checkWorks(t, c)
 	if err := unix.Kill(c.Status().PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "another is there", func() bool { return c.Status().State == StateTrial })
+	waitUntil(t, "another is there", func() bool { return c.Status().State == StateTrial })
 	in, out := make(chan bool), make(chan error)
 	go c.withWorker(func(*incarnation) error { close(in); return <-out })
 	<-in
@@ -440,7 +440,7 @@ func TestANewWorkerIsTriedWithOneCall(t *testing.T) {
 		t.Errorf("a second call beside the trial: %v", err)
 	}
 	out <- nil
-	until(t, "it is trusted", func() bool { return c.Status().State == StateReady })
+	waitUntil(t, "it is trusted", func() bool { return c.Status().State == StateReady })
 	if err := c.Run(1, list, limit); err != nil {
 		t.Error(err)
 	}
@@ -476,12 +476,12 @@ func TestCallersDoNotWaitForAStuckWorker(t *testing.T) {
 	if err := c.Run(0, list, time.Hour); !errors.Is(err, ErrUnavailable) {
 		t.Fatal(err)
 	}
-	until(t, "it is stuck", func() bool { return c.Status().State == StateStuck })
+	waitUntil(t, "it is stuck", func() bool { return c.Status().State == StateStuck })
 	if st := c.Status(); st.Healthy() || st.Starts != 1 {
 		t.Errorf("status %+v", st)
 	}
 	close(end)
-	works(t, c)
+	checkWorks(t, c)
 }
 
 // hostile is a worker that attaches correctly and then violates the protocol.
@@ -491,7 +491,7 @@ func hostile(how string) {
 		os.Exit(exitProtocol)
 	}
 	go s.exitWithParent()
-	h := headOf(s.control)
+	h := headerAt(s.control)
 	s.writeReport(startReport{Access: AccessDirect})
 	switch how {
 	case "hello":
@@ -558,8 +558,8 @@ func TestMalformedAnswersAreDetected(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			c := begin(t, Options{Command: []string{os.Args[0], "hostile", how}, Backoff: Backoff{First: time.Millisecond, Limit: 3}})
 			list := c.Draft().List().Memset(c.Region(0, 8), 1)
-			until(t, "it is given up", func() bool {
-				if err := c.Run(0, list, limit); !Elsewhere(err) {
+			waitUntil(t, "it is given up", func() bool {
+				if err := c.Run(0, list, limit); !IsWorkerFault(err) {
 					t.Fatalf("it was believed: %v", err)
 				}
 				return c.Status().State == StateFailed
@@ -629,14 +629,14 @@ func TestAWorkerExitsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
-	if err != nil || !runs(pid) {
+	if err != nil || !isRunning(pid) {
 		t.Fatalf("worker %d: %v", pid, err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	until(t, "the worker ends", func() bool { return !runs(pid) })
+	waitUntil(t, "the worker ends", func() bool { return !isRunning(pid) })
 }
 
 // A worker whose parent's thread ends without a signal has the pipe.
@@ -650,8 +650,8 @@ func TestAWorkerExitsWhenItsPipeCloses(t *testing.T) {
 	}
 }
 
-// runs reports whether a process is there and no zombie.
-func runs(pid int) bool {
+// isRunning reports whether a process exists and is not a zombie.
+func isRunning(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
@@ -720,7 +720,7 @@ func TestCloseEndsCallsInProgress(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
-	if runs(pid) {
+	if isRunning(pid) {
 		t.Error("the worker still runs")
 	}
 	if err := c.Run(0, c.Draft().List(), time.Hour); !errors.Is(err, ErrClosed) {
@@ -786,7 +786,7 @@ func TestEveryWorkerIsWarmedUp(t *testing.T) {
 		if err := unix.Kill(c.Status().PID, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "another", func() bool { return c.Status().Starts > was })
+		waitUntil(t, "another", func() bool { return c.Status().Starts > was })
 	}
 }
 
@@ -814,7 +814,7 @@ func TestRestartsLeakNothing(t *testing.T) {
 		}
 	}
 	c := start(t, Options{Backoff: Backoff{First: time.Microsecond, Max: time.Microsecond, Limit: rounds + 1}})
-	works(t, c)
+	checkWorks(t, c)
 	files, maps := footprint(t)
 	rss := resident(t)
 	for range rounds {
@@ -822,10 +822,10 @@ func TestRestartsLeakNothing(t *testing.T) {
 		if err := unix.Kill(c.Status().PID, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "another worker", func() bool { return c.Status().Starts > was })
-		works(t, c)
+		waitUntil(t, "another worker", func() bool { return c.Status().Starts > was })
+		checkWorks(t, c)
 	}
-	until(t, "as many files and maps as before", func() bool {
+	waitUntil(t, "as many files and maps as before", func() bool {
 		f, m := footprint(t)
 		return f <= files && m <= maps
 	})

@@ -85,13 +85,13 @@ func New(dev *core.Device, kept *core.Cache) (*Tuner, error) {
 	t := &Tuner{dev: dev, info: info, cache: kept}
 	t.key = core.CacheKey{
 		Source:     []byte("tuning " + sources),
-		Capability: strings.Join([]string{info.Backend, info.Name, known(info.Capability), fmt.Sprint(known(info.Cores))}, "\x00"),
-		Driver:     strings.Join([]string{known(info.Driver), info.Build}, "\x00"),
+		Capability: strings.Join([]string{info.Backend, info.Name, formatKnown(info.Capability), fmt.Sprint(formatKnown(info.Cores))}, "\x00"),
+		Driver:     strings.Join([]string{formatKnown(info.Driver), info.Build}, "\x00"),
 	}
 	return t, nil
 }
 
-func known[T any](v *T) string {
+func formatKnown[T any](v *T) string {
 	if v == nil {
 		return ""
 	}

@@ -278,7 +278,7 @@ func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := c.o.In.fits(i.In); err != nil {
+	if err := c.o.In.checkInput(i.In); err != nil {
 		return nil, 0, err
 	}
 	r := run{capture: i.Capture, bytes: len(i.In)}

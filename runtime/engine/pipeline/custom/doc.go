@@ -88,8 +88,8 @@ type Buffer struct {
 // maxBuffers is the maximum number of buffers of a program.
 const maxBuffers = 32
 
-// fits returns an error if in does not match the port.
-func (p *Port) fits(in []byte) error {
+// checkInput returns an error if in does not match the port.
+func (p *Port) checkInput(in []byte) error {
 	if p.Kind == Results && len(in) <= p.Bytes || len(in) == p.Bytes {
 		return nil
 	}

@@ -60,7 +60,7 @@ func port(p Port) C.yoctune_port {
 
 // Run processes a frame. The error wraps [ErrFailed].
 func (p *Plugin) Run(i Item, out []byte) (int, error) {
-	if err := p.in.fits(i.In); err != nil {
+	if err := p.in.checkInput(i.In); err != nil {
 		return 0, err
 	}
 	if len(out) < p.out.Bytes || len(i.In) == 0 || len(out) == 0 {

@@ -266,7 +266,7 @@ func TestBoxesOfEveryHeadEqualONNXRuntimes(t *testing.T) {
 				a := -1
 				for i := range anchors {
 					cx, cy := (x.Box[0]+x.Box[2])/2, (x.Box[1]+x.Box[3])/2
-					if x.Class == best[i] && near(cx, boxes[4*i]) && near(cy, boxes[4*i+1]) && near(x.Box[2]-x.Box[0], boxes[4*i+2]) {
+					if x.Class == best[i] && isNear(cx, boxes[4*i]) && isNear(cy, boxes[4*i+1]) && isNear(x.Box[2]-x.Box[0], boxes[4*i+2]) {
 						a = i
 					}
 				}
@@ -284,7 +284,7 @@ func TestBoxesOfEveryHeadEqualONNXRuntimes(t *testing.T) {
 	}
 }
 
-func near(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-3 }
+func isNear(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-3 }
 
 func TestBoxesAndPointsAreInSourcePixels(t *testing.T) {
 	b := newBench(t)
@@ -309,13 +309,13 @@ func TestBoxesAndPointsAreInSourcePixels(t *testing.T) {
 		}
 		r := got[0]
 		for i := range c.want {
-			if !near(r.Box[i], c.want[i]) {
+			if !isNear(r.Box[i], c.want[i]) {
 				t.Errorf("%s: box %v, want %v", c.name, r.Box, c.want)
 				break
 			}
 		}
 		p := r.Points
-		if len(p) != 2 || !near(p[0].X, c.want[0]) || !near(p[0].Y, c.want[1]) || !near(p[1].X, c.want[2]) || !near(p[1].Y, c.want[3]) || p[1].Score != 0.7 {
+		if len(p) != 2 || !isNear(p[0].X, c.want[0]) || !isNear(p[0].Y, c.want[1]) || !isNear(p[1].X, c.want[2]) || !isNear(p[1].Y, c.want[3]) || p[1].Score != 0.7 {
 			t.Errorf("%s: points %v", c.name, p)
 		}
 		if line := string(r.AppendJSON(nil)); !strings.Contains(line, `"class":0,"score":0.9,"box":[`) || !strings.Contains(line, `],"points":[[`) || !json.Valid([]byte(line)) {
@@ -478,7 +478,7 @@ func TestVotesEqualONNXRuntimes(t *testing.T) {
 	got := []float32{0.1, 0.9, 0, 0.5, 0.4, 0.1}
 	voteMajority(got, [][]float32{{0.6, 0.4, 0, 0, 0, 1}, {0.2, 0.8, 0, 0, 0, 1}}, 3)
 	for i, want := range []float32{1. / 3, 2. / 3, 0, 1. / 3, 0, 2. / 3} {
-		if !near(got[i], want) {
+		if !isNear(got[i], want) {
 			t.Errorf("majority %v", got)
 			break
 		}
@@ -517,7 +517,7 @@ func TestRotatedTextGivesARotatedRegion(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got[0].Score < 0.9 || !near(got[1].Score, 0.8) {
+	if got[0].Score < 0.9 || !isNear(got[1].Score, 0.8) {
 		t.Errorf("scores %v, %v", got[0].Score, got[1].Score)
 	}
 	p := got[0].Points

@@ -127,7 +127,7 @@ func (d *Controller) Step(now time.Duration, in Input) Decision {
 // levelAbove returns the highest level that is predicted to fit, with its cost. It returns the
 // current level if none fits or the last violation is too recent.
 func (d *Controller) levelAbove(now time.Duration, in Input) (int, string) {
-	if now-d.moved >= d.dwell && now-d.calm >= min(d.dwell, d.c.UpDwell) && in.Done > 0 && !d.restless(now) {
+	if now-d.moved >= d.dwell && now-d.calm >= min(d.dwell, d.c.UpDwell) && in.Done > 0 && !d.isOscillating(now) {
 		for level := range d.level {
 			if fits, cost := d.fits(level); fits {
 				return level, cost
@@ -146,8 +146,8 @@ func (d *Controller) move(now time.Duration, level int, why string) Decision {
 	return Decision{Level: level, Moved: true, Why: why}
 }
 
-// restless reports whether the level changed twice within the last minute.
-func (d *Controller) restless(now time.Duration) bool {
+// isOscillating reports whether the level changed twice within the last minute.
+func (d *Controller) isOscillating(now time.Duration) bool {
 	return d.moves >= 2 && now-d.before < time.Minute
 }
 

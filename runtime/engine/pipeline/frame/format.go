@@ -26,8 +26,8 @@ type Format struct {
 	Shrunk        int // factor by which the decoder reduced width and height; 0: none
 }
 
-// Whole returns the size of the undecoded picture, the coordinates of plan and results.
-func (f Format) Whole() (width, height int) {
+// FullSize returns the size of the undecoded picture, the coordinates of plan and results.
+func (f Format) FullSize() (width, height int) {
 	k := max(f.Shrunk, 1)
 	return f.Width * k, f.Height * k
 }
@@ -66,8 +66,8 @@ func (r Rate) Period() time.Duration {
 	return time.Duration(int64(time.Second) * int64(r.Den) / int64(r.Num))
 }
 
-// Part converts the area to the pixels of the decoded part.
-func (f Format) Part(a core.Preprocess) core.Preprocess {
+// ScaleArea converts the area to the pixels of the decoded part.
+func (f Format) ScaleArea(a core.Preprocess) core.Preprocess {
 	k := max(f.Shrunk, 1)
 	a.Width, a.Height = f.Width, f.Height
 	a.Crop = core.Rect{X: a.Crop.X / k, Y: a.Crop.Y / k, Width: a.Crop.Width / k, Height: a.Crop.Height / k}

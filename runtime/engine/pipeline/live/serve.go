@@ -55,15 +55,15 @@ func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, er
 			}
 			s.serving.Go(func() {
 				defer func() { <-room }()
-				answer(conn, take)
+				sendSnapshot(conn, take)
 			})
 		}
 	})
 	return s, nil
 }
 
-// answer sends one snapshot; a client that does not read it is dropped.
-func answer(conn net.Conn, take func() *Snapshot) {
+// sendSnapshot sends one snapshot; a client that does not read it is dropped.
+func sendSnapshot(conn net.Conn, take func() *Snapshot) {
 	defer conn.Close()
 	if conn.SetDeadline(time.Now().Add(pipelines.Timeout)) == nil {
 		_ = json.NewEncoder(conn).Encode(take()) // the client has gone

@@ -202,8 +202,8 @@ func (s *commandSource) restart() error {
 		}
 		child, inner, err := s.start()
 		if err == nil {
-			w, h := inner.Format().Whole()
-			if wasW, wasH := s.at.Whole(); w != wasW || h != wasH {
+			w, h := inner.Format().FullSize()
+			if wasW, wasH := s.at.FullSize(); w != wasW || h != wasH {
 				err = errors.Join(fmt.Errorf("%w: frames are now of %dx%d, not %dx%d", frame.ErrFormat, w, h, wasW, wasH), inner.Close())
 			}
 		}
