@@ -312,7 +312,7 @@ func addModeFacts(a *Account, t *resolve.Target, field []string) {
 // addArgFacts describes how a kernel argument reaches the target's kernel.
 func addArgFacts(a *Account, t *resolve.Target, name string) {
 	way := t.Release.ArgPath(t.Board.SoC)
-	a.Notes = append(a.Notes, "reaches the kernel by "+way.Text(), "stands at the end of "+way.Variable+", behind the machine's own arguments")
+	a.Notes = append(a.Notes, "reaches the kernel by "+way.Text(), "is appended to "+way.Variable+", after the machine's own arguments")
 	for _, c := range way.Carriers {
 		a.Notes = append(a.Notes, c.Name+": meta-tegra "+c.Source)
 	}

@@ -41,7 +41,7 @@ func TestDependenciesHaveReasons(t *testing.T) {
 }
 
 // The map in architecture.md has a table below each mark "<!-- packages: FOLDER... -->",
-// with the first sentence of each package's own comment. A package stands below the mark
+// with the first sentence of each package's own comment. A package is listed below the mark
 // that names the longest part of its path.
 func TestTheMapShowsEveryPackage(t *testing.T) {
 	page := read(t, "architecture.md")

@@ -61,8 +61,8 @@ func isDynamic(value string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(w, "${") })
 }
 
-// MachineOf is the machine that the last override of a variable stands for. Layers
-// of before there were overrides of one machine alone name the machine itself.
+// MachineOf returns the machine of the last override of a variable. Layers older than
+// overrides for a single machine use the machine's own name.
 func MachineOf(name string, machines []string) string {
 	i := strings.LastIndexByte(name, ':')
 	if m := strings.TrimPrefix(name[i+1:], quote.OverridePrefix); i >= 0 && slices.Contains(machines, m) {

@@ -17,12 +17,12 @@ type Meaning struct {
 	Name    string `json:"name"`              // in the terms of the format: a sysctl key, a unit, a package
 	Value   string `json:"value,omitempty"`   // what the file makes of it; see [Kind]
 	Op      string `json:"op,omitempty"`      // of a variable; "" is "="
-	Line    int    `json:"line,omitempty"`    // of a variable: where it stands in the file
+	Line    int    `json:"line,omitempty"`    // of a variable: its line in the file
 	SHA256  string `json:"sha256,omitempty"`  // of what is fetched under the name
 	Machine string `json:"machine,omitempty"` // "" for the machine of the file, or for every machine
 	With    string `json:"with,omitempty"`    // collection without which it has no effect
 	ID      string `json:"id,omitempty"`      // part of the configuration, as in plan.Origins; "" if it is the name
-	From    string `json:"from,omitempty"`    // FILE:LINE of the configuration, "" where no line stands behind it
+	From    string `json:"from,omitempty"`    // FILE:LINE of the configuration, "" if no line caused it
 }
 
 // Kind is what a meaning is about. Readers refuse unknown kinds.

@@ -76,7 +76,7 @@ func TestEachExampleYieldsItsGoldenTree(t *testing.T) {
 func compare(t *testing.T, dir string, files []emitters.File) {
 	t.Helper()
 	if _, err := os.Stat(dir); err != nil {
-		t.Fatalf("there is no golden tree; make it with: go test ./golden -update")
+		t.Fatalf("the golden tree is missing; make it with: go test ./golden -update")
 	}
 	c, err := tree.Compare(dir, files)
 	if err != nil {

@@ -113,8 +113,9 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	return cli.Answer(!o.check || !changed)
 }
 
-// checkFolder shows what a build would change in the folder of a layer: what it means for
-// the devices, the files, and the conflicts, which stop a build and may be all that differs.
+// checkFolder shows what a build would change in the folder of a layer: its effect
+// on the devices, the files, and the conflicts. A conflict stops a build, and may be the only
+// difference.
 func checkFolder(cmd *cobra.Command, dir string, l compiler.Layer, c *tree.Comparison, force bool) error {
 	if err := explainDifferences(cmd, dir, l, c); err != nil {
 		return err

@@ -100,7 +100,7 @@ type topic struct {
 }
 
 // listTopics lists what can be explained. The paths are those of the configuration in
-// dir; the list of everything leaves them out where there is no configuration.
+// dir; without a configuration, the list of all topics omits them.
 func listTopics(cmd *cobra.Command, kinds []string, dir string) error {
 	all := len(kinds) == 0
 	if all {

@@ -35,9 +35,9 @@ func seeds(tb testing.TB) []string {
 	return all
 }
 
-// judge takes a configuration through everything that vet does, and shows what
-// it found.
-func judge(text []byte) {
+// runAllChecks does with a configuration everything that vet does, and formats the
+// diagnostics.
+func runAllChecks(text []byte) {
 	p := compiler.OpenFiles(map[string][]byte{"config.cue": text})
 	p.Verify()
 	var b strings.Builder
@@ -51,7 +51,7 @@ func judge(text []byte) {
 	}
 }
 
-// Whatever stands where a value should, nothing panics.
+// No replacement of a value makes a check panic.
 func TestBrokenConfigurationsAreChecked(t *testing.T) {
 	values := []string{`-1`, `0`, `99999999999999999999`, `""`, `"x"`, `true`, `null`, `[]`, `{}`, `[0, -1, 999]`, `{a: {b: 1}}`, `1.5`, `"\u202e"`, `_`, `string`, `"4-7-9"`, `"m"`, `"n"`}
 	value := regexp.MustCompile(`"[^"\n]*"|\b[0-9]+\b|\btrue\b|\bfalse\b|\[[^][\n]*\]`)
@@ -61,28 +61,28 @@ func TestBrokenConfigurationsAreChecked(t *testing.T) {
 		for range 2 {
 			at := places[random.IntN(len(places))]
 			text := seed[:at[0]] + values[random.IntN(len(values))] + seed[at[1]:]
-			try(t, text)
+			assertNoPanic(t, text)
 		}
 		if lines := strings.SplitAfter(seed, "\n"); len(lines) > 8 {
 			i := 5 + random.IntN(len(lines)-6)
-			try(t, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""))
+			assertNoPanic(t, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""))
 		}
 	}
 }
 
-func try(t *testing.T, text string) {
+func assertNoPanic(t *testing.T, text string) {
 	t.Helper()
 	defer func() {
 		if r := recover(); r != nil {
 			t.Errorf("%v\n%s", r, text)
 		}
 	}()
-	judge([]byte(text))
+	runAllChecks([]byte(text))
 }
 
 func FuzzConfiguration(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(_ *testing.T, text []byte) { judge(text) })
+	f.Fuzz(func(_ *testing.T, text []byte) { runAllChecks(text) })
 }

@@ -58,8 +58,8 @@ func TestKnownCausesFollowTheEvaluatedKernel(t *testing.T) {
 	}
 }
 
-// What is known to go wrong and cannot be written: the layer has it right whatever
-// the configuration says.
+// Known causes of failures that no configuration can bring about: the layer always
+// avoids them.
 func TestKnownCausesThatLayersAvoid(t *testing.T) {
 	const r36 = `board: "orin-nano-8gb", release: "scarthgap", `
 	for _, c := range []struct{ cause, body, file, holds string }{

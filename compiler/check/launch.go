@@ -73,7 +73,7 @@ func checkKernelLaunch(s *subject) {
 			continue
 		}
 		if !l.Allows(k.Block) {
-			s.reportAt(block, strconv.Itoa(k.Block), fmt.Sprintf("choose a multiple of %d from %d to %d", l.Step, l.Min, l.Max), "%s takes no blocks of %d threads", k.Kernel, k.Block)
+			s.reportAt(block, strconv.Itoa(k.Block), fmt.Sprintf("choose a multiple of %d from %d to %d", l.Step, l.Min, l.Max), "%s does not support blocks of %d threads", k.Kernel, k.Block)
 			continue
 		}
 		if d, need, o, ok := s.computeOccupancy(k); ok && o.Blocks == 0 {

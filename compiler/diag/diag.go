@@ -83,8 +83,8 @@ type Report struct {
 	list   []Diagnostic
 	sorted bool
 
-	// Words, when it is set, puts a diagnostic into the words of the language
-	// that its file is written in. It must not change what it changed already.
+	// Words, if set, rewrites a diagnostic in the terms of the language of its
+	// file. It must be idempotent.
 	Words func(*Diagnostic)
 }
 

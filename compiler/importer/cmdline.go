@@ -155,7 +155,7 @@ func (im *importer) findIsolation(words []string) (cores []int, implied []string
 		cores = these
 		implied = append(implied, w)
 	}
-	// isolcpus or nohz_full alone is not what the field stands for.
+	// The field sets both isolcpus and nohz_full: one alone does not match it.
 	if len(implied) < 2 {
 		return nil, nil
 	}

@@ -37,7 +37,7 @@ type Line struct {
 	Column  int     `json:"column"`
 	Text    string  `json:"text"`
 	Verdict Verdict `json:"verdict"`
-	Path    string  `json:"path,omitempty"` // where it stands in the configuration
+	Path    string  `json:"path,omitempty"` // path in the configuration
 	Why     string  `json:"why,omitempty"`
 	Traps   []Trap  `json:"traps,omitempty"`
 	// Remarks are warnings and notes of the checks about the field that it set.
@@ -187,7 +187,7 @@ func (im *importer) newEntry(names []string) *entry {
 func (im *importer) setField(l *Line, value string, names ...string) {
 	e := im.newEntry(names)
 	e.value, e.lines, e.doc = value, []*Line{l}, l.doc
-	l.doc = nil // it stands above the first of several settings
+	l.doc = nil // only the first of several settings gets the comment
 	if l.Verdict == "" {
 		l.Verdict = Understood
 	}

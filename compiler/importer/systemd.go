@@ -139,7 +139,7 @@ func (im *importer) importScripted(ds []directive) bool {
 	for _, d := range commands {
 		d.keptWithoutUnit = true
 		if d.name == "ExecStop" || d.name == "ExecStopPost" {
-			d.line.markUnderstood("yoctuned puts back what it found")
+			d.line.markUnderstood("yoctuned restores the previous values")
 			continue
 		}
 		for _, c := range shellParts(d.value) {

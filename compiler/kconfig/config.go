@@ -16,7 +16,7 @@ type Line struct {
 	Value  string // as written; n for "is not set"
 	File   string
 	Line   int // from 1; 0 without a file
-	// Loose: more than "is not set" stands there. merge_config.sh does not see
+	// Loose: the comment contains more than "is not set". merge_config.sh does not see
 	// such a line; conf obeys it before Linux 6.8 and ignores it since.
 	Loose bool
 }

@@ -113,7 +113,7 @@ func joinNames(all []string, n int) string {
 // explainTooHigh explains a symbol whose value is higher than requested.
 func (a *analysis) explainTooHigh(i int32, want Tri) string {
 	if want == M && a.r.modules == N {
-		return "MODULES is off, so that m becomes y"
+		return "MODULES is off, so m becomes y"
 	}
 	if by := a.activeSelects(i, want+1); len(by) > 0 {
 		return fmt.Sprintf("selected by %s, do not set", joinNames(by, 3))
@@ -437,7 +437,7 @@ func (a *analysis) effects() []Effect {
 		case sym.Type.Logical() && was == "n":
 			continue
 		case !sym.Type.Logical() && !has:
-			continue // goes with what it belongs to
+			continue // its value disappears with the option that it depends on
 		}
 		e := Effect{Symbol: sym.Name, Before: was}
 		if has {
@@ -472,7 +472,7 @@ func (a *analysis) effectCause(i int32) string {
 		return a.describeUnmet(i, M, map[int32]bool{})
 	}
 	if a.base.sym[i].tri == M && a.r.sym[i].tri == Y && a.r.modules == N {
-		return "MODULES is off, so that m becomes y"
+		return "MODULES is off, so m becomes y"
 	}
 	for _, e := range a.f.selects[i] {
 		if a.base.edge(e) > a.r.edge(e) {

@@ -45,8 +45,8 @@ type Indexed struct {
 	Sources *Sources
 }
 
-// Index reads the Kconfig files of the kernel source in dir. Nothing of the tree
-// is run unless o.Shell does. Errors are [errKconfig] with a position for each.
+// Index reads the Kconfig files of the kernel source in dir. It runs programs of the tree
+// only through o.Shell. Errors are [errKconfig] with a position for each.
 func Index(dir string, o Options) (*Indexed, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

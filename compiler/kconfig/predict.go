@@ -121,7 +121,7 @@ func (f *Facts) PredictFragments(fragments ...*Config) *Report {
 	return rep
 }
 
-// joinFixes merges the fixes, each symbol once, and counts the requests that hold with them.
+// joinFixes merges the fixes, each symbol once, and counts the requests that the kernel grants with all of them.
 func (a *analysis) joinFixes(rep *Report) {
 	seen := map[string]bool{}
 	for _, p := range rep.Predictions {
@@ -137,7 +137,7 @@ func (a *analysis) joinFixes(rep *Report) {
 	if len(rep.Fix) > 0 {
 		r = a.f.Evaluate(Merge(a.cfg, &Config{Lines: rep.Fix}))
 		wanted = maps.Clone(a.requested)
-		for _, l := range rep.Fix { // a respelt value is what was meant
+		for _, l := range rep.Fix { // a corrected spelling replaces the request
 			if _, requested := wanted[l.Symbol]; requested {
 				wanted[l.Symbol] = l.Value
 			}

@@ -35,7 +35,7 @@ type Suppression struct {
 	Pos plan.Position
 }
 
-// Target is a target with the facts it stands on.
+// Target is a target with the facts of its board and release.
 type Target struct {
 	*plan.Target
 	Path    string         // in the configuration: targets."line-camera"
@@ -110,8 +110,8 @@ func withoutValues(n *load.Node) *load.Node {
 	return out
 }
 
-// target resolves a target, of which own holds what it has without its profiles.
-// failed is whether the rest of the configuration has errors already.
+// target resolves a target; own is the target without its profiles. failed reports whether
+// the rest of the configuration has errors already.
 func (p *Project) target(own *config.Target, checker *conform.Checker, report *diag.Report, failed bool) *Target {
 	path := own.FullPath()
 	fields := &load.Node{Kind: load.Struct, Pos: own.Pos()}

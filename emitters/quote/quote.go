@@ -51,8 +51,8 @@ func refuse(sink, value, reason, hint string) error {
 
 // text refuses what no single line of any of our formats may hold: broken
 // UTF-8, control characters, line and paragraph separators, and invisible
-// formatting such as the right-to-left override that makes a line read
-// differently from what it does. Characters in allow pass.
+// formatting such as the right-to-left override, which makes a line look
+// different from its effect. Characters in allow pass.
 func text(sink, v, allow string) error {
 	if len(v) > maxLen {
 		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), maxLen), "put long text in a separate file")

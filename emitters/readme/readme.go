@@ -1,5 +1,5 @@
 // Package readme writes the layer's main document: how to switch the layer on,
-// what it does to each target, and which line of the configuration caused which
+// its effect on each target, and which line of the configuration caused which
 // file.
 //
 // yocto-check-layer requires a maintainer, a section about patches and a mail address
@@ -39,7 +39,7 @@ type target struct {
 type file struct {
 	Path  string
 	Where []string
-	Why   string // when no line stands behind it
+	Why   string // the reason, if no line caused the file
 }
 
 var rules = map[string]string{

@@ -18,14 +18,14 @@ import (
 // intendedFindings lists the rules that do not apply to a generated layer, with reasons.
 func intendedFindings() map[string]string {
 	return map[string]string{
-		"oelint.vars.homepageping":     "it asks the network",
+		"oelint.vars.homepageping":     "it needs the network",
 		"oelint.vars.noncoreoverride":  "appends act only behind the distro feature, which it cannot see",
 		"oelint.vars.specific":         "the override of one machine alone is defined in the settings file, which it does not read",
 		"oelint.file.requirenotfound":  "it misreads a condition inside a condition; bitbake's own parser finds every file that is required",
 		"oelint.func.specific":         "as oelint.vars.specific",
 		"oelint.vars.layerconf":        "UNPACKDIR, where the series has none",
 		"oelint.vars.mispell.unknown":  "UNPACKDIR, and CUDA_DEPENDS of meta-tegra",
-		"oelint.vars.downloadfilename": "models are named by their digest, which says more than a version",
+		"oelint.vars.downloadfilename": "models are named by their digest, which is more precise than a version",
 		"oelint.var.licenseremotefile": "files of the layer itself are under the common licence",
 	}
 }

@@ -252,7 +252,7 @@ func TestStreamLabelsAreRead(t *testing.T) {
 				}
 			}
 			if notices == 0 || !strings.Contains(r.stderr.String(), "restarting it") {
-				t.Errorf("nobody noticed: %s", r.stderr.String())
+				t.Errorf("the restart of the source was not reported: %s", r.stderr.String())
 			}
 		})
 	}

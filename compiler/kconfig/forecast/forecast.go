@@ -41,15 +41,15 @@ type Kernel struct {
 	book    *Book
 	lines   []kconfig.Line
 	key     string
-	answers answers
+	results results
 	read    bool           // the cache was read
 	facts   *kconfig.Facts // nil until the kernel had to be evaluated
 	full    *kconfig.Report
 	fresh   bool // the cache lacks some values
 }
 
-// answers holds the results for a kernel, in the form stored in the cache.
-type answers struct {
+// results holds the predictions for a kernel, in the form stored in the cache.
+type results struct {
 	Evaluated   bool                 `json:"evaluated"`
 	Predictions []kconfig.Prediction `json:"predictions"`
 	Effects     []kconfig.Effect     `json:"effects"`
@@ -94,23 +94,23 @@ func (k *Kernel) IsExact() bool { return k.Set.Exactness == kernel.Exact }
 
 // Predictions returns the outcome of each requested option, in order.
 func (k *Kernel) Predictions() []kconfig.Prediction {
-	return k.findOutcome().Predictions
+	return k.findResults().Predictions
 }
 
 // Effects lists changes to symbols that were not requested.
 func (k *Kernel) Effects() []kconfig.Effect {
-	return k.findOutcome().Effects
+	return k.findResults().Effects
 }
 
-// findOutcome returns the predictions for the requested options.
-func (k *Kernel) findOutcome() answers {
+// findResults returns the predictions from the cache, or evaluates the kernel.
+func (k *Kernel) findResults() results {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
-	k.loadAnswers()
-	if !k.answers.Evaluated {
+	k.loadCache()
+	if !k.results.Evaluated {
 		k.evaluate()
 	}
-	return k.answers
+	return k.results
 }
 
 // Value is an option's predicted value in .config: "y", "m", "n", a number or quoted text;
@@ -119,8 +119,8 @@ func (k *Kernel) findOutcome() answers {
 func (k *Kernel) Value(symbol string) (value string, known bool) {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
-	k.loadAnswers()
-	v, ok := k.answers.Values[symbol]
+	k.loadCache()
+	v, ok := k.results.Values[symbol]
 	if !ok {
 		if k.full == nil {
 			k.evaluate()
@@ -132,7 +132,7 @@ func (k *Kernel) Value(symbol string) (value string, known bool) {
 		if _, known := k.facts.Lookup(symbol); known {
 			v, _ = k.full.Result.Get(symbol)
 		}
-		k.answers.Values[symbol] = v
+		k.results.Values[symbol] = v
 		k.fresh = true
 	}
 	if v == absent {
@@ -179,23 +179,23 @@ func (k *Kernel) Enable(symbol, value string) []kconfig.Line {
 	return nil
 }
 
-// loadAnswers reads the cached predictions, once.
-func (k *Kernel) loadAnswers() {
+// loadCache reads the cached predictions, once.
+func (k *Kernel) loadCache() {
 	if k.read {
 		return
 	}
 	k.read = true
 	raw, err := k.book.cache.Get(k.key)
-	if err != nil || json.Unmarshal(raw, &k.answers) != nil {
-		k.answers = answers{}
+	if err != nil || json.Unmarshal(raw, &k.results) != nil {
+		k.results = results{}
 	}
 	// The cache key does not include positions: the same line may have moved.
-	for i := range k.answers.Predictions {
-		p := &k.answers.Predictions[i]
+	for i := range k.results.Predictions {
+		p := &k.results.Predictions[i]
 		p.File, p.Line = "", 0
 	}
-	if k.answers.Values == nil {
-		k.answers.Values = map[string]string{}
+	if k.results.Values == nil {
+		k.results.Values = map[string]string{}
 	}
 }
 
@@ -212,8 +212,8 @@ func (k *Kernel) evaluate() {
 	}
 	k.facts = f
 	k.full = f.PredictFragments(&kconfig.Config{Lines: k.lines})
-	k.answers.Evaluated = true
-	k.answers.Predictions, k.answers.Effects = k.full.Predictions, k.full.Effects
+	k.results.Evaluated = true
+	k.results.Predictions, k.results.Effects = k.full.Predictions, k.full.Effects
 	k.fresh = true
 }
 
@@ -226,7 +226,7 @@ func (b *Book) Save() {
 		if !k.fresh {
 			continue
 		}
-		if raw, err := json.Marshal(k.answers); err == nil {
+		if raw, err := json.Marshal(k.results); err == nil {
 			_ = b.cache.Put(k.key, raw) // after a failure the next run computes it again
 			k.fresh = false
 		}

@@ -25,11 +25,11 @@ func open(t testing.TB, dir string) (*Book, *Kernel) {
 	return b, k
 }
 
-func kept(t testing.TB, dir string) string {
+func findCacheFile(t testing.TB, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.answer"))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("%d answers are kept (%v)", len(files), err)
+		t.Fatalf("the cache has %d files, want 1 (%v)", len(files), err)
 	}
 	return files[0]
 }
@@ -40,7 +40,7 @@ func TestSecondRunUsesTheCache(t *testing.T) {
 	first := k.Predictions()
 	_, known := k.Value("RT_GROUP_SCHED")
 	if !k.IsEnabled("PSI") || k.IsEnabled("TCP_CONG_BBR") || !known || k.IsEnabled("RT_GROUP_SCHED") {
-		t.Error("the kernel is not what it should be")
+		t.Error("wrong predictions for PSI, TCP_CONG_BBR or RT_GROUP_SCHED")
 	}
 	if _, known := k.Value("NO_SUCH_OPTION"); known || k.IsEnabled("NO_SUCH_OPTION") {
 		t.Error("an option that does not exist has a value")
@@ -49,17 +49,17 @@ func TestSecondRunUsesTheCache(t *testing.T) {
 
 	_, again := open(t, dir)
 	if !reflect.DeepEqual(withoutPlaces(again.Predictions()), withoutPlaces(first)) || again.IsEnabled("TCP_CONG_BBR") || !again.IsEnabled("PSI") {
-		t.Errorf("remembered %+v, was %+v", again.Predictions(), first)
+		t.Errorf("from the cache: %+v, want %+v", again.Predictions(), first)
 	}
 	if again.full != nil {
 		t.Error("the kernel was evaluated again")
 	}
 	if !again.IsEnabled("KSM") || again.full == nil {
-		t.Error("a question without an answer evaluates the kernel")
+		t.Error("an uncached option did not evaluate the kernel")
 	}
 }
 
-// withoutPlaces leaves out what is not kept: the places, and the fixes as lines.
+// withoutPlaces formats predictions without what the cache omits: positions and parsed fixes.
 func withoutPlaces(ps []kconfig.Prediction) []string {
 	var out []string
 	for _, p := range ps {
@@ -79,7 +79,7 @@ func TestDamagedCacheIsIgnored(t *testing.T) {
 		b, k := open(t, dir)
 		want := withoutPlaces(k.Predictions())
 		b.Save()
-		file := kept(t, dir)
+		file := findCacheFile(t, dir)
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -91,14 +91,14 @@ func TestDamagedCacheIsIgnored(t *testing.T) {
 		if got := withoutPlaces(k.Predictions()); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
-		b.Save() // puts it right
+		b.Save() // repairs the cache
 		if _, k = open(t, dir); len(k.Predictions()) != 2 || k.full != nil {
-			t.Errorf("%s: the answer was not kept anew", name)
+			t.Errorf("%s: the cache was not written again", name)
 		}
 	}
 }
 
-func TestAnswersAreTheSameWithoutACache(t *testing.T) {
+func TestPredictionsWithoutACache(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAnswersAreTheSameWithoutACache(t *testing.T) {
 	for _, dir := range []string{"", filepath.Join(file, "below")} {
 		b, k := open(t, dir)
 		if len(k.Predictions()) != 2 {
-			t.Errorf("%q: no answer", dir)
+			t.Errorf("%q: no predictions", dir)
 		}
 		b.Save()
 	}

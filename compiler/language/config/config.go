@@ -338,8 +338,8 @@ func Decode(root *load.Node) *Config {
 	return c
 }
 
-// DecodeTarget returns a target, merged with its profiles. The path is where it
-// stands in the configuration.
+// DecodeTarget returns a target, merged with its profiles. path is its path in
+// the configuration.
 func DecodeTarget(path string, n *load.Node) *Target {
 	t := &Target{}
 	t.decode(Place{node: n, name: path})

@@ -29,7 +29,7 @@ func TestFieldsKeepTheirPlace(t *testing.T) {
 		{target.CPU.Governor, plan.Position{File: "config.cue", Line: 2, Column: 12}, `targets."line-camera".cpu.governor`, "cpu.governor"},
 		{target.CPU.Isolate.Items[1], plan.Position{File: "config.cue", Line: 3, Column: 15}, `targets."line-camera".cpu.isolate`, "cpu.isolate"},
 		{target.Services.Get("a.service").Nice, plan.Position{File: "config.cue", Line: 5, Column: 30}, `targets."line-camera".services."a.service".nice`, "services.a.service.nice"},
-		// What is absent stands where the part around it does.
+		// An absent field has the position of the part around it.
 		{target.CPU.Min, plan.Position{File: "config.cue", Line: 1, Column: 6}, `targets."line-camera".cpu.min`, "cpu.min"},
 		{target.Services.Get("b.service").Nice, plan.Position{File: "config.cue", Line: 5, Column: 11}, `targets."line-camera".services."b.service".nice`, "services.b.service.nice"},
 	} {

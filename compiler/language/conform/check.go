@@ -267,7 +267,7 @@ func (v *view) member(name string) *member {
 	return nil
 }
 
-// gather returns a struct with what it embeds and the branches that are taken.
+// gather returns a struct with its embedded structs and the selected branches.
 func (s *Schema) gather(st *structure, taken func(branch) bool) *view {
 	v := &view{}
 	var add func(st *structure)

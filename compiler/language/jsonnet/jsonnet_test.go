@@ -35,9 +35,9 @@ func show(roots []*load.Node) string {
 	return b.String()
 }
 
-// A value is where the field stands that wrote it last: through imports,
-// functions, additions and computed names. What a comprehension or the library
-// makes is where the field around it stands.
+// A value has the position of the field that wrote it last: through imports,
+// functions, additions and computed names. A value from a comprehension or the library
+// has the position of the field around it.
 func TestValuesHaveTheirLine(t *testing.T) {
 	p := load.Program{
 		Files: map[string][]byte{"a.jsonnet": []byte(`local lib = import 'lib/lib.libsonnet';

@@ -75,7 +75,7 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 			}
 		}
 		// A link that leads out of the folder is refused: an excerpt in a message
-		// would show what it leads to.
+		// would reveal the content of its target.
 		text, err := readInside(dir, name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)

@@ -181,8 +181,8 @@ func TestProgramWithoutServeGetsAnError(t *testing.T) {
 	}
 }
 
-// Whatever a file says, its evaluation ends with a tree or with an error that
-// names the file.
+// For any content of a file, evaluation ends with a tree or an error that names
+// the file.
 func FuzzEvaluate(f *testing.F) {
 	for _, seed := range []string{
 		"{layer: {name: 'a'}}", "local a = {b: 1}; a + {c+: 2}", "{[x]: 1 for x in ['a']}", "{a: $} == {a: $}",

@@ -86,7 +86,7 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// read is the next message; what the server asks for is answered.
+// read returns the next message and replies to requests of the server.
 func (e *editor) read() message {
 	e.t.Helper()
 	header, err := textproto.NewReader(e.out).ReadMIMEHeader()
@@ -169,7 +169,7 @@ func edit(t *testing.T) (*editor, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, cmd, "lsp")
-	// No registry and nothing cached: what it knows is in the project.
+	// Without a registry and a cache, the server has only the project's files.
 	c.Dir, c.Env = dir, append(os.Environ(), "CUE_REGISTRY=none", "CUE_CACHE_DIR="+t.TempDir())
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -216,8 +216,8 @@ func edit(t *testing.T) (*editor, string) {
 	return e, string(text)
 }
 
-// docs/languages.md says what the language server of CUE does in a new project;
-// these tests hold it to that.
+// docs/languages.md describes CUE's language server in a new project. These tests
+// verify the description.
 func TestEditorsShowFieldDocs(t *testing.T) {
 	e, text := edit(t)
 	for mark, want := range map[string]string{
@@ -291,8 +291,8 @@ func TestEditorsCompleteFieldsButNotValues(t *testing.T) {
 	}
 }
 
-// The server does not evaluate while one types: yoctune vet finds these. When it
-// publishes, it publishes what it has of every open file.
+// The server does not evaluate during typing: yoctune vet finds these errors. Each time
+// it publishes diagnostics, it publishes those of every open file.
 func TestEditorsReportSyntaxButNotValues(t *testing.T) {
 	e, text := edit(t)
 	wrong := strings.NewReplacer(`scheduler: "none"`, `scheduler: "fast"`, "board:", "bord:").Replace(text)

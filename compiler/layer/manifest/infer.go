@@ -11,10 +11,9 @@ import (
 	"github.com/yoctune/yoctune/internal/signature"
 )
 
-// Describe completes files with what the manifest holds about them. A file that is
-// not as the manifest has it (it was edited, or the manifest is of version 1 or
-// nil) gets what its own text shows, so that what a layer holds decides and not
-// what it once held. Files that have meanings keep them.
+// Describe adds the meanings in the manifest to files. If a file differs from its manifest
+// entry (it was edited, or the manifest is of version 1 or nil), its meanings are inferred
+// from its text: the current content of a layer decides. Files that have meanings keep them.
 func Describe(files []emitters.File, m *Manifest) []emitters.File {
 	var machines []string
 	for _, f := range files {
@@ -45,7 +44,7 @@ func Describe(files []emitters.File, m *Manifest) []emitters.File {
 	return out
 }
 
-// machineOf is the folder below files/ that a file lies in, directly or in a
+// machineOf is the folder below files/ that contains a file, directly or in a
 // folder that is taken whole.
 func machineOf(name string) string {
 	dir := path.Dir(name)

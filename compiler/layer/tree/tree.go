@@ -209,8 +209,8 @@ func (c *Comparison) makeListing() error {
 	return nil
 }
 
-// EarlierFiles returns the layer as it lies in the folder, with what is known about its
-// files: those that writing leaves alone, and the earlier content of the others.
+// EarlierFiles returns the layer in the folder before writing, with the known meanings: the
+// files that writing does not touch, and the earlier content of the others.
 func (c *Comparison) EarlierFiles() []emitters.File {
 	by := map[string]Action{}
 	for _, a := range c.Actions {

@@ -200,11 +200,11 @@ func TestLayerIsIndependentOfUmask(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := Compare(out, files); err != nil || len(c.Actions) != 1 {
-		t.Error("a script that lost its executable bit is no difference")
+		t.Error("a script that lost its executable bit is not reported as different")
 	}
 }
 
-// An interrupted build leaves neither a layer nor what it was made of.
+// An interrupted build leaves neither a layer nor temporary files.
 func TestCancelledContextLeavesNothingBehind(t *testing.T) {
 	for name, exists := range map[string]bool{"a new folder": false, "an existing folder": true} {
 		out := filepath.Join(t.TempDir(), "layer")

@@ -196,8 +196,7 @@ func (l *layer) addUnit(t *target, f emitters.File, m emitters.Meaning) {
 	}
 }
 
-// where stands between what is done with a package and the collection that must be
-// present for it.
+// where joins the action on a package and the collection that must be present for it.
 const where = " with the layer "
 
 func (l *layer) addPackage(t *target, m emitters.Meaning) {

@@ -176,7 +176,7 @@ func (d *decoder) readCountPair() (keep, rest int) {
 	return int(k), d.count()
 }
 
-// code reads one expression and returns what stands for it.
+// code reads one expression and returns its code.
 func (d *decoder) code(depth int) uint64 {
 	if depth > 10000 {
 		d.fail("expression nested too deeply")

@@ -43,8 +43,8 @@ func (r Ref) IsSymbol() bool { return r >= 0 }
 // Literal is an operand that is not a symbol of the tree.
 type Literal struct {
 	Text string
-	// Word: written without quotes where a symbol may stand, so that it names
-	// a symbol which this kernel does not define (and which is therefore n).
+	// Word: written without quotes where a symbol is allowed. It names a
+	// symbol that this kernel does not define, which is therefore n.
 	Word bool
 }
 

@@ -44,8 +44,8 @@ func (p ArgPath) Reads(name string) bool { return slices.Contains(p.RootArgs, na
 // Sources, in meta-tegra: the variables and the default of UBOOT_EXTLINUX,
 // conf/machine/include/tegra-common.inc and tegra194.inc; what reads root=,
 // recipes-core/initrdscripts/tegra-minimal-init; the rest with each carrier. In every branch
-// the initial file system ends in switch_root /mnt /sbin/init, so that init= and what stands
-// after -- reach no init.
+// the initial file system ends in switch_root /mnt /sbin/init, so init= and the arguments
+// after -- do not reach init.
 func (r Release) ArgPath(soc string) ArgPath {
 	const (
 		slotThenRoot = "the partition APP of the booted slot, or root= where there is none"
