@@ -66,8 +66,8 @@ func sinks() template.FuncMap {
 		"yaml":           quote.YAML,
 		"collection":     quote.Collection,
 		"word":           quote.FileName,
-		"int":            decimal,
-		"degrees":        degrees,
+		"int":            formatDecimal,
+		"degrees":        formatDegrees,
 	}
 }
 
@@ -188,7 +188,7 @@ func (t *Template) FillFor(target *plan.Target, layer string, f File) (File, err
 	}{layer, target})
 }
 
-func decimal(n any) (string, error) {
+func formatDecimal(n any) (string, error) {
 	switch n := n.(type) {
 	case int:
 		return strconv.Itoa(n), nil
@@ -200,8 +200,8 @@ func decimal(n any) (string, error) {
 	return "", &quote.Error{Sink: "number", Reason: "it is not an integer"}
 }
 
-// degrees writes milli-degrees as whole degrees Celsius.
-func degrees(milli int64) (string, error) {
+// formatDegrees writes milli-degrees as whole degrees Celsius.
+func formatDegrees(milli int64) (string, error) {
 	if milli < 0 || milli%1000 != 0 {
 		return "", &quote.Error{Sink: "degrees", Reason: "it is not a whole number of degrees"}
 	}

@@ -30,13 +30,13 @@ type buildOptions struct {
 	force bool
 }
 
-// selectionFlags are the flags that choose what to build.
-func selectionFlags(cmd *cobra.Command, o *compiler.Selection) {
+// addSelectionFlags adds the flags that choose what to build.
+func addSelectionFlags(cmd *cobra.Command, o *compiler.Selection) {
 	f := cmd.Flags()
 	f.StringVar(&o.Target, "target", "", "`TARGET` to build (default: all)")
 	f.StringVar(&o.Release, "release", "", "`RELEASE` whose targets to build (default: the only one)")
 	f.BoolVar(&o.All, "all", false, "build every release, each in OUT/<layer>-<release>")
-	variables(cmd)
+	addVariableFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("release", "all")
 	cmd.MarkFlagsMutuallyExclusive("target", "all")
 }
@@ -62,7 +62,7 @@ for CI.`,
   yoctune build . -o layers --all`,
 		RunE: runInFolder(func(cmd *cobra.Command, dir string) error { return build(cmd, dir, o) }),
 	}
-	selectionFlags(cmd, &o.Selection)
+	addSelectionFlags(cmd, &o.Selection)
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "`OUT` folder of the layer")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when OUT is not up to date")
@@ -121,7 +121,7 @@ func checkFolder(cmd *cobra.Command, dir string, l compiler.Layer, c *tree.Compa
 		return err
 	}
 	showDifferences(cli.NewPrinter(cmd), c)
-	if report := conflicts(c, force); report.Failed() {
+	if report := reportConflicts(c, force); report.Failed() {
 		return showReport(cmd, "", report, nil)
 	}
 	return nil
@@ -141,8 +141,8 @@ func openLayers(cmd *cobra.Command, dir string, sel compiler.Selection) (*compil
 	return p, layers, nil
 }
 
-// conflicts reports the files that stop a build.
-func conflicts(c *tree.Comparison, force bool) *diag.Report {
+// reportConflicts reports the files that stop a build.
+func reportConflicts(c *tree.Comparison, force bool) *diag.Report {
 	report := &diag.Report{}
 	for _, k := range c.Conflicts {
 		d := diag.Diagnostic{ID: "YT0301", Severity: diag.Error, Message: k.Error() + " in " + c.Out,
@@ -160,7 +160,7 @@ func conflicts(c *tree.Comparison, force bool) *diag.Report {
 
 // writeFolder writes a layer to its folder, unless there are conflicts.
 func writeFolder(cmd *cobra.Command, c *tree.Comparison, force bool) error {
-	report := conflicts(c, force)
+	report := reportConflicts(c, force)
 	if report.Failed() {
 		if err := showReport(cmd, "", report, nil); err != nil {
 			return err
@@ -206,7 +206,7 @@ func explainDifferences(cmd *cobra.Command, dir string, l compiler.Layer, c *tre
 
 func showDifferences(p cli.Printer, c *tree.Comparison) {
 	for _, a := range c.Actions {
-		diff := differences(c.Out, a)
+		diff := formatDifferences(c.Out, a)
 		switch {
 		case p.JSON:
 			p.Line("difference", struct {
@@ -220,7 +220,7 @@ func showDifferences(p cli.Printer, c *tree.Comparison) {
 	}
 }
 
-func differences(out string, a tree.Action) string {
+func formatDifferences(out string, a tree.Action) string {
 	from, to := filepath.Join(out, a.Path), filepath.Join(out, a.Path)
 	switch a.Kind {
 	case tree.Add:

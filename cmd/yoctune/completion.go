@@ -11,9 +11,9 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-// completions registers the values of flags for shells. A flag of one name takes the
+// registerCompletions registers the values of flags for shells. A flag of one name takes the
 // same values in every command.
-func completions(cmd *cobra.Command) {
+func registerCompletions(cmd *cobra.Command) {
 	for name, words := range map[string]func() []string{
 		"board":   func() []string { return board.IDs() },
 		"release": func() []string { return release.Names() },
@@ -38,7 +38,7 @@ func completions(cmd *cobra.Command) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		completions(sub)
+		registerCompletions(sub)
 	}
 }
 

@@ -37,8 +37,8 @@ explains what the differences mean for the devices.`,
 			return cmp.Or(err, cli.Answer(!changed || !o.exitCode))
 		},
 	}
-	selectionFlags(cmd, &o.Selection)
-	comparisonFlags(cmd, &o)
+	addSelectionFlags(cmd, &o.Selection)
+	addComparisonFlags(cmd, &o)
 	cmd.MarkFlagsMutuallyExclusive("all", "rev")
 	cmd.MarkFlagsMutuallyExclusive("all", "against")
 	return cmd
@@ -53,7 +53,7 @@ func diffLayers(cmd *cobra.Command, what comparison, o reviewOptions) (changed b
 	}
 	files := 0
 	for _, l := range layers {
-		c, err := earlierLayer(filepath.Join(what.layer, l.Folder), l)
+		c, err := compareEarlierLayer(filepath.Join(what.layer, l.Folder), l)
 		if err != nil {
 			return changed, err
 		}

@@ -52,7 +52,7 @@ the rules, or the paths of the fields that the configuration sets.`,
 				return nil
 			}
 			if looksLikeID(args[0]) {
-				return unknownTopic(args[0], compiler.PageIDs())
+				return newUnknownTopic(args[0], compiler.PageIDs())
 			}
 			what := args[0]
 			if m := placePattern().FindStringSubmatch(what); m != nil {
@@ -83,7 +83,7 @@ the rules, or the paths of the fields that the configuration sets.`,
 			return nil
 		},
 	}
-	variables(cmd)
+	addVariableFlag(cmd)
 	cmd.Flags().StringVar(&dir, "dir", ".", "`DIR` folder of the configuration")
 	cmd.Flags().BoolVar(&list, "list", false, "list what can be explained: diagnostics, rules or paths")
 	return cmd
@@ -145,8 +145,8 @@ func listTopics(cmd *cobra.Command, kinds []string, dir string) error {
 	return w.Flush()
 }
 
-// unknownTopic returns the error about a word that names no topic.
-func unknownTopic(word string, known []string) error {
+// newUnknownTopic returns the error about a word that names no topic.
+func newUnknownTopic(word string, known []string) error {
 	if key, ok := sysctl.Nearest(word); ok && strings.HasSuffix(key, "."+word) {
 		return fmt.Errorf("no diagnostic, rule or field is called %q; did you mean the sysctl %q? 'yoctune facts show %s' describes it", word, key, key)
 	}
@@ -194,7 +194,7 @@ func explainField(cmd *cobra.Command, dir, what, arg string) error {
 	p, err := openProject(cmd, dir)
 	if err != nil {
 		if !strings.ContainsAny(what, ".:") { // a word alone is a valid path, but is rarely meant as one
-			return unknownTopic(arg, compiler.PageIDs())
+			return newUnknownTopic(arg, compiler.PageIDs())
 		}
 		return err
 	}
@@ -214,7 +214,7 @@ func explainField(cmd *cobra.Command, dir, what, arg string) error {
 				field, _, _ := strings.Cut(path, ".")
 				known = append(known, field)
 			}
-			return unknownTopic(arg, known)
+			return newUnknownTopic(arg, known)
 		}
 		if err != nil {
 			return err

@@ -224,7 +224,7 @@ func showBoard(out io.Writer, b *board.Board) error {
 			n = len(sources)
 			sources = append(sources, e.Source)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t[%d]\n", field.name, field.value, mark(e.Verified), n+1)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t[%d]\n", field.name, field.value, formatVerified(e.Verified), n+1)
 		if e.Note != "" {
 			fmt.Fprintf(w, "  \t\t\t  %s\n", e.Note)
 		}
@@ -255,7 +255,7 @@ func showBoard(out io.Writer, b *board.Board) error {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", name, strings.Join(r.Machines, ", "), r.NVPModel, about)
 	}
 	for _, n := range slices.Concat(b.Supply, b.Quirks) {
-		fmt.Fprintf(w, "\n%s (%s)\n  %s\n  %s\n", n.ID, mark(n.Verified), n.Text, n.Source)
+		fmt.Fprintf(w, "\n%s (%s)\n  %s\n  %s\n", n.ID, formatVerified(n.Verified), n.Text, n.Source)
 	}
 	fmt.Fprintln(w, "\nSources")
 	for i, s := range sources {
@@ -264,7 +264,7 @@ func showBoard(out io.Writer, b *board.Board) error {
 	return w.Flush()
 }
 
-func mark(verified bool) string {
+func formatVerified(verified bool) string {
 	if verified {
 		return "verified"
 	}
@@ -305,7 +305,7 @@ func boardFields(b *board.Board) []shownField {
 	if m := b.MaskRule; m != nil {
 		masks = "up to " + strconv.FormatInt(m.Max, 10)
 		if m.Allowed != nil {
-			masks = "only " + integers(m.Allowed)
+			masks = "only " + formatIntegers(m.Allowed)
 		}
 		if m.File != "" {
 			masks += ", in " + m.File
@@ -319,12 +319,12 @@ func boardFields(b *board.Board) []shownField {
 	}
 	return []shownField{
 		{"sm", "sm_" + count(b.SM)}, {"cores", count(b.Cores)}, {"policies", strings.Join(policies, "; ")},
-		{"cpu", limits(b.CPU, "kHz")}, {"cpu_khz", steps(b.CPUkHz)},
-		{"gpu", limits(b.GPU, "Hz")}, {"gpu_hz", steps(b.GPUHz)}, {"gpu_tables", perLine(b.GPUTables, steps)},
-		{"emc", limits(b.EMC, "Hz")}, {"emc_hz", steps(b.EMCHz)},
+		{"cpu", formatLimits(b.CPU, "kHz")}, {"cpu_khz", formatSteps(b.CPUkHz)},
+		{"gpu", formatLimits(b.GPU, "Hz")}, {"gpu_hz", formatSteps(b.GPUHz)}, {"gpu_tables", perLine(b.GPUTables, formatSteps)},
+		{"emc", formatLimits(b.EMC, "Hz")}, {"emc_hz", formatSteps(b.EMCHz)},
 		{"ram_bytes", strconv.FormatInt(b.RAMBytes>>30, 10) + " GiB"}, {"ram_variants", count(len(b.RAMVariants)) + " sizes"},
 		{"dla", count(b.DLA)}, {"pva", pva}, {"tensor_cores", tensor},
-		{"gpu_masks", integers(b.GPUMasks)}, {"mask_rule", masks},
+		{"gpu_masks", formatIntegers(b.GPUMasks)}, {"mask_rule", masks},
 		{"gpu_devfreq", perLine(b.GPUDevfreq, first)},
 		{"emc_nodes", perLine(b.EMCNodes, func(n board.EMCNodes) string { return n.Cap })},
 		{"thermal_zones", perLine(b.ThermalZones, func(z []string) string { return count(len(z)) + " zones" })},
@@ -341,7 +341,7 @@ func perLine[V any](byLine map[string]V, show func(V) string) string {
 	return strings.Join(parts, "; ")
 }
 
-func integers(all []int64) string {
+func formatIntegers(all []int64) string {
 	parts := make([]string, len(all))
 	for i, n := range all {
 		parts[i] = strconv.FormatInt(n, 10)
@@ -349,14 +349,14 @@ func integers(all []int64) string {
 	return strings.Join(parts, " ")
 }
 
-func steps(table []int64) string {
+func formatSteps(table []int64) string {
 	if len(table) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d steps, %d to %d", len(table), table[0], table[len(table)-1])
 }
 
-func limits(l board.Limits, unit string) string {
+func formatLimits(l board.Limits, unit string) string {
 	var parts []string
 	for _, v := range []struct {
 		name  string

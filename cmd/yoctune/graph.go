@@ -52,7 +52,7 @@ func newGraphCommand() *cobra.Command {
 	f.StringVar(&target, "target", "", "`TARGET` to draw (default: the only one)")
 	f.StringVar(&kind, "kind", "pipeline", "`KIND` of drawing: "+strings.Join(drawings(), ", "))
 	f.StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
-	variables(cmd)
+	addVariableFlag(cmd)
 	return cmd
 }
 

@@ -87,7 +87,7 @@ type predictOptions struct {
 }
 
 func predict(w cli.Printer, o predictOptions) error {
-	facts, err := kernelFacts(o.kernel)
+	facts, err := openKernelFacts(o.kernel)
 	if err != nil {
 		return err
 	}
@@ -127,8 +127,8 @@ func predict(w cli.Printer, o predictOptions) error {
 	return cli.Answer(rep.AllKept() && !slices.ContainsFunc(problems, func(p kconfig.Problem) bool { return p.Ignored }))
 }
 
-// kernelFacts opens embedded facts by name, or an index by its file name.
-func kernelFacts(name string) (*kconfig.Facts, error) {
+// openKernelFacts opens embedded facts by name, or an index by its file name.
+func openKernelFacts(name string) (*kconfig.Facts, error) {
 	facts, err := kconfig.Open(name)
 	if !errors.Is(err, kernel.ErrUnknown) {
 		return facts, err

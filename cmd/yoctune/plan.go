@@ -47,7 +47,7 @@ restores the original values when it stops.`,
 			return writePlan(cmd, out, doc, origins)
 		},
 	}
-	variables(cmd)
+	addVariableFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&target, "target", "", "`TARGET` whose plan to write (default: the only one)")
 	f.StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")

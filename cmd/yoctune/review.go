@@ -57,14 +57,14 @@ The earlier layer is one of
 	f := cmd.Flags()
 	f.StringVar(&o.Target, "target", "", "`TARGET` to review (default: all)")
 	f.StringVar(&o.Release, "release", "", "`RELEASE` whose targets to review (default: the only one)")
-	variables(cmd)
+	addVariableFlag(cmd)
 	f.StringVar(&o.html, "html", "", "`FILE` to write the review to as a web page")
-	comparisonFlags(cmd, &o)
+	addComparisonFlags(cmd, &o)
 	return cmd
 }
 
-// comparisonFlags adds the flags that choose what to compare with.
-func comparisonFlags(cmd *cobra.Command, o *reviewOptions) {
+// addComparisonFlags adds the flags that choose what to compare with.
+func addComparisonFlags(cmd *cobra.Command, o *reviewOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.rev, "rev", "", "`REVISION` of git to compare with")
 	f.StringVar(&o.against, "against", "", "`TARGET` of the same configuration to compare with")
@@ -148,16 +148,16 @@ func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Revi
 		}
 		return review.Compare(sideOf(was, "target "+o.against), sideOf(now, "target "+o.Target), true)
 	}
-	c, err := earlierLayer(what.layer, now)
+	c, err := compareEarlierLayer(what.layer, now)
 	if err != nil {
 		return nil, err
 	}
 	return review.Compare(earlierSide(c), sideOf(now, what.dir), false)
 }
 
-// earlierLayer compares a layer with the folder of an earlier one. Compared with a
+// compareEarlierLayer compares a layer with the folder of an earlier one. Compared with a
 // folder of anything else, everything in the layer would be new.
-func earlierLayer(dir string, now compiler.Layer) (*tree.Comparison, error) {
+func compareEarlierLayer(dir string, now compiler.Layer) (*tree.Comparison, error) {
 	if exists(dir) && !exists(filepath.Join(dir, manifest.Name)) {
 		return nil, fmt.Errorf("no layer at %s: it has no %s; give a folder that `yoctune build` wrote", dir, manifest.Name)
 	}

@@ -54,6 +54,6 @@ did not pass (there are differences, or a check failed).`,
   yoctune build meta-camera -o meta-camera/layer
   yoctune review meta-camera meta-camera/layer`,
 	}, version.Version, groups(), newVersionCommand)
-	completions(root)
+	registerCompletions(root)
 	return root
 }

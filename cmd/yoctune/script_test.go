@@ -34,14 +34,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status":   status,
+			"status":   assertExitCode,
 			"registry": serveRegistry,
 		},
 	})
 }
 
-// status runs a command and asserts its exit code: `status 3 yoctune build …`.
-func status(ts *testscript.TestScript, neg bool, args []string) {
+// assertExitCode runs a command and asserts its exit code: `status 3 yoctune build …`.
+func assertExitCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status CODE COMMAND [ARG...]")
 	}

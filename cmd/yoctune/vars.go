@@ -12,8 +12,8 @@ import (
 	"github.com/yoctune/yoctune/internal/cli"
 )
 
-// variables adds --var, which sets the variables of a configuration.
-func variables(cmd *cobra.Command) *cobra.Command {
+// addVariableFlag adds --var, which sets the variables of a configuration.
+func addVariableFlag(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringArray("var", nil, "`NAME=VALUE` sets a variable: var.NAME in HCL, std.extVar('NAME') in Jsonnet; may be repeated")
 	return cmd
 }

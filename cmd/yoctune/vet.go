@@ -20,7 +20,7 @@ import (
 
 func newVetCommand() *cobra.Command {
 	var fix bool
-	cmd := variables(&cobra.Command{
+	cmd := addVariableFlag(&cobra.Command{
 		Use:         "vet [DIR]",
 		Annotations: cli.Formats("text", "json", "sarif", "github"),
 		Short:       "Check a configuration",

@@ -20,7 +20,7 @@ func TestKernelOptionAdviceHolds(t *testing.T) {
 		{r36 + `kernel: config: PREEMPT_RT: "y"}`, `{PREEMPT_RT: "y", EXPERT: "y", KVM: "n"}`},
 		{r36 + `packages: "systemd-oomd": "install"}`, `kernel: config: PSI: "y"`},
 	} {
-		text, p := fixed(t, inTarget(c.target))
+		text, p := applyFixes(t, inTarget(c.target))
 		if !strings.Contains(text, c.after) {
 			t.Errorf("%s: --fix gives\n%s\nwithout %s", c.target, text, c.after)
 		}

@@ -269,7 +269,7 @@ func checkArgConfig(s *subject) {
 		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacksKernelOption(symbol) {
 			continue // 4.9 isolates without an option
 		}
-		s.enable(s.raise(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol).got(arg.Show()), symbol, "config: ", 1)
+		s.enable(s.raise(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol).withValue(arg.Show()), symbol, "config: ", 1)
 	}
 }
 
@@ -338,7 +338,7 @@ func checkRepeatedArg(s *subject) {
 			first[normalizeArg(arg.Key())] = arg
 			continue
 		}
-		s.raise(arg, "%s and %s are one argument", other.Key(), arg.Key()).got(arg.Show()).addRelated(other, "the other spelling")
+		s.raise(arg, "%s and %s are one argument", other.Key(), arg.Key()).withValue(arg.Show()).addRelated(other, "the other spelling")
 	}
 }
 

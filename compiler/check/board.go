@@ -120,7 +120,7 @@ func checkBoardObserved(s *subject) {
 	exact := s.Exact && line == s.Release.Line()
 	for _, d := range s.Board.Compare(o, line, s.Stock, exact) {
 		if d.Verified {
-			found := s.raise(s.Config.Board, "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source).got(d.Observed)
+			found := s.raise(s.Config.Board, "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source).withValue(d.Observed)
 			if n := seen.Node().Get(d.Field); n != nil {
 				found.Pos = n.Pos
 			}

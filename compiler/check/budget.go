@@ -126,7 +126,7 @@ func checkCpusetPartition(s *subject) {
 			s.reportAt(partition, partition.Show(), "give the service a slice of its own", "service %s has no slice that could be a partition", svc.Key())
 			continue
 		case other.IsSet() && other.Text != partition.Text:
-			s.raise(partition, "slice %s cannot be two partitions", slice).got(partition.Show()).addRelated(other, "another service of the slice has "+other.Show())
+			s.raise(partition, "slice %s cannot be two partitions", slice).withValue(partition.Show()).addRelated(other, "another service of the slice has "+other.Show())
 		case partition.Text != "member" && len(s.Isolated()) == 0:
 			s.reportAt(partition, partition.Show(), "isolate cores with cpu.isolate", "slice %s has no cores of its own", slice)
 		case partition.Text == "isolated" && !resolve.KernelAtLeast(s.Release.Kernel, 6, 1),

@@ -22,7 +22,7 @@ func buildRules() []Rule {
 			Wrong: `build: {rmWork: true, variables: INITRAMFS_IMAGE: "product-initramfs"}`,
 			Right: `build: {rmWork: true, rmWorkExclude: ["product-initramfs"], variables: INITRAMFS_IMAGE: "product-initramfs"}`,
 			See:   "oe-core meta/classes/rm_work.bbclass",
-			build: rmWorkImage,
+			build: checkRmWorkImage,
 		},
 		{
 			ID: "rm-work-exclude", Severity: diag.Info,
@@ -32,7 +32,7 @@ func buildRules() []Rule {
 			Wrong: `build: rmWorkExclude: ["core-image-base"]`,
 			Right: `build: {rmWork: true, rmWorkExclude: ["core-image-base"]}`,
 			See:   "oe-core meta/classes/rm_work.bbclass",
-			build: rmWorkExclude,
+			build: checkRmWorkExclude,
 		},
 		{
 			ID: "sstate-equivalence", Severity: diag.Warning,
@@ -42,7 +42,7 @@ func buildRules() []Rule {
 			Wrong: `build: {sstate: mirrors: team: url: "https://cache.example.com/sstate", hashserve: address: "auto"}`,
 			Right: `build: {sstate: mirrors: team: url: "https://cache.example.com/sstate", hashserve: {address: "auto", upstream: "hash.example.com:8686"}}`,
 			See:   "oe-core meta/classes-global/sanity.bbclass",
-			build: sstateEquivalence,
+			build: checkSstateEquivalence,
 		},
 		{
 			ID: "hashserve-database", Severity: diag.Error,
@@ -52,7 +52,7 @@ func buildRules() []Rule {
 			Wrong: `build: {sstate: dir: "/mnt/nfs/sstate", hashserve: {address: "auto", database: "/mnt/nfs/sstate"}}`,
 			Right: `build: {sstate: dir: "/mnt/nfs/sstate", hashserve: {address: "auto", database: "/var/cache/hashserv"}}`,
 			See:   "bitbake lib/bb/cooker.py",
-			build: hashserveDatabase,
+			build: checkHashserveDatabase,
 		},
 		{
 			ID: "sstate-database", Severity: diag.Warning,
@@ -62,7 +62,7 @@ func buildRules() []Rule {
 			Wrong: "targets: cam: release: \"wrynose\"\nbuild: {sstate: dir: \"/srv/sstate\", hashserve: address: \"auto\"}",
 			Right: "targets: cam: release: \"wrynose\"\nbuild: {sstate: dir: \"/srv/sstate\", hashserve: {address: \"auto\", database: \"/srv/hashserv\"}}",
 			See:   "oe-core meta/classes-global/sanity.bbclass",
-			build: sstateDatabase,
+			build: checkSstateDatabase,
 		},
 		{
 			ID: "mirror-own", Severity: diag.Warning,
@@ -71,7 +71,7 @@ func buildRules() []Rule {
 			Fix:   "name a mirror under downloads.mirrors or downloads.own",
 			Wrong: `build: downloads: network: "mirrors"`, Right: `build: downloads: {network: "mirrors", own: "https://mirror.example.com/src"}`,
 			See:   "bitbake: BB_FETCH_PREMIRRORONLY",
-			build: mirrorOnly,
+			build: checkMirrorOnly,
 		},
 		{
 			ID: "build-variable-renamed", Severity: diag.Error, Firm: true,
@@ -81,7 +81,7 @@ func buildRules() []Rule {
 			Wrong: "targets: cam: release: \"master\"\nbuild: variables: BB_DANGLINGAPPENDS_WARNONLY: \"1\"",
 			Right: "targets: cam: release: \"master\"\nbuild: rmWork: true",
 			See:   "oe-core meta/conf/bitbake.conf: BB_RENAMED_VARIABLES",
-			build: variableRenamed,
+			build: checkVariableRenamed,
 		},
 		{
 			ID: "build-variable-cuda", Severity: diag.Error,
@@ -90,7 +90,7 @@ func buildRules() []Rule {
 			Fix:   "remove it; inherit cuda in the recipe",
 			Wrong: `build: variables: CUDAHOSTCXX: "/usr/bin/g++"`, Right: `build: rmWork: true`,
 			See:   "meta-tegra classes-recipe/cuda.bbclass",
-			build: variableCUDA,
+			build: checkVariableCUDA,
 		},
 		{
 			ID: "build-variable-mirror", Severity: diag.Error,
@@ -100,7 +100,7 @@ func buildRules() []Rule {
 			Wrong: `build: variables: NVIDIA_DEVNET_MIRROR: "/home/user/sdkm_downloads"`,
 			Right: `build: variables: NVIDIA_DEVNET_MIRROR: "file:///home/user/sdkm_downloads"`,
 			See:   "bitbake lib/bb/fetch2",
-			build: variableMirror,
+			build: checkVariableMirror,
 		},
 	}
 }
@@ -140,8 +140,8 @@ func (b *builder) isServerLocal(r release.Release) bool {
 	return !b.Hashserve.Off.On && b.Hashserve.Address.Or(r.HashServe) == "auto"
 }
 
-// rmWorkImage reads the variables that put images into others.
-func rmWorkImage(b *builder) {
+// checkRmWorkImage examines the variables that put images into others.
+func checkRmWorkImage(b *builder) {
 	if !b.RmWork.On {
 		return
 	}
@@ -156,13 +156,13 @@ func rmWorkImage(b *builder) {
 	}
 }
 
-func rmWorkExclude(b *builder) {
+func checkRmWorkExclude(b *builder) {
 	if list := b.RmWorkExclude; len(list.Items) > 0 && !b.RmWork.On {
 		b.reportAt(list, list.Show(), "", "rm_work is not switched on, so that the list has no effect")
 	}
 }
 
-func sstateEquivalence(b *builder) {
+func checkSstateEquivalence(b *builder) {
 	mirrors := b.SState.Mirrors.Entries
 	if len(mirrors) == 0 || b.Hashserve.Upstream.IsSet() {
 		return
@@ -185,7 +185,7 @@ func isSharedPath(path string) bool {
 	return false
 }
 
-func hashserveDatabase(b *builder) {
+func checkHashserveDatabase(b *builder) {
 	db, dir := b.Hashserve.Database, b.SState.Dir
 	if !db.IsSet() {
 		return
@@ -195,7 +195,7 @@ func hashserveDatabase(b *builder) {
 	}
 }
 
-func sstateDatabase(b *builder) {
+func checkSstateDatabase(b *builder) {
 	dir := b.SState.Dir
 	if !dir.IsSet() || b.Hashserve.Database.IsSet() || b.Hashserve.Upstream.IsSet() {
 		return
@@ -208,14 +208,14 @@ func sstateDatabase(b *builder) {
 	}
 }
 
-func mirrorOnly(b *builder) {
+func checkMirrorOnly(b *builder) {
 	network := b.Downloads.Network
 	if network.Text == "mirrors" && !b.Downloads.Own.IsSet() && len(b.Downloads.Mirrors.Entries) == 0 {
 		b.reportAt(network, network.Show(), "", "sources may come from mirrors only, and no mirror is named")
 	}
 }
 
-func variableRenamed(b *builder) {
+func checkVariableRenamed(b *builder) {
 	for _, v := range b.Variables.Entries {
 		name := v.Key()
 		if name == "BB_DANGLINGAPPENDS_WARNONLY" {
@@ -238,7 +238,7 @@ func variableRenamed(b *builder) {
 	}
 }
 
-func variableCUDA(b *builder) {
+func checkVariableCUDA(b *builder) {
 	for _, v := range b.Variables.Entries {
 		switch v.Key() {
 		case "CUDAHOSTCXX", "CUDACXX", "CUDAFLAGS", "CUDA_NVCC_FLAGS", "CUDAARCHS", "CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES", "TEGRA_CUDA_ARCHITECTURE":
@@ -251,7 +251,7 @@ func variableCUDA(b *builder) {
 	}
 }
 
-func variableMirror(b *builder) {
+func checkVariableMirror(b *builder) {
 	for _, v := range b.Variables.Entries {
 		if isMirror := strings.HasSuffix(v.Key(), "_MIRROR") || v.Key() == "SOURCE_MIRROR_URL"; isMirror && strings.HasPrefix(v.Text, "/") {
 			b.reportAt(v, v.Show(), fmt.Sprintf("did you mean %q?", "file://"+v.Text), "%s is a path, not a URL", v.Key())

@@ -135,8 +135,8 @@ func (r *reporter) reportKey(part config.Part, help, format string, args ...any)
 	f.Pos, f.Help = part.Where().KeyPos(), cmp.Or(help, f.Help)
 }
 
-// got sets the current value.
-func (f *finding) got(text string) *finding {
+// withValue sets the current value in the finding.
+func (f *finding) withValue(text string) *finding {
 	f.Got = text
 	return f
 }
@@ -247,8 +247,8 @@ func reportSharedMachines(p *resolve.Project, report *diag.Report) {
 // same MACHINE: a warning to vet, an error when both are built into one layer.
 const SharedMachine = "machine-shared"
 
-// config finds an option of the target's kernel configuration.
-func (s *subject) config(symbol string) (plan.ConfigOption, bool) {
+// findConfig finds an option of the target's kernel configuration.
+func (s *subject) findConfig(symbol string) (plan.ConfigOption, bool) {
 	for _, o := range s.Kernel.Config {
 		if o.Symbol == symbol {
 			return o, true
@@ -258,11 +258,11 @@ func (s *subject) config(symbol string) (plan.ConfigOption, bool) {
 }
 
 func (s *subject) isEnabled(symbol string) bool {
-	o, ok := s.config(symbol)
+	o, ok := s.findConfig(symbol)
 	return ok && (o.Value == "y" || o.Value == "m")
 }
 
 func (s *subject) isDisabled(symbol string) bool {
-	o, ok := s.config(symbol)
+	o, ok := s.findConfig(symbol)
 	return ok && o.Value == "n"
 }

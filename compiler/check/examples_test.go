@@ -22,16 +22,16 @@ func inTarget(example string) string {
 	example = strings.TrimSpace(example)
 	const head = "package box\nimport \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {\nlayer: {name: \"box\", maintainer: \"x\"}\n"
 	if strings.HasPrefix(example, "build:") || strings.HasPrefix(example, "targets:") || strings.HasPrefix(example, "boards:") {
-		return head + "targets: cam: {" + missing(example) + "}\n" + example + "\n}\n"
+		return head + "targets: cam: {" + completeExample(example) + "}\n" + example + "\n}\n"
 	}
 	if inner, ok := strings.CutPrefix(example, "{"); ok {
 		example = strings.TrimSuffix(inner, "}")
 	}
-	return head + "targets: cam: {\n" + missing(example) + "\n" + example + "\n}\n}\n"
+	return head + "targets: cam: {\n" + completeExample(example) + "\n" + example + "\n}\n}\n"
 }
 
-// missing gives a target what an example does not say itself.
-func missing(example string) string {
+// completeExample returns the required fields of a target that an example omits.
+func completeExample(example string) string {
 	text := ""
 	if !strings.Contains(example, "board:") {
 		text += "board: \"orin-nano-8gb\"\n"
@@ -52,7 +52,7 @@ func yoloModel() []byte {
 	return g.Encode()
 }
 
-func raised(t *testing.T, text string) map[string]bool {
+func findRaisedRules(t *testing.T, text string) map[string]bool {
 	t.Helper()
 	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs")})
 	p.Verify()
@@ -74,12 +74,12 @@ func TestRuleExamplesAreTrue(t *testing.T) {
 				t.Error("there is no example that raises the rule")
 			}
 			if r.Wrong != "" {
-				if got := raised(t, inTarget(r.Wrong)); !got[r.ID] {
+				if got := findRaisedRules(t, inTarget(r.Wrong)); !got[r.ID] {
 					t.Errorf("%s raises %v", r.Wrong, got)
 				}
 			}
 			if r.Right != "" {
-				if got := raised(t, inTarget(r.Right)); got[r.ID] || got["YT0101"] || got["YT0102"] || got["YT0104"] {
+				if got := findRaisedRules(t, inTarget(r.Right)); got[r.ID] || got["YT0101"] || got["YT0102"] || got["YT0104"] {
 					t.Errorf("%s raises %v", r.Right, got)
 				}
 			}
@@ -107,15 +107,15 @@ func TestDiagnosticIDsAreUniqueAndDocumented(t *testing.T) {
 // A rule that is switched off is silent; one that protects the device stays.
 func TestSuppressingARule(t *testing.T) {
 	loud := inTarget(`sysctl: "vm.swappiness": 10`)
-	if !raised(t, loud)["swap-config"] {
+	if !findRaisedRules(t, loud)["swap-config"] {
 		t.Fatal("the rule is not raised to begin with")
 	}
 	quiet := loud + "suppress: \"swap-config\": reason: \"swap is added by another layer\"\n"
-	if got := raised(t, quiet); len(got) != 0 {
+	if got := findRaisedRules(t, quiet); len(got) != 0 {
 		t.Errorf("after suppressing: %v", got)
 	}
 	for _, id := range []string{"sysctl-executes", "no-such-rule", "YT0102"} {
-		if got := raised(t, loud+"suppress: \""+id+"\": reason: \"x\"\n"); !got["YT0103"] {
+		if got := findRaisedRules(t, loud+"suppress: \""+id+"\": reason: \"x\"\n"); !got["YT0103"] {
 			t.Errorf("suppressing %s is accepted: %v", id, got)
 		}
 	}
@@ -175,8 +175,8 @@ func TestLanguageExamplesAreTrue(t *testing.T) {
 			continue // of another language, or of several files
 		}
 		for i, place := range places {
-			if raised(t, place(page.Wrong))[id] {
-				if raised(t, place(page.Right))[id] {
+			if findRaisedRules(t, place(page.Wrong))[id] {
+				if findRaisedRules(t, place(page.Right))[id] {
 					t.Errorf("%s, place %d: what is called right raises it: %s", id, i, page.Right)
 				}
 				break

@@ -183,7 +183,7 @@ func fanPackages() []string { return []string{"tegra-nvfancontrol", "nvfancontro
 
 // reportFanOwner reports what competes with the fan's owner.
 func (s *subject) reportFanOwner(other config.String, format string, args ...any) {
-	d := s.raise(other, format, args...).got(other.Show())
+	d := s.raise(other, format, args...).withValue(other.Show())
 	if fan := &s.Config.Fan; fan.IsSet() {
 		d.addRelated(fan, "the owner of the fan")
 	}

@@ -20,7 +20,7 @@ func writeConfiguration(t *testing.T, text string) string {
 	return dir
 }
 
-func fixed(t *testing.T, text string) (string, *compiler.Project) {
+func applyFixes(t *testing.T, text string) (string, *compiler.Project) {
 	t.Helper()
 	dir := writeConfiguration(t, text)
 	p, err := compiler.Options{}.Open(dir)
@@ -94,7 +94,7 @@ schema.#Config & {
 `
 
 func TestFixMakesOnlyProposedChanges(t *testing.T) {
-	got, p := fixed(t, brokenConfig)
+	got, p := applyFixes(t, brokenConfig)
 	if d := review.UnifiedDiff([]byte(fixedConfig), []byte(got), "want", "got"); d != "" {
 		t.Error(d)
 	}
@@ -120,7 +120,7 @@ schema.#Config & {
 }
 `,
 	} {
-		if got, _ := fixed(t, text); got != text {
+		if got, _ := applyFixes(t, text); got != text {
 			t.Errorf("%s:\n%s", name, review.UnifiedDiff([]byte(text), []byte(got), "was", "now"))
 		}
 	}

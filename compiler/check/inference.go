@@ -189,7 +189,7 @@ func checkTensorRTPrecision(s *subject) {
 // reportUnsupported reports a request that contradicts a fact of the board, as a warning
 // where the fact is not verified.
 func (s *subject) reportUnsupported(r request, fact, format string, args ...any) {
-	d := s.raise(r, format, args...).got(r.Where().Show())
+	d := s.raise(r, format, args...).withValue(r.Where().Show())
 	if !s.Board.IsVerified(fact) {
 		d.Severity = diag.Warning
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/board"
 )
 
-func text(s string) *load.Node { return &load.Node{Kind: load.String, Text: s} }
+func textNode(s string) *load.Node { return &load.Node{Kind: load.String, Text: s} }
 
 // service is a target with one service, as the configuration holds it.
 func service(environment map[string]string, exec ...string) *subject {
 	env, words := &load.Node{Kind: load.Struct}, &load.Node{Kind: load.List}
 	for name, value := range environment {
-		env.Fields = append(env.Fields, load.Field{Name: name, Value: text(value)})
+		env.Fields = append(env.Fields, load.Field{Name: name, Value: textNode(value)})
 	}
 	for _, w := range exec {
-		words.Items = append(words.Items, text(w))
+		words.Items = append(words.Items, textNode(w))
 	}
 	under := func(name string, value *load.Node) *load.Node {
 		return &load.Node{Kind: load.Struct, Fields: []load.Field{{Name: name, Value: value}}}

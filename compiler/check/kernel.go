@@ -102,7 +102,7 @@ func checkBBR(s *subject) {
 	requested := option.IsSet() && option.Text != "n"
 	if requested && !s.isEnabled("TCP_CONG_ADVANCED") {
 		s.markExplained("TCP_CONG_BBR")
-		d := s.raise(option, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y").got(option.Show())
+		d := s.raise(option, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y").withValue(option.Show())
 		d.suggest(`TCP_CONG_ADVANCED: "y"`, 0)
 		if s.Config.Kernel.Config.Has("TCP_CONG_ADVANCED") {
 			d.Edits = nil
@@ -110,7 +110,7 @@ func checkBBR(s *subject) {
 		return
 	}
 	if cc := s.Config.Sysctl.Get("net.ipv4.tcp_congestion_control"); cc.Text == "bbr" && !requested {
-		s.raise(cc, "bbr is not in the kernel of %s", s.Release.Name).got(cc.Show()).suggest(`kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`, 1)
+		s.raise(cc, "bbr is not in the kernel of %s", s.Release.Name).withValue(cc.Show()).suggest(`kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`, 1)
 	}
 }
 
@@ -122,7 +122,7 @@ func checkNohzFull(s *subject) {
 		if s.isDisabled(symbol) {
 			s.markExplained("NO_HZ_FULL")
 			s.markExplained("RCU_NOCB_CPU")
-			s.raise(s.Config.Kernel.Config.Get(symbol), "%s=n removes an option that cpu.isolate needs", symbol).got("n").addRelated(s.Config.CPU.Isolate, "the cores that are isolated")
+			s.raise(s.Config.Kernel.Config.Get(symbol), "%s=n removes an option that cpu.isolate needs", symbol).withValue("n").addRelated(s.Config.CPU.Isolate, "the cores that are isolated")
 		}
 	}
 }
@@ -147,7 +147,7 @@ func checkPreemptChoice(s *subject) {
 		}
 		s.markExplained(symbol)
 		s.markExplained(options[p.Text])
-		s.raise(o, "%s=%s contradicts kernel.preempt %q", symbol, o.Text, p.Text).got(o.Show()).addRelated(p, "the model that kernel.preempt chooses")
+		s.raise(o, "%s=%s contradicts kernel.preempt %q", symbol, o.Text, p.Text).withValue(o.Show()).addRelated(p, "the model that kernel.preempt chooses")
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *subject) reportTwoModels() {
 	s.markExplained(first.Key())
 	for _, o := range models[1:] {
 		s.markExplained(o.Key())
-		s.raise(o, "%s and %s are members of one choice", first.Key(), o.Key()).got(o.Show()).addRelated(first, "the other model")
+		s.raise(o, "%s and %s are members of one choice", first.Key(), o.Key()).withValue(o.Show()).addRelated(first, "the other model")
 	}
 }
 

@@ -408,7 +408,7 @@ func checkPipelineLatency(s *subject) {
 		if p.SLO == nil || p.SLO.LatencyP95 == 0 {
 			continue
 		}
-		if _, why := missedObjective(p); why != "" {
+		if _, why := findMissedObjective(p); why != "" {
 			continue // latency-objective reports it
 		}
 		objective := time.Duration(p.SLO.LatencyP95)

@@ -312,7 +312,7 @@ func (s *subject) require(c choice, format string, args ...any) {
 	if !s.lacksKernelOption(c.symbol) {
 		return
 	}
-	d := s.raise(c, format, args...).got(c.Where().Show())
+	d := s.raise(c, format, args...).withValue(c.Where().Show())
 	if s.isDisabled(c.symbol) {
 		d.addRelated(s.Config.Kernel.Config.Get(c.symbol), "switched off here")
 		d.Help = "remove it, or choose another"
@@ -363,7 +363,7 @@ func checkModuleAutoload(s *subject) {
 		return
 	}
 	for _, c := range slices.Concat(s.governor(), s.schedulers(), s.congestion(), s.qdisc()) {
-		o, requested := s.config(c.symbol)
+		o, requested := s.findConfig(c.symbol)
 		v := o.Value
 		if !requested {
 			if !s.kernel.IsExact() {
@@ -522,7 +522,7 @@ func checkPressure(s *subject) {
 	if !s.lacksKernelOption("PSI") {
 		return
 	}
-	s.enable(s.raise(by, "systemd-oomd needs PSI, which is off").got(by.Show()), "PSI", "kernel: config: ", up)
+	s.enable(s.raise(by, "systemd-oomd needs PSI, which is off").withValue(by.Show()), "PSI", "kernel: config: ", up)
 }
 
 func checkCgroupV2(s *subject) {

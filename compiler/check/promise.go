@@ -89,10 +89,10 @@ func (s *subject) pipelines() iter.Seq2[*config.Pipeline, plan.Pipeline] {
 	}
 }
 
-// missedObjective returns an objective that a pipeline cannot meet, and the reason. Both are
+// findMissedObjective returns an objective that a pipeline cannot meet, and the reason. Both are
 // "" if it can meet them or the times are unknown. With a ladder, only a frame that never
 // waits has to meet the objective.
-func missedObjective(p plan.Pipeline) (objective, why string) {
+func findMissedObjective(p plan.Pipeline) (objective, why string) {
 	if p.SLO == nil {
 		return "", ""
 	}
@@ -125,7 +125,7 @@ func formatOwnTimes(l budget.Latency) string {
 
 func checkLatencyObjective(s *subject) {
 	for c, p := range s.pipelines() {
-		if objective, why := missedObjective(p); why != "" {
+		if objective, why := findMissedObjective(p); why != "" {
 			at := c.SLO.LatencyP95.Place
 			if objective == "minFps" {
 				at = c.SLO.MinFPS.Place
@@ -141,7 +141,7 @@ func checkLatencyUnknown(s *subject) {
 			continue
 		}
 		l := budget.ComputeLatency(p, true)
-		if _, why := missedObjective(p); why == "" && len(l.Missing) > 0 {
+		if _, why := findMissedObjective(p); why == "" && len(l.Missing) > 0 {
 			s.reportAt(c.SLO.LatencyP95, c.SLO.LatencyP95.Show(), "", "pipeline %s: no time is declared for %s", c.Key(), strings.Join(l.Missing, ", "))
 		}
 	}
@@ -210,6 +210,6 @@ func (s *subject) requireForBound(c *config.Pipeline, bound config.Part, symbols
 		if !at.IsSet() || !s.lacksKernelOption(symbol) || !s.markExplained(symbol) {
 			continue
 		}
-		s.enable(s.raise(bound, "pipeline %s: %s is off in the kernel", c.Key(), symbol).got(at.Show()), symbol, "kernel: config: ", 3)
+		s.enable(s.raise(bound, "pipeline %s: %s is off in the kernel", c.Key(), symbol).withValue(at.Show()), symbol, "kernel: config: ", 3)
 	}
 }

@@ -529,7 +529,7 @@ func checkSysctlModule(s *subject) {
 		if module == "" || s.loadsModule(module) || explained[module] {
 			continue
 		}
-		if o, ok := s.config(strings.ToUpper(module)); ok && o.Value == "y" {
+		if o, ok := s.findConfig(strings.ToUpper(module)); ok && o.Value == "y" {
 			continue // built in
 		}
 		explained[module] = true

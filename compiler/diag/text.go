@@ -22,7 +22,7 @@ func WriteText(w io.Writer, r *Report, src *Sources, colour bool) error {
 			p.printf("... and %d more\n", len(all)-limit)
 			break
 		}
-		p.diagnostic(d)
+		p.printDiagnostic(d)
 	}
 	return p.err
 }
@@ -49,7 +49,7 @@ func (p *printer) paint(s string, attrs ...color.Attribute) string {
 	return c.Sprint(s)
 }
 
-func (p *printer) diagnostic(d Diagnostic) {
+func (p *printer) printDiagnostic(d Diagnostic) {
 	tone := color.FgCyan
 	switch d.Severity {
 	case Error:
@@ -60,10 +60,10 @@ func (p *printer) diagnostic(d Diagnostic) {
 	p.printf("%s: %s\n", p.paint(fmt.Sprintf("%s[%s]", d.Severity, d.ID), tone, color.Bold), p.paint(printable.Line(d.Message), color.Bold))
 	gutter := "  "
 	if d.Pos.File != "" {
-		gutter = p.excerpt("-->", d.Pos, d.Length, tone, "")
+		gutter = p.printExcerpt("-->", d.Pos, d.Length, tone, "")
 	}
 	for _, r := range d.Related {
-		p.excerpt(":::", r.Pos, 0, color.FgCyan, r.Message)
+		p.printExcerpt(":::", r.Pos, 0, color.FgCyan, r.Message)
 	}
 	note := func(label, text string) {
 		if text != "" {
@@ -78,8 +78,8 @@ func (p *printer) diagnostic(d Diagnostic) {
 	p.printf("\n")
 }
 
-// excerpt prints a place and returns the gutter that notes below it use.
-func (p *printer) excerpt(arrow string, pos plan.Position, length int, tone color.Attribute, message string) string {
+// printExcerpt prints a place and returns the gutter that notes below it use.
+func (p *printer) printExcerpt(arrow string, pos plan.Position, length int, tone color.Attribute, message string) string {
 	number := fmt.Sprint(pos.Line)
 	pad := strings.Repeat(" ", len(number)+1)
 	p.printf("%s%s %s:%d:%d\n", pad[1:], p.paint(arrow, color.FgBlue, color.Bold), pos.File, pos.Line, pos.Column)
@@ -90,7 +90,7 @@ func (p *printer) excerpt(arrow string, pos plan.Position, length int, tone colo
 		}
 		return pad
 	}
-	line, at := window(line, pos.Column-1)
+	line, at := cutWindow(line, pos.Column-1)
 	lead := line[:at]
 	if length == 0 {
 		length = tokenLength(line[at:])
@@ -110,9 +110,9 @@ func (p *printer) excerpt(arrow string, pos plan.Position, length int, tone colo
 // be megabytes long.
 const maxExcerpt = 240
 
-// window cuts a long line down to what is around a place, given and returned as
+// cutWindow shortens a long line to the text around a place, given and returned as
 // an offset.
-func window(line string, at int) (string, int) {
+func cutWindow(line string, at int) (string, int) {
 	if len(line) <= maxExcerpt {
 		return line, at
 	}

@@ -62,7 +62,7 @@ func (a assignment) modernName() string {
 	return s
 }
 
-func (a assignment) removes() bool { return a.op == "remove" }
+func (a assignment) isRemove() bool { return a.op == "remove" }
 
 // readBitBake reads configuration and recipes. It imports variables that have a yoctune field
 // and leaves everything else.
@@ -163,7 +163,7 @@ func (r *recipe) findTaskTraps(l *Line, text string) {
 func (r *recipe) readRequire(l *Line, kind, file string) {
 	base := path.Base(file)
 	for _, s := range r.im.sources {
-		if word(base) && path.Base(s.Name) == base {
+		if isWord(base) && path.Base(s.Name) == base {
 			l.markUnderstood("%s is imported as well", s.Name)
 			return
 		}
@@ -385,14 +385,14 @@ func readFolder(l *Line, value string) (string, bool) {
 		l.leavePart(clean(value), "not an absolute path")
 		return "", false
 	}
-	return quoted(strings.TrimSuffix(value, "/")), true
+	return quoteCUE(strings.TrimSuffix(value, "/")), true
 }
 
 func readText(l *Line, value string) (string, bool) {
 	if leaveExpansion(l, value) {
 		return "", false
 	}
-	return quoted(value), true
+	return quoteCUE(value), true
 }
 
 // readMirrors reads pairs of a pattern and a URL.
@@ -428,9 +428,9 @@ func (r *recipe) readMirrors(l *Line, a assignment, standard string, names ...st
 			name = fmt.Sprintf("%s-%d", mirrorName(u), n)
 		}
 		at := func(field string) []string { return slices.Concat(names, []string{name, field}) }
-		r.im.setField(l, quoted(address), at("url")...)
+		r.im.setField(l, quoteCUE(address), at("url")...)
 		if pattern != standard {
-			r.im.setField(l, quoted(pattern), at("pattern")...)
+			r.im.setField(l, quoteCUE(pattern), at("pattern")...)
 		}
 		if len(tokens) > 2 {
 			r.im.setField(l, fmt.Sprint(i/2*10), at("order")...)
@@ -448,7 +448,7 @@ func mirrorName(u *url.URL) string {
 func (r *recipe) inheritAll(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
 		if w == "rm_work" {
-			r.im.setField(l, fmt.Sprint(!a.removes()), "build", "rmWork")
+			r.im.setField(l, fmt.Sprint(!a.isRemove()), "build", "rmWork")
 			continue
 		}
 		if w == "own-mirrors" {
@@ -460,19 +460,19 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 }
 
 func (r *recipe) readPackages(l *Line, a assignment, action string) {
-	if a.removes() {
+	if a.isRemove() {
 		l.leave(`removing it from a list does not exclude it; packages: NAME: "exclude" does`)
 		return
 	}
 	for _, w := range strings.Fields(a.Value) {
 		switch {
 		case leaveExpansion(l, w):
-		case !word(w):
+		case !isWord(w):
 			l.leavePart(clean(w), "not a package")
 		case strings.HasPrefix(w, "packagegroup-core-boot") || w == "packagegroup-base":
 			l.leavePart(w, "the image already has it")
 		default:
-			r.im.setField(l, quoted(action), "packages", w)
+			r.im.setField(l, quoteCUE(action), "packages", w)
 		}
 	}
 }
@@ -482,16 +482,16 @@ func (r *recipe) readAutoload(l *Line, a assignment) {
 		if leaveExpansion(l, w) {
 			continue
 		}
-		if a.removes() || !word(w) {
+		if a.isRemove() || !isWord(w) {
 			l.leavePart(clean(w), "yoctune adds modules to load and does not remove any")
 			continue
 		}
-		r.im.setField(l, quoted("load"), "modules", w)
+		r.im.setField(l, quoteCUE("load"), "modules", w)
 	}
 }
 
 func (r *recipe) readKernelArgs(l *Line, a assignment) {
-	if a.removes() {
+	if a.isRemove() {
 		l.leave("yoctune adds kernel arguments and does not remove any")
 		return
 	}
@@ -522,7 +522,7 @@ func (r *recipe) readPowerDefault(l *Line, a assignment) {
 	}
 	for _, m := range t.Modes {
 		if int64(m.ID) == id {
-			im.setField(l, quoted(m.Name), "power", "default")
+			im.setField(l, quoteCUE(m.Name), "power", "default")
 			return
 		}
 	}
@@ -544,7 +544,7 @@ func (r *recipe) readKernelProvider(l *Line, a assignment) {
 	case rel.Provider:
 		l.markUnderstood("it is the default of the release")
 	case rel.RTProvider:
-		r.im.setField(l, quoted("rt"), "kernel", "preempt")
+		r.im.setField(l, quoteCUE("rt"), "kernel", "preempt")
 	default:
 		l.leavef("yoctune chooses the release's kernel, %s, or its real-time variant", rel.Provider)
 	}
@@ -568,7 +568,7 @@ func readSwitchAs(word string) func(*Line, string) (string, bool) {
 	return func(l *Line, value string) (string, bool) {
 		switch value {
 		case "1":
-			return quoted(word), true
+			return quoteCUE(word), true
 		case "0", "":
 			l.markUnderstood("off is the default")
 		default:
@@ -580,7 +580,7 @@ func readSwitchAs(word string) func(*Line, string) (string, bool) {
 
 // addToList adds the words of a variable to a list of the configuration.
 func (r *recipe) addToList(l *Line, a assignment, names ...string) {
-	if a.removes() {
+	if a.isRemove() {
 		l.leave("yoctune adds to the list and does not remove anything")
 		return
 	}
@@ -611,7 +611,7 @@ func (r *recipe) readPackageClasses(l *Line, a assignment) {
 			l.leavePart(clean(w), "a configuration can have only one package format")
 			continue
 		}
-		r.im.setField(l, quoted(format), "build", "format")
+		r.im.setField(l, quoteCUE(format), "build", "format")
 	}
 }
 
@@ -621,7 +621,7 @@ func (r *recipe) assignForRecipe(l *Line, a assignment) bool {
 		return false
 	}
 	name, ok := strings.CutPrefix(a.overrides[0], "pn-")
-	if !ok || !word(name) {
+	if !ok || !isWord(name) {
 		return false
 	}
 	if v, ok := readJobs(l, strings.TrimSpace(a.Value)); ok {
@@ -631,7 +631,7 @@ func (r *recipe) assignForRecipe(l *Line, a assignment) bool {
 }
 
 func (r *recipe) readImageFeatures(l *Line, a assignment) {
-	if a.removes() {
+	if a.isRemove() {
 		l.leave("yoctune adds to the list and does not remove anything")
 		return
 	}
@@ -653,7 +653,7 @@ func (r *recipe) readImageFeatures(l *Line, a assignment) {
 
 func (r *recipe) readDistroFeatures(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.Value) {
-		if (w == "systemd" || w == "usrmerge") && !a.removes() {
+		if (w == "systemd" || w == "usrmerge") && !a.isRemove() {
 			l.addNote("%s comes with the layer: it sets INIT_MANAGER", w)
 			continue
 		}

@@ -119,7 +119,7 @@ func (im *importer) addArgument(l *Line, w string) {
 	case strings.Contains(w, "${") || strings.Contains(w, "$("):
 		l.addTrap(environmentOnly)
 		l.leavePart(clean(w), "bitbake computes it")
-	case !word(name):
+	case !isWord(name):
 		l.leavePart(clean(w), "not a kernel argument")
 	case strings.ContainsAny(w, "\"'"):
 		l.leavePart(clean(w), "bitbake or the boot loader would remove the quotes")
@@ -128,7 +128,7 @@ func (im *importer) addArgument(l *Line, w string) {
 	case !has:
 		im.setField(l, "true", "kernel", "args", name)
 	default:
-		im.setField(l, scalar(value), "kernel", "args", name)
+		im.setField(l, formatScalar(value), "kernel", "args", name)
 	}
 }
 

@@ -58,15 +58,15 @@ func (c *config) remove(e *entry) {
 	}
 }
 
-// quoted writes text as a CUE string.
-func quoted(s string) string { return literal.String.Quote(s) }
+// quoteCUE writes text as a CUE string.
+func quoteCUE(s string) string { return literal.String.Quote(s) }
 
-// scalar writes a whole number as one, everything else as text.
-func scalar(s string) string {
+// formatScalar writes a whole number as one, everything else as text.
+func formatScalar(s string) string {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(n, 10) == s {
 		return s
 	}
-	return quoted(s)
+	return quoteCUE(s)
 }
 
 // list writes CUE values as a list.
@@ -75,7 +75,7 @@ func list(values []string) string { return "[" + strings.Join(values, ", ") + "]
 func quotedList(values []string) string {
 	out := make([]string, 0, len(values))
 	for _, v := range values {
-		out = append(out, quoted(v))
+		out = append(out, quoteCUE(v))
 	}
 	return list(out)
 }
@@ -161,14 +161,14 @@ func (b *branch) write(w *strings.Builder) {
 }
 
 func label(name string) string {
-	if load.PathOf("", name) == name && !reserved(name) {
+	if load.PathOf("", name) == name && !isReservedLabel(name) {
 		return name
 	}
-	return quoted(name)
+	return quoteCUE(name)
 }
 
-// reserved reports whether CUE reads a name as something else than a label.
-func reserved(name string) bool {
+// isReservedLabel reports whether CUE reads a name as something else than a label.
+func isReservedLabel(name string) bool {
 	switch name {
 	case "true", "false", "null", "for", "if", "in", "let", "package", "import", "func":
 		return true
@@ -180,9 +180,9 @@ func reserved(name string) bool {
 func (im *importer) formatConfig() []byte {
 	root := &branch{}
 	layer := root.child("layer")
-	layer.child("name").value = quoted(im.layerName())
-	layer.child("maintainer").value = quoted(cmp.Or(im.o.Maintainer, Nobody))
-	layer.child("description").value = quoted("Settings imported by yoctune")
+	layer.child("name").value = quoteCUE(im.layerName())
+	layer.child("maintainer").value = quoteCUE(cmp.Or(im.o.Maintainer, Nobody))
+	layer.child("description").value = quoteCUE("Settings imported by yoctune")
 	if im.priority != "" {
 		layer.child("priority").value = im.priority
 	}
@@ -191,14 +191,14 @@ func (im *importer) formatConfig() []byte {
 	if im.custom {
 		b := &branch{name: "boards"}
 		own := b.child(im.machine)
-		own.child("base").value = quoted(im.board.ID)
+		own.child("base").value = quoteCUE(im.board.ID)
 		own.child("machines").child(im.release.Name).value = quotedList([]string{im.machine})
 		root.children = slices.Insert(root.children, 1, b)
 		boardName = im.machine
 	}
-	target.child("board").value = quoted(boardName)
-	target.child("machine").value = quoted(im.machine)
-	target.child("release").value = quoted(im.release.Name)
+	target.child("board").value = quoteCUE(boardName)
+	target.child("machine").value = quoteCUE(im.machine)
+	target.child("release").value = quoteCUE(im.release.Name)
 	use := target.child("use")
 	shared := &branch{name: profile}
 	sorted := slices.Clone(im.config.entries)
@@ -224,7 +224,7 @@ func (im *importer) formatConfig() []byte {
 		target.children = slices.DeleteFunc(target.children, func(b *branch) bool { return b.name == "use" })
 	}
 	var w strings.Builder
-	w.WriteString("package " + packageName(im.layerName()) + "\n\nimport " + quoted(schema.ImportPath) + "\n\nschema.#Config & {\n")
+	w.WriteString("package " + packageName(im.layerName()) + "\n\nimport " + quoteCUE(schema.ImportPath) + "\n\nschema.#Config & {\n")
 	for i, b := range root.children {
 		if i > 0 {
 			w.WriteByte('\n')
@@ -241,7 +241,7 @@ func (im *importer) formatConfig() []byte {
 
 func packageName(layer string) string {
 	name := strings.ReplaceAll(layer, "-", "_")
-	if reserved(name) {
+	if isReservedLabel(name) {
 		return "config"
 	}
 	return name

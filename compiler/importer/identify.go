@@ -163,19 +163,19 @@ func (im *importer) findClues() clues {
 			switch {
 			case a.base == "MACHINEOVERRIDES" && ofMachine != "":
 				for w := range strings.SplitSeq(a.Value, ":") {
-					if word(w) {
+					if isWord(w) {
 						c.overrides[ofMachine] = append(c.overrides[ofMachine], w)
 					}
 				}
 			case strings.HasPrefix(a.base, "LAYERSERIES_COMPAT_"):
 				c.series = append(c.series, strings.Fields(a.Value)...)
-			case a.base == "MACHINE" && word(a.Value) && ofMachine == "" && path.Base(path.Dir(s.Name)) != "distro":
+			case a.base == "MACHINE" && isWord(a.Value) && ofMachine == "" && path.Base(path.Dir(s.Name)) != "distro":
 				c.machines = append(c.machines, a.Value)
 			case a.base == "BBFILE_COLLECTIONS":
 				if words := strings.Fields(a.Value); len(words) > 0 {
 					c.collection = words[0]
 				}
-			case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") && len(a.Value) <= 2 && scalar(a.Value) == a.Value:
+			case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") && len(a.Value) <= 2 && formatScalar(a.Value) == a.Value:
 				c.priority = a.Value
 			}
 		}

@@ -362,9 +362,9 @@ func (im *importer) addRemarks(report *diag.Report) {
 	}
 }
 
-// word reports whether s could be a name: letters, digits and marks without a meaning in any
+// isWord reports whether s could be a name: letters, digits and marks without a meaning in any
 // of the formats.
-func word(s string) bool {
+func isWord(s string) bool {
 	return s != "" && len(s) < 200 && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune("\"'`$\\;<>(){}[]|&*?!#", r)
 	})

@@ -54,9 +54,9 @@ func (im *importer) readKconfig(lines []*Line, s Source) {
 // symbolValue converts a value of a fragment to CUE.
 func symbolValue(v string) string {
 	if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
-		return quoted(strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(v[1 : len(v)-1]))
+		return quoteCUE(strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(v[1 : len(v)-1]))
 	}
-	return scalar(v)
+	return formatScalar(v)
 }
 
 // known is the base configuration of the release's kernel.

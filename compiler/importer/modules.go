@@ -18,11 +18,11 @@ func (im *importer) readModulesLoad(lines []*Line, _ Source) {
 }
 
 func (im *importer) setModule(l *Line, name, action string) {
-	if !word(name) {
+	if !isWord(name) {
 		l.leave("not the name of a module")
 		return
 	}
-	im.setField(l, quoted(action), "modules", name)
+	im.setField(l, quoteCUE(action), "modules", name)
 }
 
 // readModprobe reads modprobe.d(5).
@@ -35,7 +35,7 @@ func (im *importer) readModprobe(lines []*Line, _ Source) {
 			l.leave("an empty line with a continuation")
 		case words[0] == "blacklist" && len(words) == 2:
 			im.setModule(l, words[1], "blacklist")
-		case words[0] == "options" && len(words) > 2 && word(words[1]):
+		case words[0] == "options" && len(words) > 2 && isWord(words[1]):
 			// modprobe reads module parameters from the kernel command line too.
 			l.markAdjusted("as a kernel argument, which also applies to a built-in driver")
 			for _, w := range words[2:] {
@@ -44,7 +44,7 @@ func (im *importer) readModprobe(lines []*Line, _ Source) {
 		case words[0] == "install" || words[0] == "remove":
 			l.addTrap(customInstall)
 			l.leave("yoctune runs no commands when modules are loaded")
-			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && word(words[1]) {
+			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && isWord(words[1]) {
 				l.Verdict, l.Why = "", ""
 				l.markAdjusted("install %s %s blocks the module; blacklist prevents automatic loading, but not modprobe by name", words[1], words[2])
 				im.setModule(l, words[1], "blacklist")

@@ -54,11 +54,11 @@ func (im *importer) readNVFanControl(lines []*Line, _ Source) {
 			}
 			l.markUnderstood("")
 		case parsed.Kind == nvfancontrol.Default && parsed.Name == "PROFILE":
-			im.fanProfile(l, value, tables)
+			im.importFanProfile(l, value, tables)
 		case parsed.Kind == nvfancontrol.Default && parsed.Name == "GOVERNOR" && slices.Contains([]string{"cont", "pid"}, value):
-			im.setField(l, quoted(value), "fan", "governor")
+			im.setField(l, quoteCUE(value), "fan", "governor")
 		case parsed.Kind == nvfancontrol.Default && parsed.Name == "CONTROL" && slices.Contains([]string{"open_loop", "close_loop"}, value):
-			im.setField(l, quoted(value), "fan", "control")
+			im.setField(l, quoteCUE(value), "fan", "control")
 		case parsed.Kind == nvfancontrol.Margin:
 			margin = value == "ENABLED"
 			if margin {
@@ -82,11 +82,11 @@ func (im *importer) readNVFanControl(lines []*Line, _ Source) {
 		}
 	}
 	for _, t := range tables {
-		im.fanCurve(t, margin, limit)
+		im.importFanCurve(t, margin, limit)
 	}
 }
 
-func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
+func (im *importer) importFanProfile(l *Line, name string, own []*fanTable) {
 	known := false
 	for _, t := range own {
 		known = known || t.name == name
@@ -96,15 +96,15 @@ func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
 	case !nvfancontrol.IsName(name):
 		l.leave("not the name of a profile")
 	case known, fan == nil, slices.Contains(fan.Profiles, name):
-		im.setField(l, quoted(name), "fan", "profile")
+		im.setField(l, quoteCUE(name), "fan", "profile")
 	default:
 		l.addTrap(fanTableTrap)
 		l.leavef("the BSP's file has no profile %s; it has %s", clean(name), strings.Join(fan.Profiles, ", "))
 	}
 }
 
-// fanCurve converts a table to a curve. A table that would mislead the fan is left.
-func (im *importer) fanCurve(t *fanTable, margin bool, limit int64) {
+// importFanCurve converts a table to a curve. A table that would mislead the fan is left.
+func (im *importer) importFanCurve(t *fanTable, margin bool, limit int64) {
 	why, at := "", -1
 	last := nvfancontrol.Point{Temp: -1}
 	for i, r := range t.rows {
@@ -148,7 +148,7 @@ func (im *importer) fanCurve(t *fanTable, margin bool, limit int64) {
 			im.setField(r.line, fmt.Sprint(r.RPM), append(point[:4:4], "rpm")...)
 		}
 		if r.Hysteresis > 0 {
-			im.setField(r.line, quoted(fmt.Sprintf("%dC", r.Hysteresis)), append(point[:4:4], "hysteresis")...)
+			im.setField(r.line, quoteCUE(fmt.Sprintf("%dC", r.Hysteresis)), append(point[:4:4], "hysteresis")...)
 		}
 	}
 }

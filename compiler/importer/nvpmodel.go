@@ -40,12 +40,12 @@ func (im *importer) readNVPModel(lines []*Line, s Source) {
 		return
 	}
 	p := &powerFile{im: im, file: f, stock: t, lines: lines}
-	p.params()
+	p.compareParams()
 	names := map[int]string{}
 	for _, m := range f.Modes {
-		names[m.ID] = p.mode(m)
+		names[m.ID] = p.importMode(m)
 	}
-	p.config(names)
+	p.importDefaultMode(names)
 }
 
 type powerFile struct {
@@ -57,8 +57,8 @@ type powerFile struct {
 
 func (p *powerFile) line(line int) *Line { return p.lines[line-1] }
 
-// params compares the PARAM sections.
-func (p *powerFile) params() {
+// compareParams compares the PARAM sections.
+func (p *powerFile) compareParams() {
 	for _, q := range p.file.Params {
 		i := slices.IndexFunc(p.stock.Params, func(s board.Param) bool { return s.Name == q.Name })
 		head := p.line(q.Line)
@@ -86,9 +86,9 @@ func (p *powerFile) params() {
 	}
 }
 
-// differences lists the settings that a stock mode has with another value, or not
+// listDifferences lists the settings that a stock mode has with another value, or not
 // at all.
-func differences(m nvpmodel.Mode, s board.Mode) []nvpmodel.Setting {
+func listDifferences(m nvpmodel.Mode, s board.Mode) []nvpmodel.Setting {
 	var out []nvpmodel.Setting
 	for _, set := range m.Settings {
 		if !sameValue(settingOf(s, set.Param, set.Arg), set.Value) {
@@ -98,8 +98,8 @@ func differences(m nvpmodel.Mode, s board.Mode) []nvpmodel.Setting {
 	return out
 }
 
-// missing lists the settings of a stock mode that a mode lacks.
-func missing(m nvpmodel.Mode, s board.Mode) []string {
+// listMissing lists the settings of a stock mode that a mode lacks.
+func listMissing(m nvpmodel.Mode, s board.Mode) []string {
 	var out []string
 	for _, t := range s.Settings {
 		if !slices.ContainsFunc(m.Settings, func(set nvpmodel.Setting) bool {
@@ -120,8 +120,8 @@ func sameValue(a, b string) bool {
 	return none(a) && none(b)
 }
 
-// expressible reports whether the language has a field for a setting.
-func expressible(s nvpmodel.Setting) bool {
+// isExpressible reports whether the language has a field for a setting.
+func isExpressible(s nvpmodel.Setting) bool {
 	switch {
 	case s.Param == "CPU_ONLINE", isCPUClock(s.Param), s.Param == "GPU" && (s.Arg == "MIN_FREQ" || s.Arg == "MAX_FREQ"),
 		s.Param == "EMC" && s.Arg == "MAX_FREQ", s.Param == "TPC_POWER_GATING" && s.Arg == "TPC_PG_MASK":
@@ -134,10 +134,10 @@ func isCPUClock(param string) bool {
 	return strings.HasPrefix(param, "CPU_") && param != "CPU_ONLINE"
 }
 
-// mode imports a mode and returns the name it has now; "" when it has none.
-func (p *powerFile) mode(m nvpmodel.Mode) string {
+// importMode imports a mode and returns the name it has now; "" when it has none.
+func (p *powerFile) importMode(m nvpmodel.Mode) string {
 	head := p.line(m.Line)
-	if stock, ok := p.stock.Mode(m.Name); ok && len(differences(m, stock)) == 0 && len(missing(m, stock)) == 0 {
+	if stock, ok := p.stock.Mode(m.Name); ok && len(listDifferences(m, stock)) == 0 && len(listMissing(m, stock)) == 0 {
 		p.markUnderstood(head, "the stock mode")
 		for _, s := range m.Settings {
 			p.markUnderstood(p.line(s.Line), "as the stock mode")
@@ -147,13 +147,13 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		}
 		return m.Name
 	}
-	if stock, ok := p.stock.Mode(m.Name); ok && !slices.ContainsFunc(differences(m, stock), expressible) {
+	if stock, ok := p.stock.Mode(m.Name); ok && !slices.ContainsFunc(listDifferences(m, stock), isExpressible) {
 		head.markAdjusted("the stock mode: its differences cannot be expressed")
-		if rest := missing(m, stock); len(rest) > 0 {
+		if rest := listMissing(m, stock); len(rest) > 0 {
 			head.addNote("it also sets %s", strings.Join(rest, ", "))
 		}
 		for _, s := range m.Settings {
-			p.setting(s, stock, m.Name)
+			p.importSetting(s, stock, m.Name)
 		}
 		return m.Name
 	}
@@ -169,20 +169,20 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 	if len(name) > 32 {
 		return p.leaveMode(m, "a name has at most 32 characters")
 	}
-	p.im.setField(head, quoted(from.Name), "power", "modes", name, "from")
-	if rest := missing(m, from); len(rest) > 0 {
+	p.im.setField(head, quoteCUE(from.Name), "power", "modes", name, "from")
+	if rest := listMissing(m, from); len(rest) > 0 {
 		head.markAdjusted("it also sets what %s sets: %s", from.Name, strings.Join(rest, ", "))
 	}
 	if len(p.stock.Modes) > m.ID {
 		head.addNote("its id becomes the next free one, so that stock ids stay")
 	}
 	p.importCores(m, from, name)
-	p.cpuClocks(m, from, name)
+	p.importCPUClocks(m, from, name)
 	for _, s := range m.Settings {
 		if s.Param == "CPU_ONLINE" || isCPUClock(s.Param) {
 			continue
 		}
-		p.setting(s, from, name)
+		p.importSetting(s, from, name)
 	}
 	return name
 }
@@ -210,13 +210,13 @@ func (p *powerFile) nearestMode(m nvpmodel.Mode) board.Mode {
 	bestScore := -1
 	for _, s := range p.stock.Modes {
 		score := 0
-		for _, d := range differences(m, s) {
+		for _, d := range listDifferences(m, s) {
 			score++
-			if !expressible(d) {
+			if !isExpressible(d) {
 				score += 1000
 			}
 		}
-		score += 100 * len(missing(m, s))
+		score += 100 * len(listMissing(m, s))
 		if s.Name == m.Name {
 			score--
 		}
@@ -263,8 +263,8 @@ func (p *powerFile) importCores(m nvpmodel.Mode, from board.Mode, name string) {
 	}
 }
 
-// cpuClocks imports the limits of the CPU: the language has one for all cores.
-func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
+// importCPUClocks imports the limits of the CPU: the language has one for all cores.
+func (p *powerFile) importCPUClocks(m nvpmodel.Mode, from board.Mode, name string) {
 	for _, limit := range []struct{ arg, field string }{{"MIN_FREQ", "min"}, {"MAX_FREQ", "max"}} {
 		var settings []nvpmodel.Setting
 		for _, s := range m.Settings {
@@ -292,7 +292,7 @@ func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
 			case !one:
 				l.leavef("the clusters have different limits, and cpu.%s is one for all cores; the mode keeps those of %s", limit.field, from.Name)
 			default:
-				p.clock(l, s.Value, clockCPU, "power", "modes", name, "cpu", limit.field)
+				p.importClock(l, s.Value, clockCPU, "power", "modes", name, "cpu", limit.field)
 			}
 		}
 	}
@@ -313,18 +313,18 @@ func settingOf(m board.Mode, param, arg string) string {
 	return ""
 }
 
-func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
+func (p *powerFile) importSetting(s nvpmodel.Setting, from board.Mode, name string) {
 	l := p.line(s.Line)
 	stock := settingOf(from, s.Param, s.Arg)
 	switch {
 	case sameValue(stock, s.Value):
 		p.markUnderstood(l, "as stock mode "+from.Name)
 	case s.Param == "GPU" && s.Arg == "MIN_FREQ":
-		p.clock(l, s.Value, clockGPU, "power", "modes", name, "gpu", "min")
+		p.importClock(l, s.Value, clockGPU, "power", "modes", name, "gpu", "min")
 	case s.Param == "GPU" && s.Arg == "MAX_FREQ":
-		p.clock(l, s.Value, clockGPU, "power", "modes", name, "gpu", "max")
+		p.importClock(l, s.Value, clockGPU, "power", "modes", name, "gpu", "max")
 	case s.Param == "EMC" && s.Arg == "MAX_FREQ":
-		p.clock(l, s.Value, clockEMC, "power", "modes", name, "emc", "max")
+		p.importClock(l, s.Value, clockEMC, "power", "modes", name, "emc", "max")
 	case s.Param == "TPC_POWER_GATING" && s.Arg == "TPC_PG_MASK":
 		if _, ok := number(s.Value); !ok {
 			l.leave("a mask is a decimal number")
@@ -346,9 +346,9 @@ const (
 	clockEMC
 )
 
-// clock imports a limit: in the unit of the file, or in the unit its author mistook it for;
+// importClock imports a limit: in the unit of the file, or in the unit its author mistook it for;
 // rounded to the nearest step.
-func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string) {
+func (p *powerFile) importClock(l *Line, value string, kind clockKind, names ...string) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	field := names[len(names)-1]
 	b := p.im.board
@@ -357,11 +357,11 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		l.leavef("%s is not a clock", clean(value))
 		return
 	case sameValue(value, "-1") && field == "max":
-		p.im.setField(l, quoted("unlimited"), names...)
+		p.im.setField(l, quoteCUE("unlimited"), names...)
 		return
 	case n == 0 && kind == clockEMC:
 		l.markAdjusted("0 means no cap before L4T R36; from R36 on it means 0 Hz")
-		p.im.setField(l, quoted("unlimited"), names...)
+		p.im.setField(l, quoteCUE("unlimited"), names...)
 		return
 	case sameValue(value, "-1"):
 		l.leave("-1 is not a valid lowest clock")
@@ -412,7 +412,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		l.markAdjusted("%s is not a step of the module; the driver uses the nearest, %s", units.Frequency(hz), units.Frequency(near))
 		hz = near
 	}
-	p.im.setField(l, quoted(units.Frequency(hz)), names...)
+	p.im.setField(l, quoteCUE(units.Frequency(hz)), names...)
 }
 
 func nearestStep(steps []int64, hz int64) int64 {
@@ -420,8 +420,8 @@ func nearestStep(steps []int64, hz int64) int64 {
 	return slices.MinFunc(steps, func(a, b int64) int { return cmp.Compare(distance(a), distance(b)) })
 }
 
-// config imports the default mode and leaves the fan.
-func (p *powerFile) config(names map[int]string) {
+// importDefaultMode imports the default mode and leaves the fan.
+func (p *powerFile) importDefaultMode(names map[int]string) {
 	for i, l := range p.lines {
 		if l.Verdict != "" || !strings.HasPrefix(l.Text, "<") {
 			continue
@@ -433,7 +433,7 @@ func (p *powerFile) config(names map[int]string) {
 				l.leave("its mode is left")
 				continue
 			}
-			p.im.setField(l, quoted(name), "power", "default")
+			p.im.setField(l, quoteCUE(name), "power", "default")
 		case strings.Contains(l.Text, "FAN_CONFIG"):
 			l.leave("yoctune has no field for the fan profile")
 		default:

@@ -60,7 +60,7 @@ func (im *importer) importCommand(l *Line, command string) bool {
 			return false
 		}
 		l.addTrap(sysfsScript)
-		im.sysctlValue(l, knob.DottedSysctl(strings.TrimSpace(key)), strings.Trim(value, `"' `))
+		im.importSysctlValue(l, knob.DottedSysctl(strings.TrimSpace(key)), strings.Trim(value, `"' `))
 		return true
 	}
 	m := redirect.FindStringSubmatch(command)

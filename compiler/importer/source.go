@@ -72,12 +72,12 @@ func Read(names []string) ([]Source, error) {
 			if !info.Mode().IsRegular() {
 				return nil, fmt.Errorf("importing %s: not a regular file", name)
 			}
-			if err := r.file(name); err != nil {
+			if err := r.readFile(name); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if err := r.folder(name); err != nil {
+		if err := r.readFolder(name); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ type reader struct {
 	total   int64
 }
 
-func (r *reader) folder(name string) error {
+func (r *reader) readFolder(name string) error {
 	err := filepath.WalkDir(name, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (r *reader) folder(name string) error {
 		if !e.Type().IsRegular() || !canHoldSettings(filepath.ToSlash(p)) {
 			return nil
 		}
-		return r.file(p)
+		return r.readFile(p)
 	})
 	if err != nil {
 		return fmt.Errorf("importing: %w", err)
@@ -122,7 +122,7 @@ func canHoldSettings(name string) bool {
 		!strings.HasPrefix(base, "README") && base != "MAINTAINERS" && base != "CODEOWNERS" && base != "Makefile" && base != "Dockerfile"
 }
 
-func (r *reader) file(name string) error {
+func (r *reader) readFile(name string) error {
 	if len(r.sources) == maxFiles {
 		return fmt.Errorf("more than %d files: %w", maxFiles, errTooLarge)
 	}

@@ -24,18 +24,18 @@ func (im *importer) readSysctl(lines []*Line, _ Source) {
 			if set.Lenient {
 				l.markAdjusted("the - is removed: a value that cannot be written is reported, not ignored")
 			}
-			im.sysctlValue(l, set.Key, set.Value)
+			im.importSysctlValue(l, set.Key, set.Value)
 		}
 	}
 }
 
-// sysctlValue puts one kernel parameter into the configuration.
-func (im *importer) sysctlValue(l *Line, name, value string) {
+// importSysctlValue puts one kernel parameter into the configuration.
+func (im *importer) importSysctlValue(l *Line, name, value string) {
 	if sysctld.IsGlob(name) {
 		l.leavePart(name, "yoctune writes no globs: name the interfaces or devices")
 		return
 	}
-	if !word(name) || !strings.Contains(name, ".") {
+	if !isWord(name) || !strings.Contains(name, ".") {
 		l.leavePart(clean(name), "not a kernel parameter's name")
 		return
 	}
@@ -74,7 +74,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 		l.addTrap(unknownSysctl)
 		l.addNote("nothing is known about %s; did you mean %s?", name, near)
 	}
-	im.setField(l, scalar(value), "sysctl", name)
+	im.setField(l, formatScalar(value), "sysctl", name)
 }
 
 // cutTrailingComment cuts a comment off a value: text after a blank and a # or ;.

@@ -25,9 +25,9 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 	switch {
 	case strings.HasPrefix(name, knob.SysctlDir):
 		key := knob.DottedSysctl(strings.TrimPrefix(name, knob.SysctlDir))
-		im.sysctlValue(l, key, value)
+		im.importSysctlValue(l, key, value)
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && path.Base(name) == "scaling_governor":
-		im.setField(l, quoted(value), "cpu", "governor")
+		im.setField(l, quoteCUE(value), "cpu", "governor")
 		noteAllCores(l, name)
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && (path.Base(name) == "scaling_max_freq" || path.Base(name) == "scaling_min_freq"):
 		khz, ok := number(value)
@@ -35,12 +35,12 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 			l.leavePart(name, "%q is not a clock in kHz", clean(value))
 			return
 		}
-		im.setField(l, quoted(units.Frequency(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
+		im.setField(l, quoteCUE(units.Frequency(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
 		noteAllCores(l, name)
 	case name == "/sys/kernel/mm/transparent_hugepage/enabled":
-		im.setField(l, quoted(value), "memory", "thp")
+		im.setField(l, quoteCUE(value), "memory", "thp")
 	case name == "/sys/kernel/mm/transparent_hugepage/defrag":
-		im.setField(l, quoted(value), "memory", "thpDefrag")
+		im.setField(l, quoteCUE(value), "memory", "thpDefrag")
 	case name == "/sys/kernel/mm/ksm/run":
 		im.setField(l, map[string]string{"0": "false", "1": "true"}[value], "memory", "ksm")
 	case strings.HasPrefix(name, "/sys/block/") && strings.Count(name, "/") == 5 && path.Base(path.Dir(name)) == "queue":
@@ -72,9 +72,9 @@ func (im *importer) setGPU(l *Line, attr, value, name string) {
 			l.leavePart(name, "%q is not a clock in Hz", clean(value))
 			return
 		}
-		im.setField(l, quoted(units.Frequency(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
+		im.setField(l, quoteCUE(units.Frequency(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
 	case "governor":
-		im.setField(l, quoted(value), "gpu", "governor")
+		im.setField(l, quoteCUE(value), "gpu", "governor")
 	default:
 		l.leavePart(name, "yoctune has no field for this file")
 	}
@@ -89,17 +89,17 @@ func (im *importer) setQueue(l *Line, device, attr, value string) {
 			l.markAdjusted("%s is a scheduler of kernels before 5.0; its successor is %s", value, modern)
 			value = modern
 		}
-		im.setField(l, quoted(value), "storage", device, "scheduler")
+		im.setField(l, quoteCUE(value), "storage", device, "scheduler")
 	case "read_ahead_kb":
 		if !isNumber || n < 0 || n > 1<<30 {
 			l.leavePart(attr, "%q is not a number of KiB", clean(value))
 			return
 		}
-		im.setField(l, quoted(units.Size(n<<10)), "storage", device, "readahead")
+		im.setField(l, quoteCUE(units.Size(n<<10)), "storage", device, "readahead")
 	case "nr_requests":
-		im.setField(l, scalar(value), "storage", device, "requests")
+		im.setField(l, formatScalar(value), "storage", device, "requests")
 	case "rq_affinity":
-		im.setField(l, scalar(value), "storage", device, "rqAffinity")
+		im.setField(l, formatScalar(value), "storage", device, "rqAffinity")
 	default:
 		l.leavePart("queue/"+clean(attr), "yoctune has no field for this attribute")
 	}
@@ -113,5 +113,5 @@ func (im *importer) setNetwork(l *Line, device, attr, value string) {
 		l.leavePart(clean(attr), "yoctune has no field for this attribute")
 		return
 	}
-	im.setField(l, scalar(value), "network", device, field)
+	im.setField(l, formatScalar(value), "network", device, field)
 }

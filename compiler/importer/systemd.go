@@ -30,7 +30,7 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 	if u, ok := strings.CutSuffix(dir, ".d"); ok {
 		unit, dropIn = u, true
 	}
-	ds := directives(lines)
+	ds := parseDirectives(lines)
 	if path.Ext(unit) != ".service" || strings.Contains(unit, "@") {
 		why := "yoctune writes services; units of other types stay where they are"
 		switch {
@@ -89,7 +89,7 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 	}
 }
 
-func directives(lines []*Line) []directive {
+func parseDirectives(lines []*Line) []directive {
 	var out []directive
 	section := ""
 	for _, g := range groupContinuedLines(lines) {
@@ -173,7 +173,7 @@ func (im *importer) readDirective(d *directive, unit string) {
 	}
 	one := func(allowed ...string) {
 		d.tuning = d.name != "Type"
-		d.set = set(quoted(d.value), map[string]string{"Type": "type", "Restart": "restart", "CPUSchedulingPolicy": "scheduling"}[d.name])
+		d.set = set(quoteCUE(d.value), map[string]string{"Type": "type", "Restart": "restart", "CPUSchedulingPolicy": "scheduling"}[d.name])
 		if !slices.Contains(allowed, d.value) {
 			d.inexpressible = "yoctune has no " + d.name + "=" + clean(d.value)
 		}
@@ -183,7 +183,7 @@ func (im *importer) readDirective(d *directive, unit string) {
 	}
 	switch d.section + "/" + d.name {
 	case "Unit/Description":
-		d.set = set(quoted(d.value), "description")
+		d.set = set(quoteCUE(d.value), "description")
 	case "Unit/After":
 		units("after")
 	case "Unit/Wants":
@@ -206,13 +206,13 @@ func (im *importer) readDirective(d *directive, unit string) {
 	case "Service/CPUSchedulingPolicy":
 		one("other", "batch", "idle", "fifo", "rr")
 	case "Service/ExecStart":
-		d.set = im.execStart(d, unit)
+		d.set = im.importExecStart(d, unit)
 	case "Service/User":
-		d.set = set(quoted(d.value), "user")
+		d.set = set(quoteCUE(d.value), "user")
 	case "Service/Slice":
-		d.set, d.tuning = set(quoted(strings.TrimSuffix(d.value, ".slice")), "slice"), true
+		d.set, d.tuning = set(quoteCUE(strings.TrimSuffix(d.value, ".slice")), "slice"), true
 	case "Service/Nice", "Service/CPUSchedulingPriority":
-		d.set, d.tuning = set(scalar(d.value), map[string]string{"Nice": "nice", "CPUSchedulingPriority": "priority"}[d.name]), true
+		d.set, d.tuning = set(formatScalar(d.value), map[string]string{"Nice": "nice", "CPUSchedulingPriority": "priority"}[d.name]), true
 	case "Service/CPUAffinity":
 		cores, err := cpulist.Parse(strings.Join(strings.FieldsFunc(d.value, func(r rune) bool { return r == ' ' || r == ',' }), ","))
 		d.set, d.tuning = set(coreList(cores), "cpus"), true
@@ -220,8 +220,8 @@ func (im *importer) readDirective(d *directive, unit string) {
 			d.inexpressible = "not a list of cores"
 		}
 	case "Service/MemoryMax", "Service/MemoryLimit":
-		size, ok := unitSize(d.value)
-		d.set, d.tuning = set(quoted(size), "memoryMax"), true
+		size, ok := parseUnitSize(d.value)
+		d.set, d.tuning = set(quoteCUE(size), "memoryMax"), true
 		if !ok {
 			d.inexpressible = "yoctune takes a size in bytes"
 		}
@@ -231,7 +231,7 @@ func (im *importer) readDirective(d *directive, unit string) {
 			d.inexpressible = "yoctune allows locking all memory or none"
 		}
 	case "Service/Environment":
-		d.set = func() { im.environment(d, unit) }
+		d.set = func() { im.importEnvironment(d, unit) }
 	case "Service/RestartSec", "Service/StandardOutput", "Service/StandardError", "Service/SyslogIdentifier",
 		"Service/TimeoutSec", "Service/TimeoutStartSec", "Service/TimeoutStopSec", "Unit/StartLimitIntervalSec", "Unit/StartLimitBurst":
 		// Left without changing what the service does.
@@ -243,11 +243,11 @@ func (im *importer) readDirective(d *directive, unit string) {
 	}
 }
 
-func (im *importer) execStart(d *directive, unit string) func() {
+func (im *importer) importExecStart(d *directive, unit string) func() {
 	value := d.value
 	ignored := strings.HasPrefix(value, "-")
 	value = strings.TrimPrefix(value, "-")
-	words, ok := execWords(value)
+	words, ok := splitExecWords(value)
 	switch {
 	case !ok || len(words) == 0:
 		d.inexpressible = "its quoting is not supported"
@@ -274,9 +274,9 @@ func (im *importer) execStart(d *directive, unit string) func() {
 	}
 }
 
-// execWords splits a command line as systemd.service(5) does, without its C
+// splitExecWords splits a command line as systemd.service(5) does, without its C
 // escapes.
-func execWords(s string) ([]string, bool) {
+func splitExecWords(s string) ([]string, bool) {
 	var words []string
 	var b strings.Builder
 	quote, open := rune(0), false
@@ -305,24 +305,24 @@ func execWords(s string) ([]string, bool) {
 	return words, quote == 0
 }
 
-func (im *importer) environment(d *directive, unit string) {
-	words, ok := execWords(d.value)
+func (im *importer) importEnvironment(d *directive, unit string) {
+	words, ok := splitExecWords(d.value)
 	if !ok {
 		d.line.leave("its quoting is not supported")
 		return
 	}
 	for _, w := range words {
 		name, value, has := strings.Cut(w, "=")
-		if !has || !word(name) {
+		if !has || !isWord(name) {
 			d.line.leavePart(clean(w), "no NAME=value")
 			continue
 		}
-		im.setField(d.line, quoted(value), "services", unit, "environment", name)
+		im.setField(d.line, quoteCUE(value), "services", unit, "environment", name)
 	}
 }
 
-// unitSize reads a size of systemd, whose K, M and G are powers of 1024.
-func unitSize(s string) (string, bool) {
+// parseUnitSize reads a size of systemd, whose K, M and G are powers of 1024.
+func parseUnitSize(s string) (string, bool) {
 	for suffix, unit := range map[string]string{"K": "KiB", "M": "MiB", "G": "GiB", "T": "TiB"} {
 		if digits, ok := strings.CutSuffix(s, suffix); ok {
 			if _, ok := number(digits); ok {

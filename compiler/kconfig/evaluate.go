@@ -48,7 +48,7 @@ func Prepare(t *kernel.Tree) *Kernel {
 		implies: make([][]edge, len(t.Symbols)),
 		choice:  make([]int32, len(t.Symbols)),
 		modules: -1,
-		strict:  !versionOf(t.Release).before(6, 8) || t.Release == "",
+		strict:  !versionOf(t.Release).isBefore(6, 8) || t.Release == "",
 	}
 	if i, ok := t.Lookup("MODULES"); ok {
 		k.modules = i
@@ -416,8 +416,8 @@ func (r *Result) choiceBound(in int32) Tri {
 	return r.choiceValue(in)
 }
 
-// conditions evaluates the conditions of a line of a definition.
-func (r *Result) conditions(d *kernel.Def, cond kernel.ExprID) Tri {
+// evaluateConditions evaluates the conditions of a line of a definition.
+func (r *Result) evaluateConditions(d *kernel.Def, cond kernel.ExprID) Tri {
 	v := Y
 	if !r.k.ChoiceByOrder {
 		v = r.choiceBound(d.Choice)
@@ -441,7 +441,7 @@ func (r *Result) promoteModule(i int32, t Tri) Tri {
 	return t
 }
 
-func (r *Result) visibility(i int32) {
+func (r *Result) computeVisibility(i int32) {
 	sym := &r.k.Symbols[i]
 	v := N
 	c := r.k.choice[i]
@@ -450,7 +450,7 @@ func (r *Result) visibility(i int32) {
 		if !d.Prompt {
 			continue
 		}
-		p := r.conditions(d, d.Visible)
+		p := r.evaluateConditions(d, d.Visible)
 		if c >= 0 && !r.k.ChoiceByOrder {
 			mode := r.choices[c].tri
 			switch {
@@ -526,7 +526,7 @@ func (r *Result) value(i int32) *state {
 			s.text = "0x0"
 		}
 	}
-	r.visibility(i)
+	r.computeVisibility(i)
 	s.written = s.visible != N
 	if sym.Type.Logical() {
 		r.evaluateLogical(i, c)
@@ -584,7 +584,7 @@ func (r *Result) firstDefault(i int32) (*kernel.Default, Tri) {
 	for j := range sym.Defs {
 		d := &sym.Defs[j]
 		for n := range d.Defaults {
-			if v := r.conditions(d, d.Defaults[n].If); v != N {
+			if v := r.evaluateConditions(d, d.Defaults[n].If); v != N {
 				return &d.Defaults[n], v
 			}
 		}
@@ -626,7 +626,7 @@ func (r *Result) activeRange(i int32) *kernel.Range {
 	for j := range sym.Defs {
 		d := &sym.Defs[j]
 		for n := range d.Ranges {
-			if r.conditions(d, d.Ranges[n].If) != N {
+			if r.evaluateConditions(d, d.Ranges[n].If) != N {
 				return &d.Ranges[n]
 			}
 		}
@@ -731,7 +731,7 @@ func (r *Result) pickMember(c int32) {
 	g := &r.choices[c]
 	def := &r.k.Choices[c]
 	for _, m := range def.Members {
-		r.visibility(m)
+		r.computeVisibility(m)
 	}
 	if m := g.userMember; m >= 0 && r.sym[m].visible != N {
 		g.chosen = m
@@ -768,7 +768,7 @@ func (r *Result) pickMemberByOrder(c int32) {
 	g.valid = true
 	def := &r.k.Choices[c]
 	for _, m := range g.priority {
-		r.visibility(m)
+		r.computeVisibility(m)
 	}
 	for _, m := range g.priority {
 		if s := &r.sym[m]; s.visible != N && s.hasUser && s.user == Y {

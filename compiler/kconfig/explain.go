@@ -217,7 +217,7 @@ func (a *analysis) collectObstacles(id kernel.ExprID, want Tri, seen map[int32]b
 	case kernel.Not:
 		in := a.f.Exprs[e.A]
 		if in.Op == kernel.Symbol && kernel.Ref(in.A).IsSymbol() {
-			*out = append(*out, a.needsOff(in.A))
+			*out = append(*out, a.explainNeedsOff(in.A))
 			return
 		}
 		*out = append(*out, a.render(id))
@@ -352,7 +352,7 @@ func (a *analysis) explainOff(i int32, seen map[int32]bool) string {
 	return "nothing in this kernel turns on"
 }
 
-func (a *analysis) needsOff(x int32) string {
+func (a *analysis) explainNeedsOff(x int32) string {
 	name := a.f.Symbols[x].Name
 	if by := a.activeSelects(x, M); len(by) > 0 {
 		return fmt.Sprintf("%s off, but %s selects it", name, joinNames(by, 2))
@@ -380,7 +380,7 @@ func (a *analysis) renderIn(id kernel.ExprID, outer kernel.Op, depth int) string
 	case kernel.True:
 		return "y"
 	case kernel.Symbol:
-		return a.refText(kernel.Ref(e.A))
+		return a.formatRef(kernel.Ref(e.A))
 	case kernel.Not:
 		return "!" + a.renderIn(kernel.ExprID(e.A), kernel.Not, depth+1)
 	case kernel.And, kernel.Or:
@@ -394,13 +394,13 @@ func (a *analysis) renderIn(id kernel.ExprID, outer kernel.Op, depth int) string
 		}
 		return s
 	}
-	s := a.refText(kernel.Ref(e.A))
+	s := a.formatRef(kernel.Ref(e.A))
 	for text, op := range comparisons {
 		if op == e.Op {
 			s += text
 		}
 	}
-	s += a.refText(kernel.Ref(e.B))
+	s += a.formatRef(kernel.Ref(e.B))
 	if x := kernel.Ref(e.A); x.IsSymbol() {
 		if v, _ := a.r.text(x); v != "" {
 			s += " (it is " + v + ")"
@@ -409,7 +409,7 @@ func (a *analysis) renderIn(id kernel.ExprID, outer kernel.Op, depth int) string
 	return s
 }
 
-func (a *analysis) refText(x kernel.Ref) string {
+func (a *analysis) formatRef(x kernel.Ref) string {
 	if x.IsSymbol() {
 		return a.f.Symbols[x].Name
 	}

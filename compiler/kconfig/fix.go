@@ -207,16 +207,16 @@ func (s *solver) findWaysOn(i int32, want Tri, depth int, path []int32) []way {
 			if len(from) == 0 {
 				continue
 			}
-			ways = append(ways, combineWays(from, combineWays(s.cond(e.dep, want, depth+1, path), s.cond(e.cond, want, depth+1, path)))...)
+			ways = append(ways, combineWays(from, combineWays(s.findWaysCond(e.dep, want, depth+1, path), s.findWaysCond(e.cond, want, depth+1, path)))...)
 		}
 		for j := range sym.Defs {
 			d := &sym.Defs[j]
 			for _, def := range d.Defaults {
-				ways = append(ways, combineWays(s.cond(d.Depends, M, depth+1, path), combineWays(s.cond(def.If, M, depth+1, path), s.cond(def.Value, want, depth+1, path)))...)
+				ways = append(ways, combineWays(s.findWaysCond(d.Depends, M, depth+1, path), combineWays(s.findWaysCond(def.If, M, depth+1, path), s.findWaysCond(def.Value, want, depth+1, path)))...)
 			}
 		}
 	}
-	return best(ways)
+	return cheapestWays(ways)
 }
 
 // findWaysVisible lists ways to have a symbol's prompt offered.
@@ -232,14 +232,14 @@ func (s *solver) findWaysVisible(i int32, want Tri, depth int, path []int32) []w
 		if !d.Prompt {
 			continue
 		}
-		w := combineWays(s.cond(d.Depends, want, depth+1, path), s.cond(d.Visible, want, depth+1, path))
+		w := combineWays(s.findWaysCond(d.Depends, want, depth+1, path), s.findWaysCond(d.Visible, want, depth+1, path))
 		if d.Choice >= 0 && !a.f.ChoiceByOrder {
 			c := &a.f.Choices[d.Choice]
-			w = combineWays(w, combineWays(s.cond(c.Depends, M, depth+1, path), s.cond(c.Visible, M, depth+1, path)))
+			w = combineWays(w, combineWays(s.findWaysCond(c.Depends, M, depth+1, path), s.findWaysCond(c.Visible, M, depth+1, path)))
 		}
 		ways = append(ways, w...)
 	}
-	return best(ways)
+	return cheapestWays(ways)
 }
 
 // findWaysOff lists ways to turn a symbol off.
@@ -261,8 +261,8 @@ func (s *solver) findWaysOff(i int32, depth int, path []int32) []way {
 		if a.r.edge(e) == N {
 			continue
 		}
-		one := slices.Concat(s.findWaysOff(e.from, depth+1, path), s.cond(e.cond, N, depth+1, path))
-		if ways = best(combineWays(ways, best(one))); len(ways) == 0 {
+		one := slices.Concat(s.findWaysOff(e.from, depth+1, path), s.findWaysCond(e.cond, N, depth+1, path))
+		if ways = cheapestWays(combineWays(ways, cheapestWays(one))); len(ways) == 0 {
 			return nil
 		}
 	}
@@ -275,14 +275,14 @@ func (s *solver) findWaysOff(i int32, depth int, path []int32) []way {
 				}
 			}
 		}
-		return best(out)
+		return cheapestWays(out)
 	}
 	if hasPrompt(sym) {
 		var out []way
 		for _, w := range ways {
 			out = append(out, addSetting(w, setting{i, N}))
 		}
-		return best(out)
+		return cheapestWays(out)
 	}
 	// Without a prompt, its default must fail too.
 	for j := range sym.Defs {
@@ -291,15 +291,15 @@ func (s *solver) findWaysOff(i int32, depth int, path []int32) []way {
 			if a.r.tri(d.Depends) == N || a.r.tri(def.If) == N || a.r.tri(def.Value) == N {
 				continue
 			}
-			one := slices.Concat(s.cond(d.Depends, N, depth+1, path), s.cond(def.If, N, depth+1, path), s.cond(def.Value, N, depth+1, path))
-			ways = best(combineWays(ways, best(one)))
+			one := slices.Concat(s.findWaysCond(d.Depends, N, depth+1, path), s.findWaysCond(def.If, N, depth+1, path), s.findWaysCond(def.Value, N, depth+1, path))
+			ways = cheapestWays(combineWays(ways, cheapestWays(one)))
 		}
 	}
 	return ways
 }
 
-// cond lists ways to raise a condition to want, or to make it n when want is n.
-func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way {
+// findWaysCond lists ways to raise a condition to want, or to make it n when want is n.
+func (s *solver) findWaysCond(id kernel.ExprID, want Tri, depth int, path []int32) []way {
 	a := s.a
 	if v := a.r.tri(id); v == want || want != N && v > want {
 		return free
@@ -311,16 +311,16 @@ func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way
 	l, r := kernel.ExprID(e.A), kernel.ExprID(e.B)
 	switch e.Op {
 	case kernel.And, kernel.Or:
-		left, right := s.cond(l, want, depth, path), s.cond(r, want, depth, path)
+		left, right := s.findWaysCond(l, want, depth, path), s.findWaysCond(r, want, depth, path)
 		if needsBoth := (e.Op == kernel.And) == (want != N); needsBoth {
-			return best(combineWays(left, right))
+			return cheapestWays(combineWays(left, right))
 		}
-		return best(slices.Concat(left, right))
+		return cheapestWays(slices.Concat(left, right))
 	case kernel.Not:
 		if want == N {
-			return s.cond(l, Y, depth, path)
+			return s.findWaysCond(l, Y, depth, path)
 		}
-		return s.cond(l, N, depth, path)
+		return s.findWaysCond(l, N, depth, path)
 	case kernel.Symbol:
 		switch x := kernel.Ref(e.A); {
 		case !x.IsSymbol():
@@ -330,13 +330,13 @@ func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way
 			return s.findWaysOn(int32(x), want, depth, path)
 		}
 	case kernel.Equal, kernel.Unequal:
-		return s.equal(e, (e.Op == kernel.Equal) == (want != N), depth, path)
+		return s.findWaysEqual(e, (e.Op == kernel.Equal) == (want != N), depth, path)
 	}
 	return nil
 }
 
-// equal lists ways to make a comparison of a symbol with y, m or n true.
-func (s *solver) equal(e kernel.Expr, same bool, depth int, path []int32) []way {
+// findWaysEqual lists ways to make a comparison of a symbol with y, m or n true.
+func (s *solver) findWaysEqual(e kernel.Expr, same bool, depth int, path []int32) []way {
 	x, y := kernel.Ref(e.A), kernel.Ref(e.B)
 	if !x.IsSymbol() || y.IsSymbol() || !s.a.f.Symbols[x].Type.Logical() {
 		return nil
@@ -383,8 +383,8 @@ func combineWays(a, b []way) []way {
 	return out
 }
 
-// best keeps the cheapest ways.
-func best(ways []way) []way {
+// cheapestWays keeps the cheapest ways.
+func cheapestWays(ways []way) []way {
 	slices.SortStableFunc(ways, func(x, y way) int { return cmp.Compare(cost(x), cost(y)) })
 	return ways[:min(len(ways), maxWays)]
 }

@@ -82,13 +82,13 @@ func Index(dir string, o Options) (*Indexed, error) {
 func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 	o.Arch = cmp.Or(o.Arch, "arm64")
 	v := readVersion(roots[0])
-	id := kernel.Tree{Name: cmp.Or(o.Name, v.full), Release: v.full, Arch: o.Arch, ChoiceByOrder: !v.before(6, 11), ZeroDefaults: !v.before(6, 9)}
+	id := kernel.Tree{Name: cmp.Or(o.Name, v.full), Release: v.full, Arch: o.Arch, ChoiceByOrder: !v.isBefore(6, 11), ZeroDefaults: !v.isBefore(6, 9)}
 	// The rules are those of the tree's own scripts/kconfig: vendors backport.
 	if src, err := fs.ReadFile(roots[0], "scripts/kconfig/symbol.c"); err == nil {
 		id.ChoiceByOrder = bytes.Contains(src, []byte("sym_calc_choice(struct menu *"))
 		id.ZeroDefaults = bytes.Contains(src, []byte(`newval.val = "0x0"`))
 	}
-	p := &parser{roots: roots, b: kernel.NewBuilder(id), oldSyntax: v.before(4, 18)}
+	p := &parser{roots: roots, b: kernel.NewBuilder(id), oldSyntax: v.isBefore(4, 18)}
 	for _, dir := range o.Overlays {
 		p.overlays = append(p.overlays, filepath.Base(dir))
 	}
@@ -111,16 +111,16 @@ func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 	if _, err := fs.Stat(roots[0], "Kconfig"); err != nil {
 		return nil, fmt.Errorf("no kernel source: %w", err)
 	}
-	err := p.source("Kconfig", 1, 1, false)
+	err := p.readSource("Kconfig", 1, 1, false)
 	if err != nil && !errors.Is(err, errStop) {
 		p.record(err)
 	}
-	if err := errorsOf(p.problems); err != nil {
+	if err := joinErrors(p.problems); err != nil {
 		return nil, err
 	}
 	t := p.b.Tree()
-	if ps := recursions(t); len(ps) > 0 {
-		return nil, errorsOf(ps)
+	if ps := findRecursions(t); len(ps) > 0 {
+		return nil, joinErrors(ps)
 	}
 	return &Indexed{Tree: t, Files: p.files, Warnings: p.warnings, Assumed: probes.assumed}, nil
 }
@@ -130,7 +130,7 @@ type version struct {
 	full         string
 }
 
-func (v version) before(major, minor int) bool {
+func (v version) isBefore(major, minor int) bool {
 	return v.major < major || v.major == major && v.minor < minor
 }
 

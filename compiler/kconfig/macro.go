@@ -38,7 +38,7 @@ const (
 	maxMacroText  = 1 << 20
 )
 
-func macroError(format string, args ...any) error {
+func newMacroError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errMacro, fmt.Sprintf(format, args...))
 }
 
@@ -56,7 +56,7 @@ func (m *macros) assign(name, op, value string) error {
 				}
 			}
 			if len(v.value)+len(text) > maxMacroText {
-				return macroError("%s grows beyond %d bytes", name, maxMacroText)
+				return newMacroError("%s grows beyond %d bytes", name, maxMacroText)
 			}
 			v.value += " " + text
 			return nil
@@ -103,14 +103,14 @@ func (m *macros) expand(s string, args []string, depth int) (string, error) {
 		}
 		end := closingParen(s)
 		if end < 0 {
-			return "", macroError("unterminated reference $%s: missing )", shorten(s))
+			return "", newMacroError("unterminated reference $%s: missing )", shorten(s))
 		}
-		text, err := m.reference(s[1:end], args, depth+1)
+		text, err := m.evaluateReference(s[1:end], args, depth+1)
 		if err != nil {
 			return "", err
 		}
 		if out.Len()+len(text) > maxMacroText {
-			return "", macroError("expansion of more than %d bytes", maxMacroText)
+			return "", newMacroError("expansion of more than %d bytes", maxMacroText)
 		}
 		out.WriteString(text)
 		s = s[end+1:]
@@ -140,20 +140,20 @@ func shorten(s string) string {
 	return s
 }
 
-// reference evaluates the text between $( and ).
-func (m *macros) reference(body string, args []string, depth int) (string, error) {
+// evaluateReference evaluates the text between $( and ).
+func (m *macros) evaluateReference(body string, args []string, depth int) (string, error) {
 	if depth > maxMacroDepth {
-		return "", macroError("expansion nested more than %d deep at $(%s)", maxMacroDepth, shorten(body))
+		return "", newMacroError("expansion nested more than %d deep at $(%s)", maxMacroDepth, shorten(body))
 	}
 	if m.steps++; m.steps > maxMacroSteps {
-		return "", macroError("more than %d expansions", maxMacroSteps)
+		return "", newMacroError("more than %d expansions", maxMacroSteps)
 	}
 	if len(body) == 1 && body[0] >= '1' && body[0] <= '9' && int(body[0]-'0') <= len(args) {
 		return args[body[0]-'1'], nil
 	}
 	parts := splitArgs(body)
 	if len(parts) > 16 {
-		return "", macroError("more than 16 arguments in $(%s)", shorten(body))
+		return "", newMacroError("more than 16 arguments in $(%s)", shorten(body))
 	}
 	for i, p := range parts {
 		text, err := m.expand(p, args, depth)
@@ -168,7 +168,7 @@ func (m *macros) reference(body string, args []string, depth int) (string, error
 	}
 	if v, ok := m.vars[name]; ok {
 		if len(params) == 0 && v.busy > 0 {
-			return "", macroError("variable %q refers to itself", name)
+			return "", newMacroError("variable %q refers to itself", name)
 		}
 		if !v.recursive {
 			return v.value, nil
@@ -177,7 +177,7 @@ func (m *macros) reference(body string, args []string, depth int) (string, error
 		defer func() { v.busy-- }()
 		return m.expand(v.value, params, depth)
 	}
-	return m.builtin(name, params)
+	return m.callBuiltin(name, params)
 }
 
 func splitArgs(s string) []string {
@@ -199,10 +199,10 @@ func splitArgs(s string) []string {
 	return append(parts, s[start:])
 }
 
-func (m *macros) builtin(name string, args []string) (string, error) {
+func (m *macros) callBuiltin(name string, args []string) (string, error) {
 	need := map[string]int{"shell": 1, "error-if": 2, "warning-if": 2, "info": 1}[name]
 	if need > 0 && len(args) != need {
-		return "", macroError("$(%s) takes %d arguments, not %d", name, need, len(args))
+		return "", newMacroError("$(%s) takes %d arguments, not %d", name, need, len(args))
 	}
 	switch name {
 	case "shell":
@@ -210,7 +210,7 @@ func (m *macros) builtin(name string, args []string) (string, error) {
 		return strings.ReplaceAll(out, "\n", " "), nil
 	case "error-if":
 		if args[0] == "y" {
-			return "", macroError("%s", args[1])
+			return "", newMacroError("%s", args[1])
 		}
 		return "", nil
 	case "warning-if":

@@ -95,8 +95,8 @@ func (p *parser) record(err error) bool {
 	return len(p.problems) < maxErrors
 }
 
-// source reads a file by its name in the tree, once for every root that has it.
-func (p *parser) source(name string, line, col int, optional bool) error {
+// readSource reads a file by its name in the tree, once for every root that has it.
+func (p *parser) readSource(name string, line, col int, optional bool) error {
 	if len(p.stack) >= maxSourceDepth {
 		return p.errorAt(line, col, "source nested more than %d deep", maxSourceDepth)
 	}
@@ -178,13 +178,13 @@ func (p *parser) readFile(data string) error {
 		}
 		s := statement{lines: lines[i : i+1], first: i + 1}
 		n := i
-		for continues(lines[n]) && n+1 < len(lines) {
+		for joinsNextLine(lines[n]) && n+1 < len(lines) {
 			lines[n] = strings.TrimSuffix(lines[n], "\r")
 			n++
 		}
 		s.lines = lines[i : n+1]
 		i = n
-		isHelp, err := p.statement(s)
+		isHelp, err := p.parseStatement(s)
 		if errors.Is(err, errStop) {
 			return err
 		}
@@ -206,14 +206,14 @@ func (p *parser) readFile(data string) error {
 	return nil
 }
 
-// continues reports whether a backslash joins the next line to this one. One
+// joinsNextLine reports whether a backslash joins the next line to this one. One
 // that ends a comment or the value of a variable does not.
-func continues(line string) bool {
+func joinsNextLine(line string) bool {
 	line = strings.TrimSuffix(line, "\r")
 	if !strings.HasSuffix(line, "\\") {
 		return false
 	}
-	if _, _, _, ok := assignment(line); ok {
+	if _, _, _, ok := parseAssignmentLine(line); ok {
 		return false
 	}
 	var quote byte
@@ -263,9 +263,9 @@ func (h *helpText) holds(line string) bool {
 	return h.open
 }
 
-// statement handles one logical line; help is true if a help text follows.
-func (p *parser) statement(s statement) (help bool, err error) {
-	if name, op, value, ok := assignment(s.lines[0]); ok && !p.oldSyntax {
+// parseStatement handles one logical line; help is true if a help text follows.
+func (p *parser) parseStatement(s statement) (help bool, err error) {
+	if name, op, value, ok := parseAssignmentLine(s.lines[0]); ok && !p.oldSyntax {
 		p.finishEntry()
 		if err := p.macros.assign(name, op, value); err != nil {
 			return false, p.errorAt(s.first, 1, "%v", err)
@@ -295,20 +295,20 @@ func (p *parser) statement(s statement) (help bool, err error) {
 	if t[0].text == "help" && len(t) == 1 {
 		return true, nil
 	}
-	done, err := p.blockStatement(t)
+	done, err := p.parseBlockStatement(t)
 	if done || err != nil {
 		return false, err
 	}
 	if p.entry == nil {
 		return false, p.errorAt(t[0].line, t[0].col, "unknown statement %q", t[0].text)
 	}
-	return false, p.option(t)
+	return false, p.parseOption(t)
 }
 
-// assignment recognises NAME = value, := and += at the start of a line. Only
+// parseAssignmentLine recognises NAME = value, := and += at the start of a line. Only
 // what no option could start with may be a name here, which the kernel's
 // grammar decides the same way: by the operator that follows the first word.
-func assignment(line string) (name, op, value string, ok bool) {
+func parseAssignmentLine(line string) (name, op, value string, ok bool) {
 	i := 0
 	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
 		i++
@@ -332,7 +332,7 @@ func assignment(line string) (name, op, value string, ok bool) {
 	return "", "", "", false
 }
 
-func (p *parser) innermost() *block {
+func (p *parser) innermostBlock() *block {
 	if len(p.blocks) == 0 {
 		return &block{choice: -1}
 	}
@@ -340,13 +340,13 @@ func (p *parser) innermost() *block {
 }
 
 func (p *parser) openBlock(kind string, at token, e *entry) *block {
-	up := p.innermost()
+	up := p.innermostBlock()
 	b := &block{kind: kind, file: p.file, line: at.line, depends: up.depends, visible: up.visible, choice: up.choice, ownEntry: e}
 	p.blocks = append(p.blocks, b)
 	return b
 }
 
-func (p *parser) blockStatement(t []token) (bool, error) {
+func (p *parser) parseBlockStatement(t []token) (bool, error) {
 	at := t[0]
 	switch at.text {
 	case "config", "menuconfig":
@@ -362,12 +362,12 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 			p.record(p.errorAt(at.line, at.col, "more than %d config entries", maxSymbols))
 			return true, errStop
 		}
-		up := p.innermost()
+		up := p.innermostBlock()
 		p.entry = &entry{kind: "config", name: name, sym: p.b.Define(name), visible: up.visible, choice: up.choice, line: at.line}
 		p.entry.def = kernel.Def{Choice: up.choice, File: p.b.File(p.file), Line: int32(at.line)}
 	case "choice":
 		p.finishEntry()
-		e := &entry{kind: "choice", visible: p.innermost().visible, line: at.line}
+		e := &entry{kind: "choice", visible: p.innermostBlock().visible, line: at.line}
 		e.choice = p.b.AddChoice()
 		e.block = p.openBlock("choice", at, e)
 		e.block.choice = e.choice
@@ -388,7 +388,7 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 		p.entry = &entry{kind: "comment", line: at.line}
 	case "if":
 		p.finishEntry()
-		cond, rest, err := p.expression(t[1:])
+		cond, rest, err := p.parseExpression(t[1:])
 		if err != nil {
 			return true, err
 		}
@@ -403,7 +403,7 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 		if len(p.blocks) == 0 {
 			return true, p.errorAt(at.line, at.col, "%s without %s", at.text, kind)
 		}
-		b := p.innermost()
+		b := p.innermostBlock()
 		if b.kind != kind {
 			return true, p.errorAt(at.line, at.col, "unexpected %s: the %s of %s:%d is open", at.text, b.kind, b.file, b.line)
 		}
@@ -418,14 +418,14 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 		if len(t) != 2 || t[1].kind == punct {
 			return true, p.errorAt(at.line, at.col, "%s takes one file name", at.text)
 		}
-		return true, p.sourceStatement(at.text, t[1])
+		return true, p.parseSourceStatement(at.text, t[1])
 	default:
 		return false, nil
 	}
 	return true, nil
 }
 
-func (p *parser) sourceStatement(kind string, t token) error {
+func (p *parser) parseSourceStatement(kind string, t token) error {
 	name := t.text
 	optional := strings.HasPrefix(kind, "o")
 	if strings.HasSuffix(kind, "rsource") {
@@ -436,7 +436,7 @@ func (p *parser) sourceStatement(kind string, t token) error {
 	}
 	name = path.Clean(name)
 	if !strings.ContainsAny(name, "*?[") {
-		return p.source(name, t.line, t.col, optional)
+		return p.readSource(name, t.line, t.col, optional)
 	}
 	names := map[string]bool{}
 	for _, root := range p.roots {
@@ -452,7 +452,7 @@ func (p *parser) sourceStatement(kind string, t token) error {
 		return p.errorAt(t.line, t.col, "no file matches %q", name)
 	}
 	for _, n := range slices.Sorted(maps.Keys(names)) {
-		if err := p.source(n, t.line, t.col, optional); err != nil {
+		if err := p.readSource(n, t.line, t.col, optional); err != nil {
 			return err
 		}
 	}
@@ -475,8 +475,8 @@ var optionEntries = map[string][]string{
 	"modules": {"config"}, "transitional": {"config"}, "visible": {"menu"}, "optional": {"choice"},
 }
 
-// option reads one line of the current entry.
-func (p *parser) option(t []token) error {
+// parseOption reads one line of the current entry.
+func (p *parser) parseOption(t []token) error {
 	e, at, rest := p.entry, t[0], t[1:]
 	end := func(rest []token) error {
 		if len(rest) > 0 {
@@ -500,18 +500,18 @@ func (p *parser) option(t []token) error {
 		if len(rest) == 0 {
 			return nil
 		}
-		return p.prompt(at, rest)
+		return p.parsePrompt(at, rest)
 	case "prompt":
-		return p.prompt(at, rest)
+		return p.parsePrompt(at, rest)
 	case "default", "def_bool", "def_tristate":
 		if at.text != "default" {
 			setType(typeWords[at.text])
 		}
-		v, rest, err := p.expression(rest)
+		v, rest, err := p.parseExpression(rest)
 		if err != nil {
 			return err
 		}
-		cond, rest, err := p.ifExpr(rest)
+		cond, rest, err := p.parseIf(rest)
 		if err != nil {
 			return err
 		}
@@ -526,7 +526,7 @@ func (p *parser) option(t []token) error {
 			return p.errorAt(at.line, at.col, "%s takes a symbol name", at.text)
 		}
 		to := p.b.Word(rest[0].text)
-		cond, rest, err := p.ifExpr(rest[1:])
+		cond, rest, err := p.parseIf(rest[1:])
 		if err != nil {
 			return err
 		}
@@ -540,8 +540,8 @@ func (p *parser) option(t []token) error {
 		if len(rest) < 2 || rest[0].kind == punct || rest[1].kind == punct {
 			return p.errorAt(at.line, at.col, "range takes two values")
 		}
-		lo, hi := p.operand(rest[0]), p.operand(rest[1])
-		cond, rest, err := p.ifExpr(rest[2:])
+		lo, hi := p.parseOperand(rest[0]), p.parseOperand(rest[1])
+		cond, rest, err := p.parseIf(rest[2:])
 		if err != nil {
 			return err
 		}
@@ -551,7 +551,7 @@ func (p *parser) option(t []token) error {
 		if len(rest) == 0 || rest[0].text != "on" {
 			return p.errorAt(at.line, at.col, "depends must be followed by on")
 		}
-		cond, rest, err := p.expression(rest[1:])
+		cond, rest, err := p.parseExpression(rest[1:])
 		if err != nil {
 			return err
 		}
@@ -561,7 +561,7 @@ func (p *parser) option(t []token) error {
 		}
 		return end(rest)
 	case "visible":
-		cond, rest, err := p.ifExpr(rest)
+		cond, rest, err := p.parseIf(rest)
 		if err != nil {
 			return err
 		}
@@ -583,7 +583,7 @@ func (p *parser) option(t []token) error {
 	return p.errorAt(at.line, at.col, "unknown option %q", at.text)
 }
 
-func (p *parser) prompt(at token, rest []token) error {
+func (p *parser) parsePrompt(at token, rest []token) error {
 	e := p.entry
 	if len(rest) == 0 {
 		return p.errorAt(at.line, at.col, "prompt takes one quoted text")
@@ -591,7 +591,7 @@ func (p *parser) prompt(at token, rest []token) error {
 	if rest[0].kind != quoted {
 		return p.errorAt(rest[0].line, rest[0].col, "a prompt must be quoted")
 	}
-	cond, rest, err := p.ifExpr(rest[1:])
+	cond, rest, err := p.parseIf(rest[1:])
 	if err != nil {
 		return err
 	}
@@ -623,7 +623,7 @@ func (p *parser) finishEntry() {
 	if e == nil {
 		return
 	}
-	up := p.innermost()
+	up := p.innermostBlock()
 	switch e.kind {
 	case "config":
 		e.def.Depends = p.b.And(up.depends, e.own)
@@ -647,7 +647,7 @@ func (p *parser) finishEntry() {
 	}
 }
 
-func (p *parser) operand(t token) kernel.Ref {
+func (p *parser) parseOperand(t token) kernel.Ref {
 	if t.kind == quoted {
 		return p.b.ConstantOperand(t.text)
 	}
@@ -662,34 +662,34 @@ func (p *parser) soleOperand(id kernel.ExprID) kernel.Ref {
 	return p.b.ConstantOperand("")
 }
 
-func (p *parser) ifExpr(t []token) (kernel.ExprID, []token, error) {
+func (p *parser) parseIf(t []token) (kernel.ExprID, []token, error) {
 	if len(t) == 0 || t[0].kind != word || t[0].text != "if" {
 		return kernel.Always, t, nil
 	}
-	return p.expression(t[1:])
+	return p.parseExpression(t[1:])
 }
 
-// expression reads as much of t as is an expression and returns the rest.
-func (p *parser) expression(t []token) (kernel.ExprID, []token, error) {
-	return p.orExpr(t, 0)
+// parseExpression reads as much of t as is an expression and returns the rest.
+func (p *parser) parseExpression(t []token) (kernel.ExprID, []token, error) {
+	return p.parseOr(t, 0)
 }
 
-func (p *parser) orExpr(t []token, depth int) (kernel.ExprID, []token, error) {
-	l, t, err := p.andExpr(t, depth)
+func (p *parser) parseOr(t []token, depth int) (kernel.ExprID, []token, error) {
+	l, t, err := p.parseAnd(t, depth)
 	for err == nil && len(t) > 0 && t[0].kind == punct && t[0].text == "||" {
 		var r kernel.ExprID
-		if r, t, err = p.andExpr(t[1:], depth); err == nil {
+		if r, t, err = p.parseAnd(t[1:], depth); err == nil {
 			l = p.b.Expr(kernel.Or, int32(l), int32(r))
 		}
 	}
 	return l, t, err
 }
 
-func (p *parser) andExpr(t []token, depth int) (kernel.ExprID, []token, error) {
-	l, t, err := p.notExpr(t, depth)
+func (p *parser) parseAnd(t []token, depth int) (kernel.ExprID, []token, error) {
+	l, t, err := p.parseNot(t, depth)
 	for err == nil && len(t) > 0 && t[0].kind == punct && t[0].text == "&&" {
 		var r kernel.ExprID
-		if r, t, err = p.notExpr(t[1:], depth); err == nil {
+		if r, t, err = p.parseNot(t[1:], depth); err == nil {
 			l = p.b.Expr(kernel.And, int32(l), int32(r))
 		}
 	}
@@ -701,7 +701,7 @@ var comparisons = map[string]kernel.Op{
 	"<=": kernel.LessEqual, ">": kernel.Greater, ">=": kernel.GreaterEqual,
 }
 
-func (p *parser) notExpr(t []token, depth int) (kernel.ExprID, []token, error) {
+func (p *parser) parseNot(t []token, depth int) (kernel.ExprID, []token, error) {
 	if len(t) == 0 {
 		return 0, nil, p.errorAt(p.line, 1, "expression expected before the end of the line")
 	}
@@ -712,13 +712,13 @@ func (p *parser) notExpr(t []token, depth int) (kernel.ExprID, []token, error) {
 	if at.kind == punct {
 		switch at.text {
 		case "!":
-			x, rest, err := p.notExpr(t[1:], depth+1)
+			x, rest, err := p.parseNot(t[1:], depth+1)
 			if err != nil {
 				return 0, nil, err
 			}
 			return p.b.Expr(kernel.Not, int32(x), 0), rest, nil
 		case "(":
-			x, rest, err := p.orExpr(t[1:], depth+1)
+			x, rest, err := p.parseOr(t[1:], depth+1)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -729,20 +729,20 @@ func (p *parser) notExpr(t []token, depth int) (kernel.ExprID, []token, error) {
 		}
 		return 0, nil, p.errorAt(at.line, at.col, "unexpected %q in an expression", at.text)
 	}
-	l := p.operand(at)
+	l := p.parseOperand(at)
 	if len(t) > 1 && t[1].kind == punct {
 		if op, ok := comparisons[t[1].text]; ok {
 			if len(t) < 3 || t[2].kind == punct {
 				return 0, nil, p.errorAt(t[1].line, t[1].col, "value expected after %s", t[1].text)
 			}
-			return p.b.Expr(op, int32(l), int32(p.operand(t[2]))), t[3:], nil
+			return p.b.Expr(op, int32(l), int32(p.parseOperand(t[2]))), t[3:], nil
 		}
 	}
 	return p.b.Operand(l), t[1:], nil
 }
 
-// errorsOf joins the errors in the order of reading.
-func errorsOf(ps []Problem) error {
+// joinErrors joins the errors in the order of reading.
+func joinErrors(ps []Problem) error {
 	if len(ps) == 0 {
 		return nil
 	}

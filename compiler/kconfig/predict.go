@@ -294,9 +294,9 @@ func (a *analysis) predictMissing(p *Prediction) {
 			p.Outcome = Unknown
 			p.Cause += "; " + a.f.Set.Caveat
 		}
-	case before(in[len(in)-1], release):
+	case isOlderKernel(in[len(in)-1], release):
 		p.Cause += ": it was removed after " + in[len(in)-1]
-	case before(release, in[0]):
+	case isOlderKernel(release, in[0]):
 		p.Cause += ": it exists from " + in[0] + " on"
 	default:
 		p.Cause += "; it exists in " + strings.Join(in, ", ")
@@ -314,10 +314,10 @@ func (a *analysis) addRealtime(p *Prediction) {
 	}
 }
 
-// before compares kernels by the version that their names start with.
-func before(a, b string) bool {
+// isOlderKernel compares kernels by the version that their names start with.
+func isOlderKernel(a, b string) bool {
 	x, y := versionOf(a), versionOf(b)
-	return x.before(y.major, y.minor)
+	return x.isBefore(y.major, y.minor)
 }
 
 func versionOf(name string) version {

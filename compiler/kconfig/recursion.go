@@ -8,9 +8,9 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
-// recursions finds symbols whose visibility or value depends on itself, as the
+// findRecursions finds symbols whose visibility or value depends on itself, as the
 // kernel's own reader refuses them. Each chain is one problem.
-func recursions(t *kernel.Tree) []Problem {
+func findRecursions(t *kernel.Tree) []Problem {
 	c := &cycles{t: t, state: make([]uint8, len(t.Symbols)), rev: make([][]revEdge, len(t.Symbols))}
 	for i := range t.Symbols {
 		for j := range t.Symbols[i].Defs {
@@ -65,7 +65,7 @@ func (c *cycles) visit(i int32) {
 	g := c.choiceOf(i)
 	if g == nil {
 		c.state[i] = 1
-		c.dependencies(i)
+		c.followDependencies(i)
 		c.state[i] = 2
 		return
 	}
@@ -75,7 +75,7 @@ func (c *cycles) visit(i int32) {
 		c.state[m] = 1
 	}
 	for _, m := range g.Members {
-		c.dependencies(m)
+		c.followDependencies(m)
 	}
 	for _, m := range g.Members {
 		c.state[m] = 2
@@ -91,31 +91,31 @@ func (c *cycles) choiceOf(i int32) *kernel.Group {
 	return nil
 }
 
-func (c *cycles) dependencies(i int32) {
+func (c *cycles) followDependencies(i int32) {
 	c.path = append(c.path, step{sym: i})
 	for _, e := range c.rev[i] {
 		c.follow(e.how, e.from)
 		for _, x := range e.conds {
-			c.expr(x, e.how+" a line that depends on")
+			c.followExpr(x, e.how+" a line that depends on")
 		}
 	}
 	for j := range c.t.Symbols[i].Defs {
 		d := &c.t.Symbols[i].Defs[j]
-		c.expr(d.Depends, "depends on")
+		c.followExpr(d.Depends, "depends on")
 		if d.Prompt {
-			c.expr(d.Visible, "is visible depending on")
+			c.followExpr(d.Visible, "is visible depending on")
 		}
 		for _, x := range d.Defaults {
-			c.expr(x.If, "default is conditional on")
-			c.expr(x.Value, "default value contains")
+			c.followExpr(x.If, "default is conditional on")
+			c.followExpr(x.Value, "default value contains")
 		}
 		for _, x := range d.Ranges {
-			c.expr(x.If, "range is conditional on")
+			c.followExpr(x.If, "range is conditional on")
 		}
 		if d.Choice >= 0 {
 			g := &c.t.Choices[d.Choice]
-			c.expr(g.Depends, "is in a choice that depends on")
-			c.expr(g.Visible, "is in a choice that is visible depending on")
+			c.followExpr(g.Depends, "is in a choice that depends on")
+			c.followExpr(g.Visible, "is in a choice that is visible depending on")
 		}
 	}
 	c.path = c.path[:len(c.path)-1]
@@ -126,7 +126,7 @@ func (c *cycles) follow(how string, to int32) {
 	c.visit(to)
 }
 
-func (c *cycles) expr(id kernel.ExprID, how string) {
+func (c *cycles) followExpr(id kernel.ExprID, how string) {
 	e := c.t.Exprs[id]
 	ref := func(x int32) {
 		if r := kernel.Ref(x); r.IsSymbol() {
@@ -138,10 +138,10 @@ func (c *cycles) expr(id kernel.ExprID, how string) {
 	case kernel.Symbol:
 		ref(e.A)
 	case kernel.Not:
-		c.expr(kernel.ExprID(e.A), how)
+		c.followExpr(kernel.ExprID(e.A), how)
 	case kernel.And, kernel.Or:
-		c.expr(kernel.ExprID(e.A), how)
-		c.expr(kernel.ExprID(e.B), how)
+		c.followExpr(kernel.ExprID(e.A), how)
+		c.followExpr(kernel.ExprID(e.B), how)
 	default:
 		ref(e.A)
 		ref(e.B)

@@ -15,7 +15,7 @@ import (
 // line would be joined.
 func BitBake(v string) (string, error) {
 	const sink = "bitbake value"
-	if err := text(sink, v, ""); err != nil {
+	if err := checkText(sink, v, ""); err != nil {
 		return "", err
 	}
 	switch {
@@ -37,8 +37,8 @@ func BitBake(v string) (string, error) {
 // BitBakeVariable writes the name of a variable. An operator such as :append
 // or a [flag] in a name would change what the assignment does.
 func BitBakeVariable(v string) (string, error) {
-	return word("bitbake variable", v, "write capitals, digits and underscores", func(i int, r rune) bool {
-		return upper(r) || i > 0 && (digit(r) || r == '_')
+	return checkWord("bitbake variable", v, "write capitals, digits and underscores", func(i int, r rune) bool {
+		return isUpper(r) || i > 0 && (isDigit(r) || r == '_')
 	})
 }
 
@@ -59,8 +59,8 @@ func BitBakeOverride(v string) (string, error) {
 // BitBakeMachine writes a machine name, which is an override too: bitbake takes
 // overrides without capitals only, and a colon would start another.
 func BitBakeMachine(v string) (string, error) {
-	return word("machine name", v, "write lower-case letters, digits, '-' and '.'", func(i int, r rune) bool {
-		return lower(r) || digit(r) || i > 0 && (r == '-' || r == '.')
+	return checkWord("machine name", v, "write lower-case letters, digits, '-' and '.'", func(i int, r rune) bool {
+		return isLower(r) || isDigit(r) || i > 0 && (r == '-' || r == '.')
 	})
 }
 
@@ -77,16 +77,16 @@ func LayerName(v string) (string, error) {
 	if len(v) > 64 {
 		return "", refuse("layer name", v, "it is longer than 64 characters", "")
 	}
-	return word("layer name", v, "write a lower-case letter, then letters, digits and '-'", func(i int, r rune) bool {
-		return lower(r) || i > 0 && (digit(r) || r == '-')
+	return checkWord("layer name", v, "write a lower-case letter, then letters, digits and '-'", func(i int, r rune) bool {
+		return isLower(r) || i > 0 && (isDigit(r) || r == '-')
 	})
 }
 
 // Collection writes the name of a foreign layer (BBFILE_COLLECTIONS), which
 // becomes part of a path and of BBFILES_DYNAMIC, where a colon would end it.
 func Collection(v string) (string, error) {
-	return word("collection", v, "write letters, digits, '_' and '-'", func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among("_-", r)
+	return checkWord("collection", v, "write letters, digits, '_' and '-'", func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong("_-", r)
 	})
 }
 
@@ -94,16 +94,16 @@ func Collection(v string) (string, error) {
 // oe-core's package name check admits for every package manager
 // (insane.bbclass, pkgname).
 func Package(v string) (string, error) {
-	return word("package name", v, "write lower-case letters, digits, '.', '+' and '-'", func(i int, r rune) bool {
-		return lower(r) || digit(r) || i > 0 && among(".+-", r)
+	return checkWord("package name", v, "write lower-case letters, digits, '.', '+' and '-'", func(i int, r rune) bool {
+		return isLower(r) || isDigit(r) || i > 0 && isAmong(".+-", r)
 	})
 }
 
 // Version writes a recipe version. An underscore would end the version in the
 // recipe's file name.
 func Version(v string) (string, error) {
-	return word("version", v, "write digits, letters, '.', '+' and '~'", func(i int, r rune) bool {
-		return digit(r) || i > 0 && (alnum(r) || among(".+~", r))
+	return checkWord("version", v, "write digits, letters, '.', '+' and '~'", func(i int, r rune) bool {
+		return isDigit(r) || i > 0 && (isAlnum(r) || isAmong(".+~", r))
 	})
 }
 
@@ -118,14 +118,14 @@ func digest(sink, v string, digits int) (string, error) {
 	if len(v) != digits {
 		return "", refuse(sink, v, fmt.Sprintf("it has %d characters", len(v)), hint)
 	}
-	return word(sink, v, hint, func(_ int, r rune) bool { return digit(r) || 'a' <= r && r <= 'f' })
+	return checkWord(sink, v, hint, func(_ int, r rune) bool { return isDigit(r) || 'a' <= r && r <= 'f' })
 }
 
 // Licence writes one identifier of LICENSE (SPDX 2.3, annex D; license_pattern of
 // oe/license.py).
 func Licence(v string) (string, error) {
-	return word("licence", v, "write an SPDX identifier", func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among(".+-", r)
+	return checkWord("licence", v, "write an SPDX identifier", func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong(".+-", r)
 	})
 }
 
@@ -135,8 +135,8 @@ func FileName(v string) (string, error) {
 	if len(v) > 200 {
 		return "", refuse("file name", v, "it is longer than 200 characters", "")
 	}
-	return word("file name", v, "write letters, digits, '.', '_', '@', '+' and '-'", func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among("._@+-", r)
+	return checkWord("file name", v, "write letters, digits, '.', '_', '@', '+' and '-'", func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong("._@+-", r)
 	})
 }
 
@@ -164,8 +164,8 @@ func MirrorURL(v string) (string, error) {
 }
 
 func plainURL(sink, v, allowed string, schemes ...string) (*url.URL, error) {
-	if err := charset(sink, v, "write a plain URL without parameters", func(_ int, r rune) bool {
-		return alnum(r) || among("._+/~:@-", r)
+	if err := checkCharset(sink, v, "write a plain URL without parameters", func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("._+/~:@-", r)
 	}); err != nil {
 		return nil, err
 	}
@@ -194,8 +194,8 @@ func plainURL(sink, v, allowed string, schemes ...string) (*url.URL, error) {
 // without blanks. bitbake turns the two characters \n into a separator.
 func MirrorPattern(v string) (string, error) {
 	const sink = "mirror pattern"
-	if err := charset(sink, v, "write a regular expression over the fetch URL, e.g. file://.*", func(_ int, r rune) bool {
-		return alnum(r) || among(`._+*?/~:@()[]|^-\`, r)
+	if err := checkCharset(sink, v, "write a regular expression over the fetch URL, e.g. file://.*", func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong(`._+*?/~:@()[]|^-\`, r)
 	}); err != nil {
 		return "", err
 	}
@@ -210,8 +210,8 @@ func MirrorPattern(v string) (string, error) {
 
 // HostPort writes a hash equivalence server: auto, host:port or a ws URL.
 func HostPort(v string) (string, error) {
-	return word("hash server", v, "write auto, host:port or wss://host:port", func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among(".:/-", r)
+	return checkWord("hash server", v, "write auto, host:port or wss://host:port", func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong(".:/-", r)
 	})
 }
 
@@ -219,8 +219,8 @@ func HostPort(v string) (string, error) {
 // part of the name (lib/bb/fetch2/__init__.py, trusted_network).
 func Host(v string) (string, error) {
 	name := strings.TrimPrefix(v, "*.")
-	if _, err := word("host name", name, `write a host name, or "*." and a domain`, func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among(".-", r)
+	if _, err := checkWord("host name", name, `write a host name, or "*." and a domain`, func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong(".-", r)
 	}); err != nil {
 		return "", err
 	}
@@ -233,16 +233,16 @@ func Number(v string) (string, error) {
 	if whole == "" || pointed && fraction == "" {
 		return "", refuse("number", v, "it is not a decimal number", "")
 	}
-	return word("number", v, "write digits, and a point if need be", func(i int, r rune) bool {
-		return digit(r) || i == len(whole)
+	return checkWord("number", v, "write digits, and a point if need be", func(i int, r rune) bool {
+		return isDigit(r) || i == len(whole)
 	})
 }
 
 // HostPath writes an absolute path of the build machine.
 func HostPath(v string) (string, error) {
 	const sink = "path"
-	if err := charset(sink, v, "write an absolute path of letters, digits, '.', '_', '+' and '-'", func(_ int, r rune) bool {
-		return alnum(r) || among("._+/@-", r)
+	if err := checkCharset(sink, v, "write an absolute path of letters, digits, '.', '_', '+' and '-'", func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("._+/@-", r)
 	}); err != nil {
 		return "", err
 	}

@@ -12,7 +12,7 @@ import (
 // with its quotes; % and $ start substitutions.
 func UdevValue(v string) (string, error) {
 	const sink = "udev value"
-	if err := text(sink, v, ""); err != nil {
+	if err := checkText(sink, v, ""); err != nil {
 		return "", err
 	}
 	if strings.Contains(v, `\`) {
@@ -24,7 +24,7 @@ func UdevValue(v string) (string, error) {
 // UdevMatch writes a value that must match literally.
 func UdevMatch(v string) (string, error) {
 	const hint = "only device names are matched literally; use a glob field for patterns"
-	if err := charset("udev match", v, hint, func(_ int, r rune) bool { return alnum(r) || among("._:-", r) }); err != nil {
+	if err := checkCharset("udev match", v, hint, func(_ int, r rune) bool { return isAlnum(r) || isAmong("._:-", r) }); err != nil {
 		return "", err
 	}
 	return `"` + v + `"`, nil
@@ -35,7 +35,7 @@ func UdevMatch(v string) (string, error) {
 func UdevGlob(v string) (string, error) {
 	const sink = "device pattern"
 	const hint = "write a device name with *, ? or [0-9]"
-	if err := charset(sink, v, hint, func(_ int, r rune) bool { return alnum(r) || among("._:*?[]!-", r) }); err != nil {
+	if err := checkCharset(sink, v, hint, func(_ int, r rune) bool { return isAlnum(r) || isAmong("._:*?[]!-", r) }); err != nil {
 		return "", err
 	}
 	open := false
@@ -62,8 +62,8 @@ func Sysctl(path, value string) (string, error) {
 	const sink = "sysctl key"
 	parts := strings.Split(path, "/")
 	for _, p := range parts {
-		if err := charset(sink, p, "write the key as the kernel does, such as vm.swappiness", func(i int, r rune) bool {
-			return alnum(r) || i > 0 && among("_.:@-", r)
+		if err := checkCharset(sink, p, "write the key as the kernel does, such as vm.swappiness", func(i int, r rune) bool {
+			return isAlnum(r) || i > 0 && isAmong("_.:@-", r)
 		}); err != nil {
 			var fault *Error
 			if errors.As(err, &fault) {
@@ -81,7 +81,7 @@ func Sysctl(path, value string) (string, error) {
 	if value == "" || strings.TrimSpace(value) != value {
 		return "", refuse("sysctl value", value, "it is empty or begins or ends with a blank, which would be dropped", "")
 	}
-	if err := text("sysctl value", value, ""); err != nil {
+	if err := checkText("sysctl value", value, ""); err != nil {
 		return "", err
 	}
 	key := path // with slashes, dots belong to the components
@@ -97,8 +97,8 @@ func Module(v string) (string, error) {
 	if len(v) > 56 { // MODULE_NAME_LEN less its terminator
 		return "", refuse("module name", v, "it is longer than the kernel allows (56)", "")
 	}
-	return word("module name", v, "write letters, digits, '_' and '-'", func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among("_-", r)
+	return checkWord("module name", v, "write letters, digits, '_' and '-'", func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong("_-", r)
 	})
 }
 
@@ -106,8 +106,8 @@ func Module(v string) (string, error) {
 // quoted text, or a bare y, m, n, decimal or hexadecimal number.
 func Kconfig(symbol, value string, quoted bool) (string, error) {
 	const hint = "write the symbol without CONFIG_"
-	if err := charset("kernel symbol", symbol, hint, func(_ int, r rune) bool {
-		return alnum(r) || r == '_'
+	if err := checkCharset("kernel symbol", symbol, hint, func(_ int, r rune) bool {
+		return isAlnum(r) || r == '_'
 	}); err != nil {
 		return "", err
 	}
@@ -115,7 +115,7 @@ func Kconfig(symbol, value string, quoted bool) (string, error) {
 		return "", refuse("kernel symbol", symbol, "it begins with CONFIG_", hint)
 	}
 	if quoted {
-		if err := text("kernel text value", value, ""); err != nil {
+		if err := checkText("kernel text value", value, ""); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf(`CONFIG_%s="%s"`, symbol, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value)), nil
@@ -139,7 +139,7 @@ func number(v string) bool {
 		return false
 	}
 	for _, r := range digits {
-		if !digit(r) && !(isHex && ('a' <= r && r <= 'f' || 'A' <= r && r <= 'F')) {
+		if !isDigit(r) && !(isHex && ('a' <= r && r <= 'f' || 'A' <= r && r <= 'F')) {
 			return false
 		}
 	}
@@ -151,16 +151,16 @@ func number(v string) bool {
 // escape a quote, so that only characters none of them reads are taken.
 func KernelArg(name, value string, flag bool) (string, error) {
 	const hint = "write letters, digits and . _ , : = / @ + -"
-	if err := charset("kernel argument", name, hint, func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among("._-", r)
+	if err := checkCharset("kernel argument", name, hint, func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong("._-", r)
 	}); err != nil {
 		return "", err
 	}
 	if flag {
 		return name, nil
 	}
-	if err := charset("kernel argument value", value, hint, func(_ int, r rune) bool {
-		return alnum(r) || among("._,:=/@+-", r)
+	if err := checkCharset("kernel argument value", value, hint, func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("._,:=/@+-", r)
 	}); err != nil {
 		return "", err
 	}
@@ -173,16 +173,16 @@ func PowerMode(v string) (string, error) {
 	if len(v) > 32 {
 		return "", refuse("power mode name", v, "it is longer than 32 characters", "")
 	}
-	return word("power mode name", v, "write letters, digits and underscores", func(_ int, r rune) bool {
-		return alnum(r) || r == '_'
+	return checkWord("power mode name", v, "write letters, digits and underscores", func(_ int, r rune) bool {
+		return isAlnum(r) || r == '_'
 	})
 }
 
 // PowerParam writes one "PARAM ARG value" line of a POWER_MODEL.
 func PowerParam(param, arg, value string) (string, error) {
 	for _, v := range []string{param, arg} {
-		if err := charset("nvpmodel name", v, "write letters, digits and underscores", func(_ int, r rune) bool {
-			return alnum(r) || r == '_'
+		if err := checkCharset("nvpmodel name", v, "write letters, digits and underscores", func(_ int, r rune) bool {
+			return isAlnum(r) || r == '_'
 		}); err != nil {
 			return "", err
 		}

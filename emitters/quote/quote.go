@@ -49,11 +49,11 @@ func refuse(sink, value, reason, hint string) error {
 	return &Error{Sink: sink, Value: value, Reason: reason, Hint: hint}
 }
 
-// text refuses what no single line of any of our formats may hold: broken
+// checkText refuses text that is not allowed in a line of any of our formats: broken
 // UTF-8, control characters, line and paragraph separators, and invisible
 // formatting such as the right-to-left override, which makes a line look
 // different from its effect. Characters in allow pass.
-func text(sink, v, allow string) error {
+func checkText(sink, v, allow string) error {
 	if len(v) > maxLen {
 		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), maxLen), "put long text in a separate file")
 	}
@@ -71,13 +71,13 @@ func text(sink, v, allow string) error {
 	return nil
 }
 
-// charset refuses an empty value and every character outside the set that ok
+// checkCharset refuses an empty value and every character outside the set that ok
 // accepts.
-func charset(sink, v, hint string, ok func(i int, r rune) bool) error {
+func checkCharset(sink, v, hint string, ok func(i int, r rune) bool) error {
 	if v == "" {
 		return refuse(sink, v, "it is empty", hint)
 	}
-	if err := text(sink, v, ""); err != nil {
+	if err := checkText(sink, v, ""); err != nil {
 		return err
 	}
 	for i, r := range v {
@@ -88,25 +88,25 @@ func charset(sink, v, hint string, ok func(i int, r rune) bool) error {
 	return nil
 }
 
-// word is charset for sinks that write the value unchanged.
-func word(sink, v, hint string, ok func(i int, r rune) bool) (string, error) {
-	if err := charset(sink, v, hint, ok); err != nil {
+// checkWord is checkCharset for sinks that write the value unchanged.
+func checkWord(sink, v, hint string, ok func(i int, r rune) bool) (string, error) {
+	if err := checkCharset(sink, v, hint, ok); err != nil {
 		return "", err
 	}
 	return v, nil
 }
 
-func lower(r rune) bool { return 'a' <= r && r <= 'z' }
-func upper(r rune) bool { return 'A' <= r && r <= 'Z' }
-func digit(r rune) bool { return '0' <= r && r <= '9' }
-func alnum(r rune) bool { return lower(r) || upper(r) || digit(r) }
+func isLower(r rune) bool { return 'a' <= r && r <= 'z' }
+func isUpper(r rune) bool { return 'A' <= r && r <= 'Z' }
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
+func isAlnum(r rune) bool { return isLower(r) || isUpper(r) || isDigit(r) }
 
-func among(set string, r rune) bool { return strings.ContainsRune(set, r) }
+func isAmong(set string, r rune) bool { return strings.ContainsRune(set, r) }
 
 // Comment writes v after a comment sign: any one line, but no backslash at its
 // end, which would make the next line part of the comment.
 func Comment(v string) (string, error) {
-	if err := text("comment", v, ""); err != nil {
+	if err := checkText("comment", v, ""); err != nil {
 		return "", err
 	}
 	if strings.HasSuffix(v, `\`) {
@@ -118,8 +118,8 @@ func Comment(v string) (string, error) {
 // CPUList writes a list of CPUs such as 0-3,5 (cpuset(7), "List format").
 func CPUList(v string) (string, error) {
 	const sink = "cpu list"
-	if err := charset(sink, v, "write numbers and ranges, such as 0-3,5", func(_ int, r rune) bool {
-		return digit(r) || r == ',' || r == '-'
+	if err := checkCharset(sink, v, "write numbers and ranges, such as 0-3,5", func(_ int, r rune) bool {
+		return isDigit(r) || r == ',' || r == '-'
 	}); err != nil {
 		return "", err
 	}

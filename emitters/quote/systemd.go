@@ -9,7 +9,7 @@ import (
 // unquote but in which it expands % specifiers (systemd.unit(5)).
 func SystemdText(v string) (string, error) {
 	const sink = "systemd text"
-	if err := text(sink, v, ""); err != nil {
+	if err := checkText(sink, v, ""); err != nil {
 		return "", err
 	}
 	switch {
@@ -30,12 +30,12 @@ func SystemdWord(v string) (string, error) {
 func systemdWord(sink, v string, exec bool) (string, error) {
 	// Line feed and tab have escapes; the other control characters could be
 	// written as \x.. but no argument of a service has needed one honestly.
-	if err := text(sink, v, "\n\t"); err != nil {
+	if err := checkText(sink, v, "\n\t"); err != nil {
 		return "", err
 	}
 	plain := v != ""
 	for _, r := range v {
-		plain = plain && (alnum(r) || among("_./:=,@+-", r))
+		plain = plain && (isAlnum(r) || isAmong("_./:=,@+-", r))
 	}
 	if plain {
 		return v, nil
@@ -77,8 +77,8 @@ func DevicePath(v string) (string, error) { return devicePath("device path", v) 
 
 func devicePath(sink, v string) (string, error) {
 	const hint = "write a clean absolute path without blanks"
-	if err := charset(sink, v, hint, func(_ int, r rune) bool {
-		return alnum(r) || among("._+/@-", r)
+	if err := checkCharset(sink, v, hint, func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("._+/@-", r)
 	}); err != nil {
 		return "", err
 	}
@@ -92,12 +92,12 @@ func devicePath(sink, v string) (string, error) {
 // $ is not special there, % is.
 func SystemdEnvironment(name, value string) (string, error) {
 	const sink = "environment variable"
-	if err := charset(sink, name, "write letters, digits and underscores", func(i int, r rune) bool {
-		return lower(r) || upper(r) || r == '_' || i > 0 && digit(r)
+	if err := checkCharset(sink, name, "write letters, digits and underscores", func(i int, r rune) bool {
+		return isLower(r) || isUpper(r) || r == '_' || i > 0 && isDigit(r)
 	}); err != nil {
 		return "", err
 	}
-	if err := text(sink, value, "\n\t"); err != nil {
+	if err := checkText(sink, value, "\n\t"); err != nil {
 		return "", err
 	}
 	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "%", "%%")
@@ -108,8 +108,8 @@ func SystemdEnvironment(name, value string) (string, error) {
 // systemd-escape are refused.
 func SystemdUnit(v string) (string, error) {
 	const sink = "unit name"
-	if err := charset(sink, v, "write name.service, name.slice, …", func(i int, r rune) bool {
-		return alnum(r) || i > 0 && among("_.@-", r)
+	if err := checkCharset(sink, v, "write name.service, name.slice, …", func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong("_.@-", r)
 	}); err != nil {
 		return "", err
 	}
@@ -144,14 +144,14 @@ func SystemdUser(v string) (string, error) {
 	if len(v) > 31 {
 		return "", refuse("user name", v, "it is longer than 31 characters", "")
 	}
-	return word("user name", v, "write a lower-case letter, then letters, digits, '_' and '-'", func(i int, r rune) bool {
-		return lower(r) || r == '_' || i > 0 && (digit(r) || r == '-')
+	return checkWord("user name", v, "write a lower-case letter, then letters, digits, '_' and '-'", func(i int, r rune) bool {
+		return isLower(r) || r == '_' || i > 0 && (isDigit(r) || r == '-')
 	})
 }
 
 // Tmpfiles writes the path of a tmpfiles.d line, where % starts a specifier.
 func Tmpfiles(v string) (string, error) {
-	if err := text("tmpfiles path", v, ""); err != nil {
+	if err := checkText("tmpfiles path", v, ""); err != nil {
 		return "", err
 	}
 	if !path.IsAbs(v) || path.Clean(v) != v {

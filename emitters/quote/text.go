@@ -8,7 +8,7 @@ import (
 
 // Shell writes one word for a POSIX shell.
 func Shell(v string) (string, error) {
-	if err := text("shell word", v, "\n\t"); err != nil {
+	if err := checkText("shell word", v, "\n\t"); err != nil {
 		return "", err
 	}
 	return `'` + strings.ReplaceAll(v, `'`, `'\''`) + `'`, nil
@@ -16,7 +16,7 @@ func Shell(v string) (string, error) {
 
 // YAML writes a scalar: every JSON string is one (YAML 1.2, 1.3).
 func YAML(v string) (string, error) {
-	if err := text("YAML string", v, ""); err != nil {
+	if err := checkText("YAML string", v, ""); err != nil {
 		return "", err
 	}
 	b, err := json.Marshal(v)
@@ -26,7 +26,7 @@ func YAML(v string) (string, error) {
 // Markdown writes text into a paragraph or table cell, so that nothing in it
 // becomes markup.
 func Markdown(v string) (string, error) {
-	if err := text("markdown text", v, ""); err != nil {
+	if err := checkText("markdown text", v, ""); err != nil {
 		return "", err
 	}
 	var b strings.Builder
@@ -38,7 +38,7 @@ func Markdown(v string) (string, error) {
 		case r == '&':
 			b.WriteString("&amp;")
 			continue
-		case among("\\`*_[]|~", r), i == 0 && among("#>+-=", r):
+		case isAmong("\\`*_[]|~", r), i == 0 && isAmong("#>+-=", r):
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)
@@ -66,7 +66,7 @@ func hideReadme(s string) string {
 // there (GitHub Flavored Markdown, "Tables").
 func MarkdownCode(v string) (string, error) {
 	const sink = "markdown code"
-	if err := text(sink, v, ""); err != nil {
+	if err := checkText(sink, v, ""); err != nil {
 		return "", err
 	}
 	switch {

@@ -50,7 +50,7 @@ func refuse(b plan.Build, r release.Release) error {
 		return no("build.image.badRecommendations", "openembedded-core does not do this with packages in the format deb (rootfs_deb.bbclass); exclude them under packages")
 	}
 	for _, v := range b.Variables {
-		if err := variable(v.Name, r); err != nil {
+		if err := refuseVariable(v.Name, r); err != nil {
 			return no("build.variables."+v.Name, "%w", err)
 		}
 	}
@@ -89,8 +89,8 @@ func isAllowedHost(host string, hosts []string) bool {
 	})
 }
 
-// variable explains why a variable may not be set by its name.
-func variable(name string, r release.Release) error {
+// refuseVariable returns an error if a variable may not be set by its name.
+func refuseVariable(name string, r release.Release) error {
 	if n, ok := r.FindRenamed(name); ok {
 		if n.New != "" {
 			return fmt.Errorf("%s stops the build of %s: it is called %s there", name, r.Name, n.New)

@@ -66,7 +66,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if _, err := quote.Version(l.Runtime.Version); err != nil {
 		return nil, refuse("runtime.manifest", err)
 	}
-	f, err := recipe(l, Name)
+	f, err := renderRecipe(l, Name)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		unit("yoctuned-bench.service", benchService),
 	}
 	if slices.ContainsFunc(l.Targets, HasServer) {
-		if f, err = recipe(l, Server); err != nil {
+		if f, err = renderRecipe(l, Server); err != nil {
 			return nil, err
 		}
 		for _, t := range l.Targets {
@@ -144,7 +144,7 @@ func unit(name, text string) emitters.File {
 		Means: []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: "unit", ID: "runtime"}}}
 }
 
-func recipe(l *plan.Layer, program string) (emitters.File, error) {
+func renderRecipe(l *plan.Layer, program string) (emitters.File, error) {
 	r, err := emitters.Release(l)
 	if err != nil {
 		return emitters.File{}, err

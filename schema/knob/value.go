@@ -147,11 +147,11 @@ func Satisfies(typ, compare, want string, found Found) (bool, error) {
 		}
 		return false, nil
 	case plan.AtLeast, plan.AtMost:
-		w, err := numbers(typ, want)
+		w, err := parseNumbers(typ, want)
 		if err != nil {
 			return false, err
 		}
-		f, err := numbers(typ, found.Value)
+		f, err := parseNumbers(typ, found.Value)
 		if err != nil {
 			return false, err
 		}
@@ -168,7 +168,7 @@ func Satisfies(typ, compare, want string, found Found) (bool, error) {
 	return false, fmt.Errorf("%w %q", errCompare, compare)
 }
 
-func numbers(typ, text string) ([]integer, error) {
+func parseNumbers(typ, text string) ([]integer, error) {
 	switch typ {
 	case plan.TypeInt:
 		n, err := parseInt(strings.TrimSpace(text))

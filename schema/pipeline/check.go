@@ -123,13 +123,13 @@ func checkStage(s *plan.PipelineStage, in Output) []Fault {
 		return []Fault{{Topic: Line, Path: stagePath(s), Reason: fmt.Sprintf("stage %s has no settings of its kind, %s", s.ID, s.Kind)}}
 	}
 	all := append(checkDevice(k, s), checkInstances(k, s)...)
-	if !k.takes(in.Data) {
+	if !k.acceptsData(in.Data) {
 		from := "the source"
 		if in.Kind != SourceID {
 			from = "the " + in.Kind + " stage before it"
 		}
 		f := inputFault(s, "%s stage %s takes %s, and %s gives %s", s.Kind, s.ID, k.takesText(), from, in.Data)
-		if in.Kind == Custom.Kind && k.takes(Tensors) {
+		if in.Kind == Custom.Kind && k.acceptsData(Tensors) {
 			f.Advice = "declare the shape of the tensor that " + s.Input + " gives: shape"
 		}
 		return append(all, f)

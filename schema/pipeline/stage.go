@@ -135,8 +135,8 @@ func CountCopies(p *plan.Pipeline) int {
 	return n
 }
 
-// takes reports whether stages of the kind can be given such data.
-func (k *Stage) takes(d Data) bool { return slices.Contains(k.Takes, d) }
+// acceptsData reports whether stages of the kind accept such data.
+func (k *Stage) acceptsData(d Data) bool { return slices.Contains(k.Takes, d) }
 
 // takesText names what the kind takes.
 func (k *Stage) takesText() string {

@@ -43,7 +43,7 @@ func (p *Plan) Seal() error {
 }
 
 func (p *Plan) digest() (string, error) {
-	t, err := tree(p)
+	t, err := toTree(p)
 	if err != nil {
 		return "", err
 	}
@@ -70,15 +70,15 @@ func (o Origins) Encode() ([]byte, error) { return Canonical(o) }
 // escaping, and a newline at the end. Floats with a fraction are refused: a plan
 // holds integers in base units, or decimal text.
 func Canonical(v any) ([]byte, error) {
-	t, err := tree(v)
+	t, err := toTree(v)
 	if err != nil {
 		return nil, err
 	}
 	return encode(t)
 }
 
-// tree converts v to maps, lists and scalars.
-func tree(v any) (any, error) {
+// toTree converts v to maps, lists and scalars.
+func toTree(v any) (any, error) {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)

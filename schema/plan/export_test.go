@@ -11,7 +11,7 @@ import (
 // CanonicalByHand is [Canonical] with a writer of its own: the form does not depend on
 // how encoding/json indents and sorts.
 func CanonicalByHand(v any) ([]byte, error) {
-	t, err := tree(v)
+	t, err := toTree(v)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type command struct {
 
 var exitCode = regexp.MustCompile(`exit=([0-9]+)`)
 
-func steps(text string) ([]step, error) {
+func parseSteps(text string) ([]step, error) {
 	var out []step
 	var current *step
 	file := ""
@@ -80,9 +80,9 @@ func steps(text string) ([]step, error) {
 	return out, nil
 }
 
-// matches compares output with the text of the page, in which "…" stands for any text and, on its
+// matchesPage compares output with the text of the page, in which "…" stands for any text and, on its
 // own line, for any lines.
-func matches(want []string, got string) bool {
+func matchesPage(want []string, got string) bool {
 	if len(want) == 0 {
 		return true
 	}
@@ -120,7 +120,7 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := steps(string(text))
+	all, err := parseSteps(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 			if code != want {
 				t.Fatalf("%s:%d: %s\nexit code %d, want %d\n%s", page, c.line, c.text, code, want, got)
 			}
-			if !matches(c.want, got) {
+			if !matchesPage(c.want, got) {
 				t.Fatalf("%s:%d: %s\nprints\n%s\nand the page shows\n%s", page, c.line, c.text, got, strings.Join(c.want, "\n"))
 			}
 		}
@@ -194,7 +194,7 @@ func TestMatches(t *testing.T) {
 		{"a … c", "a b c\n", true},
 		{"a … c", "a b d\n", false},
 	} {
-		if matches(strings.Split(tt.want, "\n"), tt.got) != tt.ok {
+		if matchesPage(strings.Split(tt.want, "\n"), tt.got) != tt.ok {
 			t.Errorf("%q and %q", tt.want, tt.got)
 		}
 	}

@@ -30,7 +30,7 @@ const requireVariable = "YOCTUNE_REQUIRE_MODELS"
 // Dir returns the folder of the models, or skips the test.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir := filepath.Join(root(t), "build", "models")
+	dir := filepath.Join(findRoot(t), "build", "models")
 	for _, name := range []string{Recogniser, Characters, TextDetector, Layout, Orientation, library(current), library(oldest)} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			const how = "no %s in build/models: run tests/models/fetch.sh"
@@ -67,8 +67,8 @@ func library(version string) string {
 	return arch + "/libonnxruntime.so." + version
 }
 
-// root is the folder of go.mod: tests run in their package's folder.
-func root(t testing.TB) string {
+// findRoot returns the folder of go.mod: tests run in their package's folder.
+func findRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {

@@ -147,7 +147,7 @@ type vector struct {
 	}
 }
 
-func query(address, expr string) (v vector, err error) {
+func queryVector(address, expr string) (v vector, err error) {
 	err = queryAPI(address, "/api/v1/query?query="+url.QueryEscape(expr), &v)
 	return v, err
 }
@@ -164,7 +164,7 @@ func TestPrometheusScrapesAndAnswersTheDashboard(t *testing.T) {
 	// Rates need two scrapes.
 	late := time.Now().Add(2 * time.Minute)
 	for {
-		v, err := query(address, `count_over_time(yoctuned_pipeline_frames_total{fate="done"}[1m]) >= 3`)
+		v, err := queryVector(address, `count_over_time(yoctuned_pipeline_frames_total{fate="done"}[1m]) >= 3`)
 		if err == nil && len(v.Result) == 1 {
 			break
 		}
@@ -192,7 +192,7 @@ func TestPrometheusScrapesAndAnswersTheDashboard(t *testing.T) {
 			asked++
 			// The values that Grafana substitutes for its variables.
 			expr := strings.NewReplacer("$instance", ".*", "$__rate_interval", "1m").Replace(target.Expr)
-			if v, err := query(address, expr); err != nil || len(v.Result) == 0 {
+			if v, err := queryVector(address, expr); err != nil || len(v.Result) == 0 {
 				t.Errorf("panel %q: %s gives %d series, %v", p.Title, expr, len(v.Result), err)
 			}
 		}
@@ -213,7 +213,7 @@ func TestPrometheusScrapesAndAnswersTheDashboard(t *testing.T) {
 			t.Errorf("rule %s: %s", r.Name, r.LastError)
 		}
 	}
-	p95, err := query(address, `histogram_quantile(0.95, sum by (le) (rate(yoctuned_pipeline_latency_seconds_bucket[1m])))`)
+	p95, err := queryVector(address, `histogram_quantile(0.95, sum by (le) (rate(yoctuned_pipeline_latency_seconds_bucket[1m])))`)
 	if err != nil || len(p95.Result) != 1 {
 		t.Fatalf("%+v %v", p95, err)
 	}

@@ -28,9 +28,9 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	}
 	dir := t.TempDir()
 	archive := newGuest(t, cache, cameraScript)
-	archive.symlink("bin/ln", "busybox")
-	for name, host := range binary(t, dir) {
-		archive.host(name, host)
+	archive.addSymlink("bin/ln", "busybox")
+	for name, host := range buildBinary(t, dir) {
+		archive.addHostFile(name, host)
 	}
 	tests := filepath.Join(dir, "v4l2.test")
 	build := exec.Command("go", "test", "-c", "-o", tests, "github.com/yoctune/yoctune/runtime/engine/v4l2")
@@ -38,7 +38,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	archive.host("bin/v4l2.test", tests)
+	archive.addHostFile("bin/v4l2.test", tests)
 	bars := func(path, format string, width, height int) plan.Pipeline {
 		return plan.Pipeline{
 			Source: plan.PipelineSource{Kind: "v4l2", Path: path, Format: format, Width: width, Height: height, FPSNum: 30, FPSDen: 1, Live: true},
@@ -59,7 +59,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	if out, err := exec.Command("gcc", "-std=c11", "-shared", "-fPIC", "-O2", "-I", dir, "-o", so, "../../examples/custom-stage/brightness.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	archive.host("lib/brightness.so", so)
+	archive.addHostFile("lib/brightness.so", so)
 	p := &plan.Plan{Layer: "qemu", Target: "camera", Board: "generic", Pipelines: map[string]plan.Pipeline{
 		"bars": bars("/dev/video0", "nv12", 320, 180), "hdmi": bars("/dev/video2", "yuyv", 1280, 720), "own": own,
 	}}
@@ -70,7 +70,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive.file("camera.json", 0o644, b)
+	archive.addFile("camera.json", 0o644, b)
 	console := archive.boot(t, cache, "")
 	for line := range strings.Lines(console) {
 		if strings.HasPrefix(line, "CAMERA") || strings.HasPrefix(line, "SUMMARY") {

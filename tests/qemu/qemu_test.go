@@ -30,18 +30,18 @@ var initScript []byte
 func TestYoctunedOnARealKernel(t *testing.T) {
 	cache := guestKernel(t)
 	archive := newGuest(t, cache, initScript)
-	for name, host := range binary(t, t.TempDir()) {
-		archive.host(name, host)
+	for name, host := range buildBinary(t, t.TempDir()) {
+		archive.addHostFile(name, host)
 	}
 	for _, tool := range []string{"ethtool", "irqbalance"} {
 		host := findTool(t, tool)
-		archive.host("bin/"+tool, host)
+		archive.addHostFile("bin/"+tool, host)
 		for _, l := range libraries(host) {
-			archive.host(strings.TrimPrefix(l, "/"), l)
+			archive.addHostFile(strings.TrimPrefix(l, "/"), l)
 		}
 	}
-	for name, data := range plans(t) {
-		archive.file(name, 0o644, data)
+	for name, data := range buildPlans(t) {
+		archive.addFile(name, 0o644, data)
 	}
 	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 80)
 }
@@ -60,9 +60,9 @@ func TestYoctunedOnARealARM64Kernel(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	archive.host("bin/yoctuned", exe)
-	for name, data := range plans(t) {
-		archive.file(name, 0o644, data)
+	archive.addHostFile("bin/yoctuned", exe)
+	for name, data := range buildPlans(t) {
+		archive.addFile(name, 0o644, data)
 	}
 	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 65)
 }
@@ -91,16 +91,16 @@ func newGuest(t *testing.T, cache string, init []byte) *cpio {
 		t.Fatal(err)
 	}
 	archive := newCPIO()
-	archive.file("init", 0o755, init)
+	archive.addFile("init", 0o755, init)
 	if isARM64(cache) {
-		archive.host("bin/busybox", filepath.Join(cache, "busybox"))
+		archive.addHostFile("bin/busybox", filepath.Join(cache, "busybox"))
 	} else {
-		archive.host("bin/busybox", findTool(t, "busybox"))
+		archive.addHostFile("bin/busybox", findTool(t, "busybox"))
 	}
 	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "su", "tail", "head", "wc", "uname", "poweroff", "kill", "readlink", "sed", "ip", "test", "umount"} {
-		archive.symlink("bin/"+applet, "busybox")
+		archive.addSymlink("bin/"+applet, "busybox")
 	}
-	archive.tree("lib/modules/"+strings.TrimSpace(string(release)), filepath.Join(cache, "lib/modules"))
+	archive.addTree("lib/modules/"+strings.TrimSpace(string(release)), filepath.Join(cache, "lib/modules"))
 	return archive
 }
 
@@ -185,9 +185,9 @@ func findTool(t *testing.T, tool string) string {
 	return p
 }
 
-// binary builds yoctuned as released and returns it with its shared libraries, by
+// buildBinary builds yoctuned as released and returns it with its shared libraries, by
 // their names in the guest.
-func binary(t *testing.T, dir string) map[string]string {
+func buildBinary(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	exe := filepath.Join(dir, "yoctuned")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", exe, "github.com/yoctune/yoctune/cmd/yoctuned")
@@ -207,9 +207,9 @@ func libraries(exe string) []string {
 	return slices.DeleteFunc(strings.Fields(string(out)), func(word string) bool { return !strings.HasPrefix(word, "/") })
 }
 
-// plans returns the files of the guest: its plans, and "expect", the paths and values
+// buildPlans returns the files of the guest: its plans, and "expect", the paths and values
 // that init.sh compares with.
-func plans(t *testing.T) map[string][]byte {
+func buildPlans(t *testing.T) map[string][]byte {
 	t.Helper()
 	knob := func(id, path, typ, want string) plan.Setting {
 		return plan.Setting{
@@ -320,7 +320,7 @@ type cpio struct {
 
 func newCPIO() *cpio { return &cpio{dirs: map[string]bool{".": true}} }
 
-func (c *cpio) entry(name string, mode uint32, data []byte) {
+func (c *cpio) addEntry(name string, mode uint32, data []byte) {
 	c.next++
 	// magic, inode, mode, uid, gid, links, mtime, size, four device numbers,
 	// length of the name, checksum
@@ -337,36 +337,36 @@ func (c *cpio) pad() {
 	}
 }
 
-func (c *cpio) parents(name string) {
+func (c *cpio) addParents(name string) {
 	dir := filepath.Dir(name)
 	if c.dirs[dir] {
 		return
 	}
-	c.parents(dir)
+	c.addParents(dir)
 	c.dirs[dir] = true
-	c.entry(dir, 0o040755, nil)
+	c.addEntry(dir, 0o040755, nil)
 }
 
-func (c *cpio) file(name string, perm uint32, data []byte) {
-	c.parents(name)
-	c.entry(name, 0o100000|perm, data)
+func (c *cpio) addFile(name string, perm uint32, data []byte) {
+	c.addParents(name)
+	c.addEntry(name, 0o100000|perm, data)
 }
 
-func (c *cpio) symlink(name, target string) {
-	c.parents(name)
-	c.entry(name, 0o120777, []byte(target))
+func (c *cpio) addSymlink(name, target string) {
+	c.addParents(name)
+	c.addEntry(name, 0o120777, []byte(target))
 }
 
-func (c *cpio) host(name, path string) {
+func (c *cpio) addHostFile(name, path string) {
 	data, err := os.ReadFile(path)
 	if c.err == nil {
 		c.err = err
 	}
-	c.file(name, 0o755, data)
+	c.addFile(name, 0o755, data)
 }
 
-// tree adds the files below dir/base as name/..., where base is the last part of name.
-func (c *cpio) tree(name, dir string) {
+// addTree adds the files below dir/base as name/..., where base is the last part of name.
+func (c *cpio) addTree(name, dir string) {
 	base := filepath.Join(dir, filepath.Base(name))
 	err := filepath.WalkDir(base, func(p string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
@@ -376,7 +376,7 @@ func (c *cpio) tree(name, dir string) {
 		if err != nil {
 			return err
 		}
-		c.host(filepath.Join(name, rel), p)
+		c.addHostFile(filepath.Join(name, rel), p)
 		return nil
 	})
 	if c.err == nil {
@@ -388,10 +388,10 @@ func (c *cpio) write(name string) error {
 	if c.err != nil {
 		return c.err
 	}
-	c.parents("dev/x")
-	c.parents("proc/x")
-	c.parents("sys/x")
-	c.entry("TRAILER!!!", 0, nil)
+	c.addParents("dev/x")
+	c.addParents("proc/x")
+	c.addParents("sys/x")
+	c.addEntry("TRAILER!!!", 0, nil)
 	f, err := os.Create(name)
 	if err != nil {
 		return err

@@ -30,28 +30,28 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	dir := t.TempDir()
 	archive := newGuest(t, cache, systemdScript)
 	for _, tool := range []string{"ls", "stat", "cp", "switch_root", "umount", "cut", "sleep"} {
-		archive.symlink("bin/"+tool, "busybox")
+		archive.addSymlink("bin/"+tool, "busybox")
 	}
-	for name, host := range binary(t, dir) {
-		archive.host(strings.Replace(name, "bin/", "usr/bin/", 1), host)
+	for name, host := range buildBinary(t, dir) {
+		archive.addHostFile(strings.Replace(name, "bin/", "usr/bin/", 1), host)
 	}
-	archive.debianSystemd(t)
+	archive.addDebianSystemd(t)
 	for _, unit := range []string{"yoctuned.service", "yoctuned-pipeline@.service"} {
 		data, err := os.ReadFile(filepath.Join(units, unit))
 		if err != nil {
 			t.Fatal(err)
 		}
-		archive.file("lib/systemd/system/"+unit, 0o644, data)
+		archive.addFile("lib/systemd/system/"+unit, 0o644, data)
 	}
 	// Files of a layer whose plan schedules tasks.
 	data, err := os.ReadFile(scheduling)
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive.file("lib/systemd/system/yoctuned.service.d/40-scheduling.conf", 0o644, data)
-	archive.symlink("etc/systemd/system/multi-user.target.wants/vision.service", "/etc/systemd/system/vision.service")
-	archive.symlink("etc/systemd/system/multi-user.target.wants/yoctuned.service", "/lib/systemd/system/yoctuned.service")
-	archive.symlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
+	archive.addFile("lib/systemd/system/yoctuned.service.d/40-scheduling.conf", 0o644, data)
+	archive.addSymlink("etc/systemd/system/multi-user.target.wants/vision.service", "/etc/systemd/system/vision.service")
+	archive.addSymlink("etc/systemd/system/multi-user.target.wants/yoctuned.service", "/lib/systemd/system/yoctuned.service")
+	archive.addSymlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
 	for name, text := range map[string]string{
 		"etc/systemd/system/check.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
 		// Unit files from before the plan: they have none of its properties.
@@ -62,10 +62,10 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 		"etc/machine-id": "0123456789abcdef0123456789abcdef\n",
 		"etc/os-release": "ID=guest\n",
 	} {
-		archive.file(name, 0o644, []byte(text))
+		archive.addFile(name, 0o644, []byte(text))
 	}
 	for name, data := range signedPlan(t, dir) {
-		archive.file(name, 0o644, data)
+		archive.addFile(name, 0o644, data)
 	}
 	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
 	report(t, console, 45)
@@ -161,9 +161,9 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// debianSystemd adds the files of this host's systemd package, and the libraries
+// addDebianSystemd adds the files of this host's systemd package, and the libraries
 // that its programs load.
-func (c *cpio) debianSystemd(t *testing.T) {
+func (c *cpio) addDebianSystemd(t *testing.T) {
 	t.Helper()
 	out, err := exec.Command("dpkg", "-L", "systemd").Output()
 	if err != nil {
@@ -186,13 +186,13 @@ func (c *cpio) debianSystemd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.symlink(strings.TrimPrefix(name, "/"), target)
+			c.addSymlink(strings.TrimPrefix(name, "/"), target)
 		default:
 			data, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.file(strings.TrimPrefix(name, "/"), uint32(st.Mode().Perm()), data)
+			c.addFile(strings.TrimPrefix(name, "/"), uint32(st.Mode().Perm()), data)
 			if strings.HasPrefix(string(data), "\x7fELF") {
 				programs = append(programs, name)
 			}
@@ -202,7 +202,7 @@ func (c *cpio) debianSystemd(t *testing.T) {
 		for _, l := range libraries(p) {
 			if !added[l] {
 				added[l] = true
-				c.host(strings.TrimPrefix(l, "/"), l)
+				c.addHostFile(strings.TrimPrefix(l, "/"), l)
 			}
 		}
 	}

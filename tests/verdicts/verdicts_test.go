@@ -358,8 +358,8 @@ func (c testCase) vet() (errs []string, p *plan.Plan) {
 	return errs, project.Targets[0].Plan // also where vet refuses it
 }
 
-// engine runs a pipeline and returns its error; pipeline.ErrPlan means that it was refused.
-func (b bench) engine(t *testing.T, c testCase, p plan.Pipeline) error {
+// runEngine runs a pipeline and returns its error; pipeline.ErrPlan means that it was refused.
+func (b bench) runEngine(t *testing.T, c testCase, p plan.Pipeline) error {
 	t.Helper()
 	for name, model := range c.files {
 		write(t, filepath.Join(b.dir, name), string(model))
@@ -389,7 +389,7 @@ func TestCompilerAndEngineAgreeOnEveryPipeline(t *testing.T) {
 			t.Errorf("%s: no plan: %v", c.name, errs)
 			continue
 		}
-		err := b.engine(t, c, p.Pipelines["p"])
+		err := b.runEngine(t, c, p.Pipelines["p"])
 		refused := errors.Is(err, pipeline.ErrPlan)
 		switch {
 		case refused != (len(errs) > 0):

@@ -46,7 +46,7 @@ func Compute(p plan.Pipeline, models Models) Budget {
 			if n > 0 && !pipeline.Changed(&levels[n-1][k], &level[k]) {
 				continue
 			}
-			b.stage(&p, level, k, models, seen)
+			b.addStage(&p, level, k, models, seen)
 		}
 	}
 	if b.away > 0 { // frames and tensors are the memory that both processes see
@@ -55,8 +55,8 @@ func Compute(p plan.Pipeline, models Models) Budget {
 	return b
 }
 
-// stage adds the tensors and models of stage k of a level.
-func (b *Budget) stage(p *plan.Pipeline, level []plan.PipelineStage, k int, models Models, seen map[string]bool) {
+// addStage adds the tensors and models of stage k of a level.
+func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, models Models, seen map[string]bool) {
 	s := &level[k]
 	away := pipeline.Isolated(p, s)
 	members := pipeline.Models(s)
@@ -71,7 +71,7 @@ func (b *Budget) stage(p *plan.Pipeline, level []plan.PipelineStage, k int, mode
 		return
 	}
 	instances := int64(pipeline.Instances(p, s))
-	b.weights(s, instances, away, models, seen)
+	b.addWeights(s, instances, away, models, seen)
 	b.Workspace = max(b.Workspace, s.Model.Workspace)
 	in := inputShape(level, k, models)
 	first := lookup(models, members[0])
@@ -106,8 +106,8 @@ func (b *Budget) stage(p *plan.Pipeline, level []plan.PipelineStage, k int, mode
 	}
 }
 
-// weights adds the models of a stage, one for each instance.
-func (b *Budget) weights(s *plan.PipelineStage, instances int64, away bool, models Models, seen map[string]bool) {
+// addWeights adds the models of a stage, one for each instance.
+func (b *Budget) addWeights(s *plan.PipelineStage, instances int64, away bool, models Models, seen map[string]bool) {
 	for _, m := range pipeline.Models(s) {
 		found := lookup(models, m)
 		if found == nil || found.External {

@@ -171,7 +171,7 @@ func addBeside(f *ast.File, text []byte, file string, field *ast.Field, add stri
 	if end > len(text) || start > end {
 		return nil, false
 	}
-	if !braced(f, field) {
+	if !isBraced(f, field) {
 		return []change{{file, start, start, "{"}, {file, end, end, ", " + add + "}"}}, true
 	}
 	line := strings.LastIndexByte(string(text[:start]), '\n') + 1
@@ -182,9 +182,9 @@ func addBeside(f *ast.File, text []byte, file string, field *ast.Field, add stri
 	return []change{{file, start, start, add + "\n" + indent}}, true
 }
 
-// braced reports whether a field stands in a struct with braces, or at the top level
+// isBraced reports whether a field is in a struct with braces, or at the top level
 // of the file.
-func braced(f *ast.File, field *ast.Field) bool {
+func isBraced(f *ast.File, field *ast.Field) bool {
 	braces := true
 	ast.Walk(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.StructLit); ok {

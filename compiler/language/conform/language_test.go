@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the generated files")
 
 // language.go is schema/*.cue as Go data.
 func TestTheCarriedLanguageIsTheSchema(t *testing.T) {
-	want, err := source(readLanguage(t))
+	want, err := writeSource(readLanguage(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,15 +51,15 @@ func compareGenerated(t *testing.T, file string, want []byte) {
 	}
 }
 
-// source writes a schema as a Go file.
-func source(s *Schema) ([]byte, error) {
+// writeSource writes a schema as a Go file.
+func writeSource(s *Schema) ([]byte, error) {
 	p := &printer{}
 	p.f("// Code generated from schema/*.cue by go test ./compiler/language/conform -update. DO NOT EDIT.\n\n")
 	p.f("package conform\n\nimport \"github.com/yoctune/yoctune/compiler/language/load\"\n\n")
 	p.f("// language is data that the linker lays out: it costs a start nothing.\nvar language = Schema{defs: []*definition{\n")
 	for _, d := range s.defs {
 		p.f("{name: %q, doc: %q, value: ", d.name, d.doc)
-		p.shape(d.value)
+		p.printShape(d.value)
 		p.f("},\n")
 	}
 	p.f("}}\n")
@@ -70,7 +70,7 @@ type printer struct{ bytes.Buffer }
 
 func (p *printer) f(format string, args ...any) { fmt.Fprintf(&p.Buffer, format, args...) }
 
-func (p *printer) shape(s *shape) {
+func (p *printer) printShape(s *shape) {
 	ops := [...]string{"anything", "basic", "exactly", "bound", "matches", "maxRunes", "minRunes", "all", "either", "list", "object", "named"}
 	kinds := [...]string{"Null", "Bool", "Int", "Number", "String", "List", "Struct"}
 	p.f("&shape{op: %s", ops[s.op])
@@ -96,30 +96,30 @@ func (p *printer) shape(s *shape) {
 	}
 	if s.elem != nil {
 		p.f(", elem: ")
-		p.shape(s.elem)
+		p.printShape(s.elem)
 	}
 	if len(s.parts) > 0 {
 		p.f(", parts: []*shape{\n")
 		for _, part := range s.parts {
-			p.shape(part)
+			p.printShape(part)
 			p.f(",\n")
 		}
 		p.f("}")
 	}
 	if s.obj != nil {
 		p.f(", obj: ")
-		p.structure(s.obj)
+		p.printStructure(s.obj)
 	}
 	p.f("}")
 }
 
-func (p *printer) structure(st *structure) {
+func (p *printer) printStructure(st *structure) {
 	p.f("&structure{\n")
 	if len(st.fields) > 0 {
 		p.f("fields: []*member{\n")
 		for _, m := range st.fields {
 			p.f("{name: %q, required: %t, doc: %q, value: ", m.name, m.required, m.doc)
-			p.shape(m.value)
+			p.printShape(m.value)
 			p.f("},\n")
 		}
 		p.f("},\n")
@@ -128,9 +128,9 @@ func (p *printer) structure(st *structure) {
 		p.f("patterns: []pattern{\n")
 		for _, pt := range st.patterns {
 			p.f("{key: ")
-			p.shape(pt.key)
+			p.printShape(pt.key)
 			p.f(", value: ")
-			p.shape(pt.value)
+			p.printShape(pt.value)
 			p.f("},\n")
 		}
 		p.f("},\n")
@@ -142,7 +142,7 @@ func (p *printer) structure(st *structure) {
 		p.f("branches: []branch{\n")
 		for _, b := range st.branches {
 			p.f("{field: %q, value: %q, then: ", b.field, b.value)
-			p.structure(b.then)
+			p.printStructure(b.then)
 			p.f("},\n")
 		}
 		p.f("},\n")

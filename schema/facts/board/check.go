@@ -23,12 +23,12 @@ func (b *Board) Check() []error {
 	}
 	b.checkEvidence(report)
 	for name, table := range map[string][]int64{"cpu_khz": b.CPUkHz, "gpu_hz": b.GPUHz, "emc_hz": b.EMCHz} {
-		if !ascending(table) {
+		if !isAscending(table) {
 			report("%s is not ascending: %v", name, table)
 		}
 	}
 	for line, table := range b.GPUTables {
-		if !ascending(table) {
+		if !isAscending(table) {
 			report("gpu_tables %s is not ascending: %v", line, table)
 		}
 	}
@@ -193,6 +193,6 @@ func (b *Board) checkMode(key string, t Table, m Mode, report func(string, ...an
 	}
 }
 
-func ascending(table []int64) bool {
+func isAscending(table []int64) bool {
 	return slices.IsSorted(table) && len(slices.Compact(slices.Clone(table))) == len(table)
 }

@@ -46,7 +46,7 @@ func inflate(data []byte) ([]byte, error) {
 // decode reads what was compressed.
 func decode(raw []byte, name string) (*Tree, []Value, error) {
 	d := decoder{in: raw}
-	t, base := d.entry(name)
+	t, base := d.readEntry(name)
 	if d.err != nil {
 		return nil, nil, d.err
 	}
@@ -89,7 +89,7 @@ func (d *decoder) fail(what string) {
 	}
 }
 
-func (d *decoder) num() uint64 {
+func (d *decoder) readUint() uint64 {
 	// Most numbers are one or two bytes; binary.Uvarint's loop is the slow path.
 	if d.off < len(d.in) && d.in[d.off] < 0x80 {
 		v := d.in[d.off]
@@ -105,7 +105,7 @@ func (d *decoder) num() uint64 {
 	return v
 }
 
-func (d *decoder) signed() int64 {
+func (d *decoder) readInt() int64 {
 	v, n := binary.Varint(d.in[d.off:])
 	if n <= 0 {
 		d.fail("number expected")
@@ -117,7 +117,7 @@ func (d *decoder) signed() int64 {
 
 // count reads a number of items, each of which needs at least one byte.
 func (d *decoder) count() int {
-	n := d.num()
+	n := d.readUint()
 	if n > uint64(len(d.in)-d.off) {
 		d.fail("count beyond the end")
 		return 0
@@ -125,8 +125,8 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-func (d *decoder) text() string {
-	i := d.num()
+func (d *decoder) readText() string {
+	i := d.readUint()
 	if i >= uint64(len(d.strs)) {
 		d.fail("unknown string")
 		return ""
@@ -168,7 +168,7 @@ func (d *decoder) readStrings() {
 }
 
 func (d *decoder) readCountPair() (keep, rest int) {
-	k := d.num()
+	k := d.readUint()
 	if k > maxRaw {
 		d.fail("shared prefix too long")
 		return 0, 0
@@ -176,13 +176,13 @@ func (d *decoder) readCountPair() (keep, rest int) {
 	return int(k), d.count()
 }
 
-// code reads one expression and returns its code.
-func (d *decoder) code(depth int) uint64 {
+// readCode reads one expression and returns its code.
+func (d *decoder) readCode(depth int) uint64 {
 	if depth > 10000 {
 		d.fail("expression nested too deeply")
 		return tagOp
 	}
-	c := d.num()
+	c := d.readUint()
 	switch c & 3 {
 	case tagWord, tagText:
 		if c>>2 >= uint64(len(d.strs)) {
@@ -206,10 +206,10 @@ func (d *decoder) code(depth int) uint64 {
 	case x.op == True:
 		return tagOp
 	case x.op == Not:
-		x.a = d.code(depth + 1)
+		x.a = d.readCode(depth + 1)
 	case x.op <= Or:
-		x.a = d.code(depth + 1)
-		x.b = d.code(depth + 1)
+		x.a = d.readCode(depth + 1)
+		x.b = d.readCode(depth + 1)
 	default:
 		x.a, x.b = d.operandCode(), d.operandCode()
 	}
@@ -219,7 +219,7 @@ func (d *decoder) code(depth int) uint64 {
 }
 
 func (d *decoder) operandCode() uint64 {
-	v := d.num()
+	v := d.readUint()
 	if v>>1 >= uint64(len(d.strs)) {
 		d.fail("unknown string")
 		return 0
@@ -294,8 +294,8 @@ type kernelHead struct {
 func (d *decoder) readHeads(wanted func(Tree) bool) []kernelHead {
 	var heads []kernelHead
 	for range d.count() {
-		h := kernelHead{id: Tree{Name: d.text(), Release: d.text(), Arch: d.text()}}
-		flags := d.num()
+		h := kernelHead{id: Tree{Name: d.readText(), Release: d.readText(), Arch: d.readText()}}
+		flags := d.readUint()
 		h.id.ChoiceByOrder = flags&flagByOrder != 0
 		h.id.ZeroDefaults = flags&flagZero != 0
 		n := d.count()
@@ -305,7 +305,7 @@ func (d *decoder) readHeads(wanted func(Tree) bool) []kernelHead {
 		}
 		last := int64(-1)
 		for range n {
-			last += d.signed() + 1
+			last += d.readInt() + 1
 			if keep {
 				h.symbols = append(h.symbols, int(last))
 			}
@@ -315,7 +315,7 @@ func (d *decoder) readHeads(wanted func(Tree) bool) []kernelHead {
 	return heads
 }
 
-func (d *decoder) entry(want string) (*Tree, []Value) {
+func (d *decoder) readEntry(want string) (*Tree, []Value) {
 	d.readStrings()
 	heads := d.readHeads(func(id Tree) bool { return want == "" || id.Name == want })
 	chosen := -1
@@ -365,7 +365,7 @@ func (d *decoder) entry(want string) (*Tree, []Value) {
 	d.t.Symbols = syms
 	var base []Value
 	for i := range heads {
-		v := d.groups(i == chosen, syms)
+		v := d.readGroups(i == chosen, syms)
 		if i == chosen {
 			base = v
 		}
@@ -398,12 +398,12 @@ func (d *decoder) finish() {
 // is negative.
 func (d *decoder) record(at int32, syms []Sym) string {
 	keep := at >= 0
-	name := d.num()
+	name := d.readUint()
 	if name >= uint64(len(d.strs)) {
 		d.fail("unknown string")
 		return ""
 	}
-	s := Sym{Name: d.strs[name], Type: Type(d.num())}
+	s := Sym{Name: d.strs[name], Type: Type(d.readUint())}
 	if s.Type > String {
 		d.fail("unknown type")
 	}
@@ -418,7 +418,7 @@ func (d *decoder) record(at int32, syms []Sym) string {
 		s.Defs = make([]Def, 0, n)
 	}
 	expr := func() ExprID {
-		c := d.code(0)
+		c := d.readCode(0)
 		if keep && d.err == nil {
 			return d.build(c)
 		}
@@ -441,7 +441,7 @@ func (d *decoder) record(at int32, syms []Sym) string {
 	}
 	for range n {
 		def := Def{Choice: -1, File: -1}
-		flags := d.num()
+		flags := d.readUint()
 		def.Depends = expr()
 		if def.Prompt = flags&hasPrompt != 0; def.Prompt {
 			def.Visible = expr()
@@ -469,9 +469,9 @@ func (d *decoder) record(at int32, syms []Sym) string {
 			}
 		}
 		if flags&hasPosition != 0 {
-			file, line := d.num(), d.num()
+			file, line := d.readUint(), d.readUint()
 			if keep {
-				def.File, def.Line = d.file(file), int32(line)
+				def.File, def.Line = d.readFileID(file), int32(line)
 			}
 		}
 		if d.err != nil {
@@ -487,7 +487,7 @@ func (d *decoder) record(at int32, syms []Sym) string {
 	return s.Name
 }
 
-func (d *decoder) file(str uint64) int32 {
+func (d *decoder) readFileID(str uint64) int32 {
 	if str >= uint64(len(d.strs)) {
 		d.fail("unknown string")
 		return -1
@@ -501,13 +501,13 @@ func (d *decoder) file(str uint64) int32 {
 	return i
 }
 
-func (d *decoder) groups(keep bool, syms []Sym) []Value {
+func (d *decoder) readGroups(keep bool, syms []Sym) []Value {
 	for range d.count() {
-		flags, typ := d.num(), Type(d.num())
+		flags, typ := d.readUint(), Type(d.readUint())
 		if typ > String {
 			d.fail("unknown type")
 		}
-		dep, vis := d.code(0), d.code(0)
+		dep, vis := d.readCode(0), d.readCode(0)
 		var ci int32
 		if keep && d.err == nil {
 			ci = int32(len(d.t.Choices))
@@ -517,14 +517,14 @@ func (d *decoder) groups(keep bool, syms []Sym) []Value {
 			})
 		}
 		for range d.count() {
-			v, cond := d.operandCode(), d.code(0)
+			v, cond := d.operandCode(), d.readCode(0)
 			if keep && d.err == nil {
 				c := &d.t.Choices[ci]
 				c.Defaults = append(c.Defaults, Target{Ref(v), d.build(cond)})
 			}
 		}
 		for range d.count() {
-			m, di := d.num(), d.num()
+			m, di := d.readUint(), d.readUint()
 			if !keep || d.err != nil {
 				continue
 			}
@@ -542,7 +542,7 @@ func (d *decoder) groups(keep bool, syms []Sym) []Value {
 	n := d.count()
 	var base []Value
 	for range n {
-		v := Value{d.text(), d.text()}
+		v := Value{d.readText(), d.readText()}
 		if keep {
 			base = append(base, v)
 		}

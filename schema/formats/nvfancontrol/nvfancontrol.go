@@ -145,8 +145,8 @@ func Parse(text string) ([]Fan, []Problem) {
 	for raw := range strings.Lines(text) {
 		p.line++
 		raw = strings.TrimSuffix(strings.TrimSuffix(raw, "\n"), "\r")
-		if !utf8.ValidString(raw) || strings.ContainsFunc(raw, control) {
-			p.fault("control characters")
+		if !utf8.ValidString(raw) || strings.ContainsFunc(raw, isControl) {
+			p.addFault("control characters")
 			continue
 		}
 		p.add(ParseLine(raw))
@@ -154,14 +154,14 @@ func Parse(text string) ([]Fan, []Problem) {
 	p.close()
 	if !p.started {
 		p.line = 1
-		p.fault("no <FAN n> section")
+		p.addFault("no <FAN n> section")
 	}
 	return p.fans, p.problems
 }
 
-// control reports characters that do not belong in the file. Some programs end a line
+// isControl reports characters that do not belong in the file. Some programs end a line
 // at them.
-func control(r rune) bool {
+func isControl(r rune) bool {
 	return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
 }
 
@@ -174,7 +174,7 @@ type parser struct {
 	openLine int
 }
 
-func (p *parser) fault(format string, args ...any) {
+func (p *parser) addFault(format string, args ...any) {
 	p.problems = append(p.problems, Problem{p.line, fmt.Sprintf(format, args...)})
 }
 
@@ -203,7 +203,7 @@ func (p *parser) add(l Line) {
 	}
 	fan := &p.fans[len(p.fans)-1]
 	if p.open != "" && l.Kind != Row && l.Kind != End {
-		p.fault("a point of profile %s is TEMP HYST PWM RPM", p.open)
+		p.addFault("a point of profile %s is TEMP HYST PWM RPM", p.open)
 	}
 	switch l.Kind {
 	case Margin:
@@ -211,7 +211,7 @@ func (p *parser) add(l Line) {
 	case MaxTemp:
 		n, err := strconv.ParseInt(l.Value, 10, 64)
 		if err != nil || n < 1 || n > maxNumber {
-			p.fault("GROUP_MAX_TEMP %s is not a temperature", l.Value)
+			p.addFault("GROUP_MAX_TEMP %s is not a temperature", l.Value)
 			return
 		}
 		fan.MaxTemp = max(fan.MaxTemp, n)
@@ -223,9 +223,9 @@ func (p *parser) add(l Line) {
 		p.close()
 		switch {
 		case !IsName(l.Value):
-			p.fault("%q is not the name of a profile", l.Value)
+			p.addFault("%q is not the name of a profile", l.Value)
 		case fan.Profile(l.Value) != nil:
-			p.fault("profile %s is defined a second time", l.Value)
+			p.addFault("profile %s is defined a second time", l.Value)
 		default:
 			p.open, p.openLine = l.Value, p.line
 			fan.Profiles = append(fan.Profiles, Curve{Name: l.Value})

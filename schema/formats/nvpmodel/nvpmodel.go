@@ -114,24 +114,24 @@ func Parse(text []byte) (*File, []Problem, error) {
 		p.column = 1 + len(line) - len(strings.TrimLeft(line, " \t"))
 		line = strings.Trim(line, " \t")
 		switch {
-		case !utf8.ValidString(line) || strings.ContainsFunc(line, control):
-			p.fault("", "control characters")
+		case !utf8.ValidString(line) || strings.ContainsFunc(line, isControl):
+			p.addFault("", "control characters")
 		case line == "" || line[0] == '#':
 		case line[0] == '<':
-			if err := p.section(line); err != nil {
+			if err := p.parseSection(line); err != nil {
 				return nil, nil, err
 			}
 		default:
-			p.entry(line)
+			p.parseEntry(line)
 		}
 	}
 	p.finish()
 	return p.file, p.problems, nil
 }
 
-// control reports characters that do not belong in the file. Some programs end a line
+// isControl reports characters that do not belong in the file. Some programs end a line
 // at them, so that what follows in a comment is not part of the comment.
-func control(r rune) bool {
+func isControl(r rune) bool {
 	return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
 }
 
@@ -144,12 +144,12 @@ type parser struct {
 	configLine   int
 }
 
-func (p *parser) fault(trap Trap, format string, args ...any) {
+func (p *parser) addFault(trap Trap, format string, args ...any) {
 	p.report(Problem{Trap: trap, Ignored: true}, format, args)
 }
 
-// fatal also drops the lines of the section that the line opens.
-func (p *parser) fatal(format string, args ...any) {
+// addFatal adds a fault and drops the lines of the section that the line opens.
+func (p *parser) addFatal(format string, args ...any) {
 	p.report(Problem{Ignored: true, Fatal: true}, format, args)
 }
 
@@ -162,12 +162,12 @@ func (p *parser) report(problem Problem, format string, args []any) {
 	p.problems = append(p.problems, problem)
 }
 
-// section reads a line in angle brackets.
-func (p *parser) section(line string) error {
+// parseSection reads a line in angle brackets.
+func (p *parser) parseSection(line string) error {
 	body, rest, closed := strings.Cut(line[1:], ">")
 	if !closed {
 		p.in = ""
-		p.fatal("the section's > is missing")
+		p.addFatal("the section's > is missing")
 		return nil
 	}
 	if strings.TrimSpace(rest) != "" {
@@ -176,12 +176,12 @@ func (p *parser) section(line string) error {
 	words := strings.Fields(body)
 	if len(words) == 0 {
 		p.in = ""
-		p.fatal("an empty section")
+		p.addFatal("an empty section")
 		return nil
 	}
 	if strings.HasPrefix(words[0], "/") {
 		p.in = ""
-		p.fault(EndTag, "the format has no end tags: a section lasts until the next one")
+		p.addFault(EndTag, "the format has no end tags: a section lasts until the next one")
 		return nil
 	}
 	attr := map[string]string{}
@@ -190,79 +190,79 @@ func (p *parser) section(line string) error {
 		if ok {
 			attr[k] = v
 		}
-		if !word(k) || !word(v) {
+		if !isWord(k) || !isWord(v) {
 			defer p.reportTrap("", "%q is not KEY=VALUE", w) // after what the section makes of it
 		}
 	}
 	p.in = words[0]
 	switch words[0] {
 	case "PARAM":
-		p.param(attr)
+		p.parseParam(attr)
 	case "POWER_MODEL":
-		return p.model(attr)
+		return p.parseModel(attr)
 	case "PM_CONFIG":
 		id, err := strconv.Atoi(attr["DEFAULT"])
 		if err != nil || id < 0 {
-			p.fatal("DEFAULT=%s is not the id of a mode", attr["DEFAULT"])
+			p.addFatal("DEFAULT=%s is not the id of a mode", attr["DEFAULT"])
 			return nil
 		}
 		if p.file.Default != nil {
-			p.fault(Repeated, "a second PM_CONFIG; line %d has the first", p.configLine)
+			p.addFault(Repeated, "a second PM_CONFIG; line %d has the first", p.configLine)
 			return nil
 		}
 		p.file.Default, p.configLine = &id, p.line
 	case "FAN_CONFIG":
-		if !word(attr["DEFAULT"]) {
-			p.fault("", "DEFAULT=%s is not the name of a fan profile", attr["DEFAULT"])
+		if !isWord(attr["DEFAULT"]) {
+			p.addFault("", "DEFAULT=%s is not the name of a fan profile", attr["DEFAULT"])
 			return nil
 		}
 		p.file.Fan = attr["DEFAULT"]
 	default:
 		p.in = ""
-		p.fault("", "unknown section %s", words[0])
+		p.addFault("", "unknown section %s", words[0])
 	}
 	return nil
 }
 
-func (p *parser) param(attr map[string]string) {
+func (p *parser) parseParam(attr map[string]string) {
 	switch attr["TYPE"] {
 	case "FILE", "CLOCK", "HWMON":
 	default:
 		p.in = ""
-		p.fault("", "TYPE=%s: a PARAM is FILE, CLOCK or HWMON", attr["TYPE"])
+		p.addFault("", "TYPE=%s: a PARAM is FILE, CLOCK or HWMON", attr["TYPE"])
 		return
 	}
-	if !word(attr["NAME"]) {
+	if !isWord(attr["NAME"]) {
 		p.in = ""
-		p.fault("", "NAME=%s: a name is letters, digits and _", attr["NAME"])
+		p.addFault("", "NAME=%s: a name is letters, digits and _", attr["NAME"])
 		return
 	}
 	for _, o := range p.file.Params {
 		if o.Name == attr["NAME"] {
 			p.in = ""
-			p.fault(Repeated, "PARAM %s is declared a second time; line %d has the first", o.Name, o.Line)
+			p.addFault(Repeated, "PARAM %s is declared a second time; line %d has the first", o.Name, o.Line)
 			return
 		}
 	}
 	p.file.Params = append(p.file.Params, Param{Type: attr["TYPE"], Name: attr["NAME"], Line: p.line})
 }
 
-func (p *parser) model(attr map[string]string) error {
+func (p *parser) parseModel(attr map[string]string) error {
 	id, err := strconv.Atoi(attr["ID"])
 	if err != nil || id < 0 {
 		p.in = ""
-		p.fatal("ID=%s is not a number", attr["ID"])
+		p.addFatal("ID=%s is not a number", attr["ID"])
 		return nil
 	}
-	if !word(attr["NAME"]) {
+	if !isWord(attr["NAME"]) {
 		p.in = ""
-		p.fatal("NAME=%s: a name is letters, digits and _", attr["NAME"])
+		p.addFatal("NAME=%s: a name is letters, digits and _", attr["NAME"])
 		return nil
 	}
 	for _, o := range p.file.Modes {
 		if o.ID == id || o.Name == attr["NAME"] {
 			p.in = ""
-			p.fault(Repeated, "mode %d %s repeats the id or the name of line %d", id, attr["NAME"], o.Line)
+			p.addFault(Repeated, "mode %d %s repeats the id or the name of line %d", id, attr["NAME"], o.Line)
 			return nil
 		}
 	}
@@ -273,38 +273,38 @@ func (p *parser) model(attr map[string]string) error {
 	return nil
 }
 
-// entry reads a line inside a section.
-func (p *parser) entry(line string) {
+// parseEntry reads a line inside a section.
+func (p *parser) parseEntry(line string) {
 	words := strings.Fields(line)
 	switch p.in {
 	case "PARAM":
-		p.arg(words)
+		p.parseArg(words)
 	case "POWER_MODEL":
-		p.setting(words)
+		p.parseSetting(words)
 	case "":
-		p.fault("", "a line outside of every section")
+		p.addFault("", "a line outside of every section")
 	default:
-		p.fault("", "%s sections hold no lines", p.in)
+		p.addFault("", "%s sections hold no lines", p.in)
 	}
 }
 
-func (p *parser) arg(words []string) {
+func (p *parser) parseArg(words []string) {
 	param := &p.file.Params[len(p.file.Params)-1]
 	want := 2
 	if param.Type == "HWMON" {
 		want = 3
 	}
-	words, ok := p.exactly(words, want)
+	words, ok := p.cutComment(words, want)
 	if !ok {
-		p.fault("", "an argument of a %s has %d words", param.Type, want)
+		p.addFault("", "an argument of a %s has %d words", param.Type, want)
 		return
 	}
-	if !word(words[0]) || !strings.HasPrefix(words[1], "/") {
-		p.fault("", "an argument is a name and an absolute path")
+	if !isWord(words[0]) || !strings.HasPrefix(words[1], "/") {
+		p.addFault("", "an argument is a name and an absolute path")
 		return
 	}
 	if p.declared[[2]string{param.Name, words[0]}] {
-		p.fault(Repeated, "%s of %s is declared a second time", words[0], param.Name)
+		p.addFault(Repeated, "%s of %s is declared a second time", words[0], param.Name)
 		return
 	}
 	p.declared[[2]string{param.Name, words[0]}] = true
@@ -315,10 +315,10 @@ func (p *parser) arg(words []string) {
 	param.Args = append(param.Args, a)
 }
 
-func (p *parser) setting(words []string) {
-	words, ok := p.exactly(words, 3)
-	if !ok || !word(words[0]) || !word(words[1]) {
-		p.fatal("a setting has three words: PARAM, argument, value")
+func (p *parser) parseSetting(words []string) {
+	words, ok := p.cutComment(words, 3)
+	if !ok || !isWord(words[0]) || !isWord(words[1]) {
+		p.addFatal("a setting has three words: PARAM, argument, value")
 		return
 	}
 	mode := &p.file.Modes[len(p.file.Modes)-1]
@@ -337,8 +337,8 @@ func (p *parser) setting(words []string) {
 	mode.Settings = append(mode.Settings, Setting{words[0], words[1], words[2], p.line, p.column})
 }
 
-// exactly cuts off a comment behind the words of a line.
-func (p *parser) exactly(words []string, n int) ([]string, bool) {
+// cutComment removes a comment after the words of a line.
+func (p *parser) cutComment(words []string, n int) ([]string, bool) {
 	if len(words) > n && strings.HasPrefix(words[n], "#") {
 		p.reportTrap(TrailingComment, "nvpmodel does not support comments after a line")
 		words = words[:n]
@@ -359,11 +359,11 @@ func (p *parser) finish() {
 		}
 	}
 	p.line, p.column = p.configLine, 1
-	p.fault(Dangling, "DEFAULT=%d, but no mode has this id", *p.file.Default)
+	p.addFault(Dangling, "DEFAULT=%d, but no mode has this id", *p.file.Default)
 }
 
-// word reports whether s is a name: letters, digits and "_", at most 64.
-func word(s string) bool {
+// isWord reports whether s is a name: letters, digits and "_", at most 64.
+func isWord(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})

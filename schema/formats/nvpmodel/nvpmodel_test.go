@@ -20,8 +20,8 @@ var sameFile = cmp.Options{
 	cmpopts.EquateEmpty(),
 }
 
-// written returns a file in the stock form.
-func written(f *File) []byte {
+// writeStock returns a file in the stock form.
+func writeStock(f *File) []byte {
 	var b bytes.Buffer
 	for _, p := range f.Params {
 		fmt.Fprintf(&b, "< PARAM TYPE=%s NAME=%s >\n", p.Type, p.Name)
@@ -91,7 +91,7 @@ func TestStockTablesRoundTrip(t *testing.T) {
 		}
 		for key, table := range b.Tables {
 			want := fromFacts(table)
-			got, problems, err := Parse(written(want))
+			got, problems, err := Parse(writeStock(want))
 			if err != nil {
 				t.Fatalf("%s %s: %v", id, key, err)
 			}
@@ -196,7 +196,7 @@ func FuzzRoundTrip(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, problems, err := Parse(written(file))
+		again, problems, err := Parse(writeStock(file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func TestRealPowerModeFilesRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", filepath.Base(name), err)
 			continue
 		}
-		out := string(written(file))
+		out := string(writeStock(file))
 		lines := strings.Split(string(text), "\n")
 		for _, p := range problems {
 			t.Logf("%s:%d: %s %s", filepath.Base(name), p.Line, p.Trap, p.Message)
@@ -39,7 +39,7 @@ func TestRealPowerModeFilesRoundTrip(t *testing.T) {
 				damaged++
 			}
 		}
-		if want, got := meaning(strings.Join(lines, "\n")), meaning(out); want != got {
+		if want, got := stripComments(strings.Join(lines, "\n")), stripComments(out); want != got {
 			t.Errorf("%s differs:\n--- read\n%s\n--- written\n%s", filepath.Base(name), want, got)
 		}
 		modes += strings.Count(out, "POWER_MODEL")
@@ -49,9 +49,9 @@ func TestRealPowerModeFilesRoundTrip(t *testing.T) {
 
 var blanks = regexp.MustCompile(`\s+`)
 
-// meaning is a file without comments and spacing, read independently of the
+// stripComments returns a file without comments and spacing, read independently of the
 // parser under test.
-func meaning(text string) string {
+func stripComments(text string) string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(strings.TrimSuffix(line, "\r"))

@@ -178,7 +178,7 @@ func Run(t testing.TB, file, function string, variables map[string]string) (prob
 // runDriver runs the driver. A call takes about a quarter of a second.
 func runDriver(t testing.TB, verb string, request, answer any) {
 	t.Helper()
-	root := repository(t)
+	root := findRepository(t)
 	python := interpreter(t, root)
 	in, err := json.Marshal(request)
 	if err != nil {
@@ -199,8 +199,8 @@ func runDriver(t testing.TB, verb string, request, answer any) {
 	}
 }
 
-// repository finds the module's root above the test's folder.
-func repository(t testing.TB) string {
+// findRepository finds the module's root above the test's folder.
+func findRepository(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {

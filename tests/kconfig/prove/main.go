@@ -178,7 +178,7 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 	base, _ := kconfig.ReadFragment("defconfig", data)
 
 	// The base alone, with real and with declared compiler facts.
-	real, err := g.conf(base)
+	real, err := g.runConf(base)
 	if err != nil {
 		return nil, err
 	}
@@ -213,13 +213,13 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 		}
 		evaluate += best
 		start := time.Now()
-		real, err := g.conf(merged)
+		real, err := g.runConf(merged)
 		if err != nil {
 			return nil, err
 		}
 		conf += time.Since(start)
 		r.Fragments++
-		r.requests(frag, got, real)
+		r.compareRequests(frag, got, real)
 		if err := r.buildCheck(g, frag, real); err != nil {
 			return nil, err
 		}
@@ -232,8 +232,8 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 
 func ms(t time.Time) float64 { return float64(time.Since(t).Microseconds()) / 1000 }
 
-// conf runs the real program the way kernel-yocto does.
-func (g rig) conf(cfg *kconfig.Config) (map[string]string, error) {
+// runConf runs the real program the way kernel-yocto does.
+func (g rig) runConf(cfg *kconfig.Config) (map[string]string, error) {
 	all := filepath.Join(g.out, "all.config")
 	if err := os.WriteFile(all, render(cfg), 0o644); err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func readConfig(path string) (map[string]string, error) {
 	return m, sc.Err()
 }
 
-func (r *result) requests(frag *kconfig.Config, got *kconfig.Result, real map[string]string) {
+func (r *result) compareRequests(frag *kconfig.Config, got *kconfig.Result, real map[string]string) {
 	for _, l := range frag.Lines {
 		r.Requested++
 		want, ok := real[l.Symbol]

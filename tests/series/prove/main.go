@@ -112,7 +112,7 @@ func prove(ctx context.Context, o options) (int, error) {
 
 // check runs the selected checks and updates the record.
 func check(ctx context.Context, o options, rec *record) error {
-	wide, err := everyMachine(o.config)
+	wide, err := buildEveryMachine(o.config)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ type checksums map[layer]string
 
 // currentLayers returns the checksums of the layers that the configuration gives now.
 func currentLayers(config string) (checksums, error) {
-	wide, err := everyMachine(config)
+	wide, err := buildEveryMachine(config)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +194,8 @@ func currentLayers(config string) (checksums, error) {
 	return now, nil
 }
 
-// everyMachine returns the layer of each release with a target for every machine.
-func everyMachine(dir string) (_ []compiler.Layer, err error) {
+// buildEveryMachine returns the layer of each release with a target for every machine.
+func buildEveryMachine(dir string) (_ []compiler.Layer, err error) {
 	files, missing, err := machines.Config(dir)
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (j job) checkMachines(ctx context.Context, chosen []*plan.Target) error {
 	var machines []string
 	for _, t := range chosen {
 		r := j.result(t, false)
-		r.Commits = commits(j.src)
+		r.Commits = readCommits(j.src)
 		if old, ok := j.rec.find(r); ok && old.covers(r) {
 			continue
 		}
@@ -304,7 +304,7 @@ func (j job) runAllSteps(ctx context.Context, chosen []*plan.Target) error {
 	}
 	for _, t := range chosen {
 		r := j.result(t, true)
-		r.Commits = commits(j.src)
+		r.Commits = readCommits(j.src)
 		if old, ok := j.rec.find(r); ok && old.covers(r) {
 			continue
 		}
@@ -369,8 +369,8 @@ func writeLayer(dir string, l compiler.Layer) error {
 	return c.Write(context.Background(), false)
 }
 
-// commits returns the revisions of the checkouts that git can read.
-func commits(src string) map[string]string {
+// readCommits returns the revisions of the checkouts that git can read.
+func readCommits(src string) map[string]string {
 	found := map[string]string{}
 	for _, name := range checkouts() {
 		out, err := exec.Command("git", "-c", "safe.directory=*", "-C", filepath.Join(src, name), "rev-parse", "--short=10", "HEAD").Output()

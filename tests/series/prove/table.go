@@ -57,7 +57,7 @@ func table(rec *record, today checksums) string {
 			continue
 		}
 		for _, c := range columns() {
-			b.WriteString(" " + verdict(r.Steps, c[0]) + " |")
+			b.WriteString(" " + sumUpSteps(r.Steps, c[0]) + " |")
 		}
 		fmt.Fprintf(&b, " %s | %.0f s |\n", strings.Join(of, ", "), r.Seconds)
 	}
@@ -116,9 +116,9 @@ func shortChecksum(checksum string) string {
 // promised finds the number of values in a note of the variables step.
 var promised = regexp.MustCompile(`: (\d+) values as (?:expected|promised)$`)
 
-// verdict sums up the steps with this name: a failed step decides, and a passed
+// sumUpSteps sums up the steps with this name: a failed step decides, and a passed
 // step counts more than a skipped one.
-func verdict(steps []checklayer.Step, name string) string {
+func sumUpSteps(steps []checklayer.Step, name string) string {
 	text := "–"
 	for _, s := range steps {
 		if s.Name != name {
