@@ -217,7 +217,7 @@ func (k *Kernel) evaluate() {
 	k.fresh = true
 }
 
-// Save caches new answers for the next run. Errors are ignored: they do not affect this
+// Save caches new results for the next run. Errors are ignored: they do not affect this
 // run's result.
 func (b *Book) Save() {
 	b.mu.Lock()
