@@ -144,8 +144,8 @@ func (s *mjpegSource) begin() {
 	})
 }
 
-// receive exchanges f's memory for that of a decoded frame.
-func (s *mjpegSource) receive(f *frame.Frame) error {
+// fill exchanges f's memory for that of a decoded frame.
+func (s *mjpegSource) fill(f *frame.Frame) error {
 	if !s.began {
 		s.begin()
 	}
@@ -179,7 +179,7 @@ func (s *mjpegSource) receive(f *frame.Frame) error {
 
 // ReadFrame copies the frame, for callers without a frame slot.
 func (s *mjpegSource) ReadFrame(pixels []byte) error {
-	return s.receive(&frame.Frame{Pixels: pixels, Fixed: true})
+	return s.fill(&frame.Frame{Pixels: pixels, Fixed: true})
 }
 
 func (s *mjpegSource) Interrupt() {

@@ -25,15 +25,15 @@ type Source interface {
 
 // filler is a source that can exchange a frame's memory instead of copying pixels.
 type filler interface {
-	// put fills f like ReadFrame, and may exchange its memory.
-	put(f *frame.Frame) error
+	// fill fills f like ReadFrame, and may exchange its memory.
+	fill(f *frame.Frame) error
 }
 
 // ReadInto fills f from a source that the engine paces.
 func ReadInto(s Source, f *frame.Frame) error {
 	f.Copies = 1
 	if s, ok := s.(filler); ok {
-		return s.put(f)
+		return s.fill(f)
 	}
 	return s.ReadFrame(f.Pixels)
 }
