@@ -53,7 +53,7 @@ const second = "\ttargets: \"spare\": {board: \"orin-nano-8gb\", machine: \"p376
 
 // A review with changes of every kind, of two devices.
 func reviewPage(t *testing.T) []byte {
-	begin := []string{"\t// What any box that must not stutter gets.", second + "\t// What any box that must not stutter gets."}
+	begin := []string{"\t// For every device that must not drop frames.", second + "\t// For every device that must not drop frames."}
 	was := layer(t, "main", begin...)
 	now := layer(t, "this branch", append(begin,
 		"isolate: [4, 5]", "isolate: [5]", "cpus: [4, 5]", "cpus: [5]",
