@@ -18,7 +18,7 @@ target "line-camera" {
   sysctl = { "vm.dirty_ratio" = 10 }
 }
 
-# What any box that must not stutter gets.
+# For every device that must not drop frames.
 profile "quiet-box" {
   cpu {
     governor = "schedutil"

@@ -22,7 +22,7 @@ local sysctl = import 'sysctl.libsonnet';
     },
   },
 
-  // What any box that must not stutter gets.
+  // For every device that must not drop frames.
   profiles: {
     'quiet-box': {
       cpu: { governor: 'schedutil' },

@@ -1,6 +1,6 @@
 // Sets of kernel parameters that several profiles share.
 {
-  // A box that must not stutter.
+  // A device that must not drop frames.
   calm: {
     'vm.swappiness': 10,
     'vm.dirty_background_ratio': 5,
