@@ -226,7 +226,11 @@ func (p *Project) Verify() {
 					together = append(together, t)
 				}
 			}
-			p.emitLayer(together)
+			if l := p.Layer(together, p.Report); !p.Report.Failed() {
+				if err := assemble.Check(l); err != nil {
+					p.Report.Add(diagnoseRefusal(l, err))
+				}
+			}
 			g = later
 		}
 	}

@@ -80,10 +80,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // position has that of the nearest part around it.
 func Position(l *plan.Layer, ref Ref) (plan.Position, bool) {
 	origins := l.Origins
-	for _, t := range l.Targets {
-		if ref.Target != "" && t.Name == ref.Target {
-			origins = t.Origins
-		}
+	if t := l.FindTarget(ref.Target); t != nil {
+		origins = t.Origins
 	}
 	for id := ref.ID; id != ""; {
 		if p, ok := origins[id]; ok {

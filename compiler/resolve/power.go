@@ -141,7 +141,7 @@ func newClocks(b *board.Board, t board.Table, from board.Mode) clocks {
 	c := clocks{cores: map[string][]int{}, values: map[string][2]string{}}
 	addLabel := func(label string) {
 		// TX2 and Nano have labels without a number: CPU_A57, CPU_DENVER.
-		if (cpuClock(label) || len(b.CoresOf(t, label)) > 0) && !slices.Contains(c.labels, label) {
+		if !slices.Contains(c.labels, label) && (cpuClock(label) || len(b.CoresOf(t, label)) > 0) {
 			c.labels = append(c.labels, label)
 		}
 	}

@@ -69,9 +69,25 @@ type summary func(*plan.Layer, []emitters.File) ([]emitters.File, error)
 // document of the layer, which names the files before it.
 func summaries() []summary { return []summary{packagegroup.Emit, config.Emit, readme.Emit} }
 
-// Emit returns all files of the layer, sorted by path. A refusal is an
-// [*emitters.Error].
+// Emit returns all files of the layer, sorted by path, with all that the manifest
+// records about them. A refusal is an [*emitters.Error].
 func Emit(l *plan.Layer) ([]emitters.File, error) {
+	files, err := write(l)
+	if err != nil {
+		return nil, err
+	}
+	emitters.Complete(l, files)
+	return files, nil
+}
+
+// Check returns the refusal that Emit would return.
+func Check(l *plan.Layer) error {
+	_, err := write(l)
+	return err
+}
+
+// write returns the files of the layer, sorted by path, as their emitters leave them.
+func write(l *plan.Layer) ([]emitters.File, error) {
 	if err := emitters.CheckNames(l); err != nil {
 		return nil, err
 	}
@@ -90,14 +106,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 		files = append(files, more...)
 	}
-	emitters.Complete(l, files)
 	sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })
-	return files, check(files)
+	return files, checkPaths(files)
 }
 
-// check refuses paths that leave the layer, and two files that are one on a file
+// checkPaths refuses paths that leave the layer, and two files that are one on a file
 // system that folds case.
-func check(files []emitters.File) error {
+func checkPaths(files []emitters.File) error {
 	seen := map[string]string{}
 	for _, f := range files {
 		if f.Path == "." || path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || strings.HasPrefix(f.Path, "../") {

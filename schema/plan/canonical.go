@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -77,12 +80,94 @@ func Canonical(v any) ([]byte, error) {
 	return encode(t)
 }
 
-// toTree converts v to maps, lists and scalars.
-func toTree(v any) (any, error) {
+// toTree converts v to maps, lists and scalars, as encoding/json would write it; a test
+// compares the two. It handles the types of plans and leaves others to encoding/json. It
+// exists for speed: a build encodes a plan twice, and a device once at every start.
+func toTree(v any) (any, error) { return valueTree(reflect.ValueOf(v)) }
+
+func valueTree(v reflect.Value) (any, error) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil, nil
+		}
+		return valueTree(v.Elem())
+	case reflect.Struct:
+		m := make(map[string]any, v.NumField())
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !f.IsExported() || name == "" || f.Anonymous {
+				return treeFromJSON(v)
+			}
+			if options == "omitempty" && isEmpty(v.Field(i)) {
+				continue
+			}
+			t, err := valueTree(v.Field(i))
+			if err != nil {
+				return nil, err
+			}
+			m[name] = t
+		}
+		return m, nil
+	case reflect.Map:
+		if v.Type().Key().Kind() != reflect.String {
+			return treeFromJSON(v)
+		}
+		if v.IsNil() {
+			return nil, nil
+		}
+		m := make(map[string]any, v.Len())
+		for it := v.MapRange(); it.Next(); {
+			t, err := valueTree(it.Value())
+			if err != nil {
+				return nil, err
+			}
+			m[it.Key().String()] = t
+		}
+		return m, nil
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return treeFromJSON(v)
+		}
+		if v.IsNil() {
+			return nil, nil
+		}
+		list := make([]any, v.Len())
+		for i := range list {
+			t, err := valueTree(v.Index(i))
+			if err != nil {
+				return nil, err
+			}
+			list[i] = t
+		}
+		return list, nil
+	case reflect.String:
+		return v.String(), nil
+	case reflect.Bool:
+		return v.Bool(), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return json.Number(strconv.FormatInt(v.Int(), 10)), nil
+	}
+	return treeFromJSON(v)
+}
+
+// isEmpty reports whether omitempty leaves v out.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+func treeFromJSON(v reflect.Value) (any, error) {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := enc.Encode(v.Interface()); err != nil {
 		return nil, err
 	}
 	dec := json.NewDecoder(&raw)
@@ -92,40 +177,108 @@ func toTree(v any) (any, error) {
 	return t, err
 }
 
-// encode writes a tree. encoding/json sorts the keys of maps.
 func encode(tree any) ([]byte, error) {
-	if err := checkIntegers(tree); err != nil {
+	var out bytes.Buffer
+	if err := writeCanonical(&out, tree, 0); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(tree)
-	return out.Bytes(), err
+	out.WriteByte('\n')
+	return out.Bytes(), nil
 }
 
-// checkIntegers refuses a tree with a number that is not an integer.
-func checkIntegers(tree any) error {
-	switch v := tree.(type) {
+func writeCanonical(w *bytes.Buffer, v any, depth int) error {
+	indent := func(n int) {
+		w.WriteByte('\n')
+		for range n {
+			w.WriteString("  ")
+		}
+	}
+	switch v := v.(type) {
 	case map[string]any:
-		for _, member := range v {
-			if err := checkIntegers(member); err != nil {
+		if len(v) == 0 {
+			w.WriteString("{}")
+			return nil
+		}
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		sort.Strings(keys)
+		w.WriteByte('{')
+		for i, k := range keys {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			indent(depth + 1)
+			if err := writeString(w, k); err != nil {
+				return err
+			}
+			w.WriteString(": ")
+			if err := writeCanonical(w, v[k], depth+1); err != nil {
 				return err
 			}
 		}
+		indent(depth)
+		w.WriteByte('}')
 	case []any:
-		for _, item := range v {
-			if err := checkIntegers(item); err != nil {
+		if len(v) == 0 {
+			w.WriteString("[]")
+			return nil
+		}
+		w.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			indent(depth + 1)
+			if err := writeCanonical(w, e, depth+1); err != nil {
 				return err
 			}
 		}
+		indent(depth)
+		w.WriteByte(']')
 	case json.Number:
 		if strings.ContainsAny(v.String(), ".eE") {
 			return fmt.Errorf("plan: number %s is not an integer", v)
 		}
+		w.WriteString(v.String())
+	case string:
+		return writeString(w, v)
+	case bool:
+		fmt.Fprintf(w, "%t", v)
+	case nil:
+		w.WriteString("null")
+	default:
+		return fmt.Errorf("plan: cannot encode %T", v)
 	}
 	return nil
+}
+
+func writeString(w *bytes.Buffer, s string) error {
+	if isPlain(s) {
+		w.WriteByte('"')
+		w.WriteString(s)
+		w.WriteByte('"')
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return err
+	}
+	w.Write(bytes.TrimRight(b.Bytes(), "\n"))
+	return nil
+}
+
+// isPlain reports whether JSON writes s without escapes, as is true of most strings.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // MaxSize bounds what Decode reads: a plan is data from outside.

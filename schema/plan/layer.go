@@ -1,5 +1,10 @@
 package plan
 
+import (
+	"slices"
+	"strings"
+)
+
 // Layer is the input of every emitter: one Yocto layer for one release.
 type Layer struct {
 	Name        string // collection and layer name, [a-z][a-z0-9-]*
@@ -17,6 +22,15 @@ type Layer struct {
 
 // Feature is the distro feature that switches the layer on.
 func (l *Layer) Feature() string { return "yoctune-" + l.Name }
+
+// FindTarget returns the target of that name, nil if there is none.
+func (l *Layer) FindTarget(name string) *Target {
+	i, ok := slices.BinarySearchFunc(l.Targets, name, func(t *Target, name string) int { return strings.Compare(t.Name, name) })
+	if !ok {
+		return nil
+	}
+	return l.Targets[i]
+}
 
 // Target is one machine of the layer. Ids of its parts, the keys of Origins:
 //

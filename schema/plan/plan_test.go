@@ -218,14 +218,14 @@ func TestPlanEncodingRoundTrips(t *testing.T) {
 	})
 }
 
-func TestCanonicalFormMatchesAnIndependentWriter(t *testing.T) {
+func TestCanonicalFormMatchesEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := anyPlan(rt)
 		got, err := plan.Canonical(p)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		want, err := plan.CanonicalByHand(p)
+		want, err := plan.CanonicalByJSON(p)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -334,7 +334,10 @@ func (b *Board) CoresOf(t Table, param string) []int {
 // cpu is the core whose cpufreq folder the parameter names.
 func (t Table) cpu(param string) (int, bool) {
 	for _, p := range t.Params {
-		if m := cpuPath.FindStringSubmatch(p.Paths["MAX_FREQ"]); m != nil && p.Name == param {
+		if p.Name != param {
+			continue
+		}
+		if m := cpuPath.FindStringSubmatch(p.Paths["MAX_FREQ"]); m != nil {
 			core, err := strconv.Atoi(m[1])
 			return core, err == nil
 		}

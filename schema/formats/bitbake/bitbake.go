@@ -26,6 +26,9 @@ var assignment = lazyregexp.New(`^(export\s+)?([A-Za-z0-9_.+/${}:~@-]+?)(?:\[([A
 
 // ParseAssignment parses a line whose continuation lines are joined.
 func ParseAssignment(line string) (Assignment, bool) {
+	if !strings.Contains(line, "=") {
+		return Assignment{}, false
+	}
 	m := assignment.FindStringSubmatch(line)
 	if m == nil {
 		return Assignment{}, false
