@@ -159,7 +159,7 @@ func TestPageRendersInChromium(t *testing.T) {
 			t.Errorf("tile %s is %q, want %s; all: %v", tile, s.Tiles[tile], want, s.Tiles)
 		}
 	}
-	if s.Mode != "power mode MODE_30W" || !strings.HasSuffix(s.Title, " – yoctuned") || s.Pressed != "true" || !s.Paused || !strings.Contains(s.State, "no connection") {
+	if s.Mode != "power mode MODE_30W" || !strings.HasSuffix(s.Title, " – yoctuned") || s.Pressed != "true" || !s.Paused || !strings.Contains(s.State, "disconnected") {
 		t.Errorf("%+v", s)
 	}
 	if !strings.Contains(s.Legend, "VIN_SYS_5V01612") {

@@ -121,7 +121,7 @@ const colours = () => { const s = getComputedStyle(document.body); return `${s.b
   // The device goes away.
   const complaints = saw.complaints.length;
   await fetch(`${live}test/end`, { method: "POST" });
-  await page.waitForFunction(() => /no connection/.test(document.getElementById("state").textContent));
+  await page.waitForFunction(() => /disconnected/.test(document.getElementById("state").textContent));
   saw.state = await page.textContent("#state");
   saw.complaints.length = complaints; // the browser's own, about the connection
   await browser.close();
