@@ -199,7 +199,7 @@ func explainDifferences(cmd *cobra.Command, dir string, l compiler.Layer, c *tre
 	if w.JSON {
 		return r.WriteChangesJSON(w)
 	}
-	err = r.WriteText(w)
+	err = r.WriteText(w, cli.Colour(w))
 	fmt.Fprintln(w)
 	return err
 }

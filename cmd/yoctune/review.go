@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -110,7 +111,7 @@ func showReview(cmd *cobra.Command, r *review.Review, o reviewOptions) error {
 			return err
 		}
 	}
-	write := r.WriteText
+	write := func(w io.Writer) error { return r.WriteText(w, cli.Colour(w)) }
 	switch cli.Format(cmd) {
 	case "json":
 		write = r.WriteJSON

@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fatih/color"
-
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/internal/version"
 )
 
@@ -114,14 +113,13 @@ func (p problems) String() string {
 func showDiff(p cli.Printer, diff string) {
 	styles := []struct {
 		prefix string
-		style  color.Attribute
-	}{{"+++", color.Bold}, {"---", color.Bold}, {"+", color.FgGreen}, {"-", color.FgRed}, {"@@", color.FgCyan}}
+		style  terminal.Style
+	}{{"+++", terminal.Bold}, {"---", terminal.Bold}, {"+", terminal.Green}, {"-", terminal.Red}, {"@@", terminal.Cyan}}
+	colour := cli.Colour(p)
 	for line := range strings.Lines(printable.Text(diff)) {
 		for _, s := range styles {
-			if cli.Colour(p) && strings.HasPrefix(line, s.prefix) {
-				c := color.New(s.style)
-				c.EnableColor()
-				line = c.Sprint(strings.TrimSuffix(line, "\n")) + "\n"
+			if strings.HasPrefix(line, s.prefix) {
+				line = s.style.Paint(colour, strings.TrimSuffix(line, "\n")) + "\n"
 				break
 			}
 		}

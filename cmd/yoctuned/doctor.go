@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/runtime/device/doctor"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
@@ -162,18 +164,20 @@ func writeFindings(p cli.Printer, quiet bool, findings []doctor.Finding) error {
 }
 
 func findingText(p cli.Printer, f doctor.Finding) {
-	verdict := fmt.Sprintf("%-8s", f.Verdict)
-	if cli.Colour(p) {
-		style := map[doctor.Verdict]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}[f.Verdict]
-		verdict = cmp.Or(style, dim) + verdict + reset
-	}
-	limit := ""
+	style := cmp.Or(map[doctor.Verdict]terminal.Style{doctor.OK: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red}[f.Verdict], terminal.Dim)
+	text := cmp.Or(f.Measured, "-")
 	if f.Limit != "" {
-		limit = " (limit: " + f.Limit + ")"
+		text += " (limit: " + f.Limit + ")"
 	}
-	fmt.Fprint(p, verdict)
-	p.Printf("%-17s %s%s\n", f.Check, cmp.Or(f.Measured, "-"), limit)
+	const indent = 26
+	columns := cli.Columns(p)
+	fmt.Fprintf(p, "%s%-17s ", style.Paint(cli.Colour(p), fmt.Sprintf("%-8s", f.Verdict)), f.Check)
+	for i, line := range terminal.Wrap(printable.Line(text), columns-indent) {
+		fmt.Fprintf(p, "%*s%s\n", min(i, 1)*indent, "", line)
+	}
 	if f.Advice != "" {
-		p.Printf("%25s %s\n", "", f.Advice)
+		for _, line := range terminal.Wrap(printable.Line(f.Advice), columns-indent) {
+			fmt.Fprintf(p, "%*s%s\n", indent, "", line)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -84,8 +85,10 @@ usage.`,
 func runCommand(cmd *cobra.Command, args []string) error {
 	child := exec.Command(args[0], args[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if out := cli.File(child.Stdout); out != nil {
-		child.Stdout = out // it may be a terminal
+	for _, w := range []*io.Writer{&child.Stdout, &child.Stderr} {
+		if f := cli.File(*w); f != nil {
+			*w = f // it may be a terminal
+		}
 	}
 	// The command must not outlive the lease by accident.
 	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGTERM}

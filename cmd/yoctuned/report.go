@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -99,7 +100,6 @@ func (r report) settings(p cli.Printer) {
 
 // text writes one aligned line per result, and the reason below each result that is not ok.
 func (r report) text(p cli.Printer) {
-	colour := cli.Colour(p)
 	rows := [][]string{{"outcome", "setting", "wanted", "found", "set at"}}
 	shown := []enforce.Result{{}}
 	for _, res := range r.Results {
@@ -117,28 +117,31 @@ func (r report) text(p cli.Printer) {
 		rows = append(rows, []string{string(res.Outcome), label(res), res.Wanted, found, origin})
 		shown = append(shown, res)
 	}
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i := range row {
-			row[i] = short(printable.Line(row[i]))
-			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
-		}
+	if len(rows) > 1 {
+		r.table(p, rows, shown)
 	}
+	p.Printf("%s\n", r.summary())
+}
+
+// table writes the rows of results, a heading first.
+func (r report) table(p cli.Printer, rows [][]string, shown []enforce.Result) {
+	colour, columns := cli.Colour(p), cli.Columns(p)
+	width := fitColumns(rows, columns)
+	indent := width[0] + 2
 	reported := map[string]bool{}
 	for n, row := range rows {
-		if n == 0 && len(rows) == 1 {
-			break
+		rest := ""
+		for i, cell := range row[1:] {
+			if width[i+1] > 0 {
+				rest += "  " + pad(terminal.Truncate(cell, width[i+1], "…"), width[i+1])
+			}
 		}
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
+		head, rest := pad(row[0], width[0]), strings.TrimRight(rest, " ")
+		if n == 0 {
+			fmt.Fprintln(p, terminal.Bold.Paint(colour, head+rest))
+		} else {
+			fmt.Fprintln(p, outcomeStyle(shown[n]).Paint(colour, head)+rest)
 		}
-		text := strings.TrimRight(line.String(), " ")
-		if colour {
-			text = colourLine(text, row[0], n == 0, shown[n])
-		}
-		fmt.Fprintln(p, text)
 		msg := shown[n].Message
 		if shared := r.countSharing(shown[n]); shared > 1 {
 			cause := r.cause(shown[n])
@@ -147,11 +150,56 @@ func (r report) text(p cli.Printer) {
 			}
 			reported[cause] = true
 		}
+		if origin := row[len(row)-1]; width[len(row)-1] == 0 && origin != "" && n > 0 {
+			fmt.Fprintf(p, "%*s%s\n", indent, "", terminal.Dim.Paint(colour, origin))
+		}
 		if msg != "" {
-			p.Printf("%s%s\n", strings.Repeat(" ", width[0]+2), msg)
+			for _, l := range terminal.Wrap(printable.Line(msg), columns-indent) {
+				fmt.Fprintf(p, "%*s%s\n", indent, "", l)
+			}
 		}
 	}
-	p.Printf("%s\n", r.summary())
+}
+
+// fitColumns makes the cells printable and returns the widths of the columns, so that a row
+// fits a terminal; 0 columns are no terminal. Where a row is too wide, the last column has a
+// width of 0 and goes below it, and then the widest columns are shortened.
+func fitColumns(rows [][]string, columns int) []int {
+	const least = 8
+	width, total := make([]int, len(rows[0])), 0
+	for i := range width {
+		for _, row := range rows {
+			row[i] = short(printable.Line(row[i]))
+			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
+		}
+		total += width[i] + 2
+	}
+	total -= 2
+	if columns == 0 || total <= columns {
+		return width
+	}
+	last := len(width) - 1
+	total -= width[last] + 2
+	width[last] = 0
+	for total > columns {
+		widest := 1
+		for i := range width {
+			if width[i] > width[widest] {
+				widest = i
+			}
+		}
+		if width[widest] <= least {
+			break
+		}
+		width[widest]--
+		total--
+	}
+	return width
+}
+
+// pad fills text up to a width, in characters.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
 }
 
 func (r report) summary() string {
@@ -186,17 +234,16 @@ func label(res enforce.Result) string {
 	return res.ID
 }
 
-func colourLine(line, prefix string, head bool, res enforce.Result) string {
+// outcomeStyle is the colour of the word of an outcome.
+func outcomeStyle(res enforce.Result) terminal.Style {
 	switch {
-	case head:
-		return bold + line + reset
 	case res.Outcome == outcome.OK:
-		return green + prefix + reset + line[len(prefix):]
+		return terminal.Green
 	case res.Satisfied():
-		return yellow + prefix + reset + line[len(prefix):]
+		return terminal.Yellow
 	}
-	return red + prefix + reset + line[len(prefix):]
+	return terminal.Red
 }
 
 // short keeps a column readable; JSON has the whole value.
-func short(s string) string { return truncate(s, 44, "…") }
+func short(s string) string { return terminal.Truncate(s, 44, "…") }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/units"
@@ -202,7 +203,7 @@ type page struct {
 // row adds a label and text, which is cut to the width.
 func (p *page) row(label, style, text string) {
 	const column = 9
-	text = truncate(printable.Line(text), p.width-column, "")
+	text = terminal.Truncate(printable.Line(text), p.width-column, "")
 	if p.colour && style != "" {
 		text = style + text + reset
 	}
@@ -229,14 +230,6 @@ func (p *page) wrap(label, style string, items []string) {
 	if line != "" {
 		p.row(label, style, line)
 	}
-}
-
-// truncate shortens a text to width characters. end replaces what is left out.
-func truncate(s string, width int, end string) string {
-	if utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:max(width-utf8.RuneCountInString(end), 0)]) + end
 }
 
 func (f frame) lines(width int, colour bool) []string {

@@ -19,10 +19,10 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// terminal is a pseudo terminal: what a user sees and types.
-type terminal struct{ user, program *os.File }
+// pseudoTerminal is a pseudo terminal: what a user sees and types.
+type pseudoTerminal struct{ user, program *os.File }
 
-func newTerminal(t *testing.T, columns, rows uint16) terminal {
+func newTerminal(t *testing.T, columns, rows uint16) pseudoTerminal {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func newTerminal(t *testing.T, columns, rows uint16) terminal {
 	if err := unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
 		t.Fatal(err)
 	}
-	return terminal{user, program}
+	return pseudoTerminal{user, program}
 }
 
 func TestMonitorOnATerminalDrawsAndRestoresIt(t *testing.T) {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 //	awaits FILE [TEXT]      wait until a file is there, and has the text in it
 //	quiet DIR               the watching process of a tree must not wake while nothing happens
 //	rests DIR               the watching process of a tree must soon hold less memory than now
-//	fetches SOCKET PATH TEXT  read what is served on a socket; the answer contains the text
+//	fetches SOCKET PATH TEXT  read what is served on a socket; the answer contains the text, or with ! does not
 //	hold DIR                hold the lock of a device until the script ends
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -193,7 +193,7 @@ func cmdQuiet(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-func cmdFetches(ts *testscript.TestScript, _ bool, args []string) {
+func cmdFetches(ts *testscript.TestScript, neg bool, args []string) {
 	socket := ts.MkAbs(args[0])
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		// The file is there a moment before anybody listens.
@@ -211,8 +211,8 @@ func cmdFetches(ts *testscript.TestScript, _ bool, args []string) {
 	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(resp.Body)
 	ts.Check(err)
-	if !strings.Contains(string(b), args[2]) {
-		ts.Fatalf("%s: %s: no %q in\n%s", args[1], resp.Status, args[2], b)
+	if found := strings.Contains(string(b), args[2]); found == neg {
+		ts.Fatalf("%s: %s: %q is there: %v, in\n%s", args[1], resp.Status, args[2], found, b)
 	}
 }
 

@@ -103,12 +103,8 @@ func runServe(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 	interval := planInterval(dev)
 	sampler := monitor.NewShared(dev, filepath.Join(dev.Dir(), api.Socket), interval) // until the process ends
 	hub := monitor.NewHub(sampler.Take, interval)
-	site := &web.Site{Device: id, Hub: hub, Planned: planned, Remote: remote, Watch: func() *watch.State {
-		st, err := watch.ReadState(dev, id.BootID)
-		if err != nil {
-			return nil
-		}
-		return st
+	site := &web.Site{Device: id, Hostname: rootfs.Hostname(dev), Hub: hub, Planned: planned, Remote: remote, Watch: func() (*watch.State, error) {
+		return watch.ReadState(dev, id.BootID)
 	}, Pipelines: func() []*live.Snapshot {
 		// Pipelines that do not respond are left out.
 		list, _ := live.All(filepath.Join(dev.Dir(), pipelines.Dir))

@@ -164,13 +164,31 @@ func (s deviceStatus) addWatch(row func(key, value string)) {
 	if w == nil {
 		return
 	}
-	text := fmt.Sprintf("%d drifts, %d repairs", w.Drifts, w.Repairs)
-	if w.PID == 0 {
-		text = "no longer; " + text
-	} else {
-		text = fmt.Sprintf("by pid %d; %s; all nodes checked every %d s", w.PID, text, w.Sweep)
+	text := fmt.Sprintf("%s; %d drifts, %d repairs", w.Watcher(time.Now()), w.Drifts, w.Repairs)
+	if w.PID != 0 {
+		text += fmt.Sprintf("; all nodes checked every %d s", w.Sweep)
 	}
 	row("watched", text)
+	if w.PID != 0 {
+		s.addCurrent(row)
+	} else if n := len(w.Contested); n > 0 {
+		row("", fmt.Sprintf("when it ended, other programs kept changing %d settings", n))
+	}
+	for _, e := range w.History[max(len(w.History)-recent, 0):] {
+		text := changeText(e)
+		switch e.Type {
+		case watch.Returned, watch.Overdue:
+			text = e.Message
+		case watch.Switched:
+			text = fmt.Sprintf("power mode %s, was %s: %s", e.Wanted, e.Found, e.Message)
+		}
+		row(e.Type, e.Time.Format("15:04:05")+" "+text)
+	}
+}
+
+// addCurrent adds what holds only while the enforcer runs.
+func (s deviceStatus) addCurrent(row func(key, value string)) {
+	w := s.Watch
 	for _, src := range w.Events {
 		if !src.Delivered {
 			row("", fmt.Sprintf("no events from %s: %s", src.Name, src.Why))
@@ -183,16 +201,6 @@ func (s deviceStatus) addWatch(row func(key, value string)) {
 	firstRows(row, "waits", len(w.Waiting), func(n int) string { return w.Waiting[n].Text(time.Now()) })
 	for _, l := range w.Leases {
 		row("lease", fmt.Sprintf("%d, %s, user %d, until %s", l.ID, l.Holder, l.UID, l.Expires.Format(time.RFC3339)))
-	}
-	for _, e := range w.History[max(len(w.History)-recent, 0):] {
-		text := changeText(e)
-		switch e.Type {
-		case watch.Returned, watch.Overdue:
-			text = e.Message
-		case watch.Switched:
-			text = fmt.Sprintf("power mode %s, was %s: %s", e.Wanted, e.Found, e.Message)
-		}
-		row(e.Type, e.Time.Format("15:04:05")+" "+text)
 	}
 }
 

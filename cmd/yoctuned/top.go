@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
@@ -270,7 +271,7 @@ func (r running) stages(p *page) {
 		if st.Instances > 1 {
 			name += fmt.Sprintf(" x%d", st.Instances)
 		}
-		p.row("", style, fmt.Sprintf(topRow, truncate(name, 14, ""), queue, busy,
+		p.row("", style, fmt.Sprintf(topRow, terminal.Truncate(name, 14, ""), queue, busy,
 			millis(now.WaitP50), millis(now.WaitP95), millis(now.ServiceP50), millis(now.ServiceP95)))
 	}
 }

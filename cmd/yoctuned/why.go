@@ -107,7 +107,7 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 			e.Found = &r.Found
 		}
 		real, _ := dev.Resolve(r.Path) // an absent node has no original either
-		e.addJournal(j, real, len(state.Leases) > 0)
+		e.addJournal(j, real, state.PID != 0 && len(state.Leases) > 0)
 		e.addHistory(state)
 		out = append(out, e)
 	}
@@ -131,7 +131,7 @@ func (e *explanation) addJournal(j *journal.Journal, real string, leased bool) {
 // addHistory adds what happened to the node since the enforcer started.
 func (e *explanation) addHistory(state *watch.State) {
 	for i, c := range state.Contested {
-		if c.Path == e.Path {
+		if state.PID != 0 && c.Path == e.Path {
 			e.Contested = &state.Contested[i]
 		}
 	}

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fatih/color"
-
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -40,34 +39,30 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
-func (p *printer) paint(s string, attrs ...color.Attribute) string {
-	if !p.colour {
-		return s
-	}
-	c := color.New(attrs...)
-	c.EnableColor()
-	return c.Sprint(s)
+// paint returns s in bold and a colour.
+func (p *printer) paint(s string, tone terminal.Style) string {
+	return (terminal.Bold + tone).Paint(p.colour, s)
 }
 
 func (p *printer) printDiagnostic(d Diagnostic) {
-	tone := color.FgCyan
+	tone := terminal.Cyan
 	switch d.Severity {
 	case Error:
-		tone = color.FgRed
+		tone = terminal.Red
 	case Warning:
-		tone = color.FgYellow
+		tone = terminal.Yellow
 	}
-	p.printf("%s: %s\n", p.paint(fmt.Sprintf("%s[%s]", d.Severity, d.ID), tone, color.Bold), p.paint(printable.Line(d.Message), color.Bold))
+	p.printf("%s: %s\n", p.paint(fmt.Sprintf("%s[%s]", d.Severity, d.ID), tone), p.paint(printable.Line(d.Message), terminal.Plain))
 	gutter := "  "
 	if d.Pos.File != "" {
 		gutter = p.printExcerpt("-->", d.Pos, d.Length, tone, "")
 	}
 	for _, r := range d.Related {
-		p.printExcerpt(":::", r.Pos, 0, color.FgCyan, r.Message)
+		p.printExcerpt(":::", r.Pos, 0, terminal.Cyan, r.Message)
 	}
 	note := func(label, text string) {
 		if text != "" {
-			p.printf("%s%s %s: %s\n", gutter, p.paint("=", color.FgBlue, color.Bold), p.paint(label, color.Bold), printable.Line(text))
+			p.printf("%s%s %s: %s\n", gutter, p.paint("=", terminal.Blue), p.paint(label, terminal.Plain), printable.Line(text))
 		}
 	}
 	note("path", d.Path)
@@ -79,10 +74,10 @@ func (p *printer) printDiagnostic(d Diagnostic) {
 }
 
 // printExcerpt prints a place and returns the gutter that notes below it use.
-func (p *printer) printExcerpt(arrow string, pos plan.Position, length int, tone color.Attribute, message string) string {
+func (p *printer) printExcerpt(arrow string, pos plan.Position, length int, tone terminal.Style, message string) string {
 	number := fmt.Sprint(pos.Line)
 	pad := strings.Repeat(" ", len(number)+1)
-	p.printf("%s%s %s:%d:%d\n", pad[1:], p.paint(arrow, color.FgBlue, color.Bold), pos.File, pos.Line, pos.Column)
+	p.printf("%s%s %s:%d:%d\n", pad[1:], p.paint(arrow, terminal.Blue), pos.File, pos.Line, pos.Column)
 	line, ok := p.src.Line(pos.File, pos.Line)
 	if !ok || pos.Column < 1 || pos.Column > len(line)+1 {
 		if message != "" {
@@ -95,10 +90,10 @@ func (p *printer) printExcerpt(arrow string, pos plan.Position, length int, tone
 	if length == 0 {
 		length = tokenLength(line[at:])
 	}
-	bar := p.paint("|", color.FgBlue, color.Bold)
+	bar := p.paint("|", terminal.Blue)
 	p.printf("%s%s\n", pad, bar)
-	p.printf("%s %s %s\n", p.paint(number, color.FgBlue, color.Bold), bar, printable.Line(expandTabs(line)))
-	marks := strings.Repeat(" ", utf8.RuneCountInString(printable.Line(expandTabs(lead)))) + p.paint(strings.Repeat("^", max(length, 1)), tone, color.Bold)
+	p.printf("%s %s %s\n", p.paint(number, terminal.Blue), bar, printable.Line(expandTabs(line)))
+	marks := strings.Repeat(" ", utf8.RuneCountInString(printable.Line(expandTabs(lead)))) + p.paint(strings.Repeat("^", max(length, 1)), tone)
 	if message != "" {
 		marks += " " + printable.Line(message)
 	}

@@ -10,22 +10,30 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
-
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 )
 
 // output is a program's standard output. After the first failed write it only repeats
 // that error, so that a program that prints line by line can report it once at its end.
 type output struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	ascii bool // for a terminal whose characters are not UTF-8
+	err   error
+}
+
+func newOutput(w io.Writer) *output {
+	return &output{w: w, ascii: terminal.Is(File(w)) && !terminal.IsUTF8()}
 }
 
 // Write implements [io.Writer].
 func (o *output) Write(p []byte) (int, error) {
 	if o.err != nil {
 		return 0, o.err
+	}
+	if o.ascii {
+		_, o.err = io.WriteString(o.w, terminal.ASCII(string(p)))
+		return len(p), o.err
 	}
 	n, err := o.w.Write(p)
 	o.err = err
@@ -45,10 +53,13 @@ func File(w io.Writer) *os.File {
 	return nil
 }
 
-// Colour reports whether w is a terminal that may be coloured.
-func Colour(w io.Writer) bool {
-	f := File(w)
-	return f != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+// Colour reports whether text for w may be coloured.
+func Colour(w io.Writer) bool { return terminal.Colour(File(w)) }
+
+// Columns returns the width of the terminal that w writes to, 0 if it is none.
+func Columns(w io.Writer) int {
+	columns, _ := terminal.Size(File(w))
+	return columns
 }
 
 // Printer prints the results of a command: text, or objects in JSON, one per line.
@@ -62,7 +73,7 @@ type Printer struct {
 func NewPrinter(cmd *cobra.Command) Printer {
 	out, ok := cmd.OutOrStdout().(*output)
 	if !ok {
-		out = &output{w: cmd.OutOrStdout()}
+		out = newOutput(cmd.OutOrStdout())
 	}
 	return Printer{out, Format(cmd) == "json"}
 }

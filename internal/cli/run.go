@@ -67,7 +67,8 @@ func AlreadyReported() error { return Exit(ExitFailed) }
 
 // Run executes the command line and returns the exit code. root comes from [NewRoot].
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
-	out := &output{w: stdout}
+	out := newOutput(stdout)
+	stderr = newOutput(stderr)
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(stderr)
@@ -91,7 +92,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 		fmt.Fprintln(stderr, usageHint(cmd))
 	}
 	if wantsJSON(cmd, args) {
-		p := Printer{&output{w: stdout}, true} // the error is on stderr too
+		p := Printer{newOutput(stdout), true} // the error is on stderr too
 		p.Error(err)
 		_ = p.End(cmd.Name(), code, nil)
 	}

@@ -95,10 +95,10 @@ func serveBoard(t *testing.T, interval time.Duration) *httptest.Server {
 	frames := atomic.Uint64{}
 	h, err := (&web.Site{
 		Device: rootfs.Identify(dev), Hub: hub, History: store,
-		Watch: func() *watch.State {
+		Watch: func() (*watch.State, error) {
 			return &watch.State{PID: 7, History: []watch.Event{{
 				Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Found: "<b>77</b>", Outcome: "ok", Time: time.Now(), By: &rootfs.Process{PID: 812, Command: "sh"},
-			}}}
+			}}}, nil
 		},
 		Pipelines: func() []*live.Snapshot {
 			f := frames.Add(6)

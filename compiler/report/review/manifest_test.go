@@ -56,7 +56,7 @@ func TestReviewLayerOfYoctune01(t *testing.T) {
 		"yoctuned_0.1.0.bb", "0000000002\"", "0000000003\"",
 	))
 	var b strings.Builder
-	if err := r.WriteText(&b); err != nil {
+	if err := r.WriteText(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -87,7 +87,7 @@ func TestNewKindsOfMeaningAreCompared(t *testing.T) {
 	now := side(emitters.Meaning{Kind: "quota", Name: "disk", Value: "2 GiB", ID: "storage.quota", From: "config.cue:7"})
 	r := compared(t, was, now)
 	var b strings.Builder
-	if err := r.WriteText(&b); err != nil {
+	if err := r.WriteText(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"~ quota disk: 1 GiB → 2 GiB\n      [applies immediately · config.cue:7]", "- quota inodes: 9 → removed"} {

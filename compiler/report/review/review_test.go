@@ -142,7 +142,7 @@ func TestNeedsAndRisks(t *testing.T) {
 	} {
 		r := compared(t, c.was, c.now)
 		var b strings.Builder
-		if err := r.WriteText(&b); err != nil {
+		if err := r.WriteText(&b, false); err != nil {
 			t.Fatal(err)
 		}
 		if r.Need() != c.need || r.Risk() != c.risk || !strings.Contains(b.String(), c.wantText) {
@@ -196,7 +196,7 @@ func TestCommonFilesAreListedOnce(t *testing.T) {
 	}
 	r := compared(t, side("1", "2", "2"), side("3", "2", "4"))
 	var text, md, html strings.Builder
-	if err := errors.Join(r.WriteText(&text), r.WriteMarkdown(&md), r.WriteHTML(&html)); err != nil {
+	if err := errors.Join(r.WriteText(&text, false), r.WriteMarkdown(&md), r.WriteHTML(&html)); err != nil {
 		t.Fatal(err)
 	}
 	for name, out := range map[string]string{"text": text.String(), "markdown": md.String()} {
@@ -281,7 +281,7 @@ func TestMarkdownAndTerminalAreSafeFromHostileValues(t *testing.T) {
 	if err := r.WriteMarkdown(&md); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.WriteText(&text); err != nil {
+	if err := r.WriteText(&text, false); err != nil {
 		t.Fatal(err)
 	}
 	// Outside of code spans only the review's own words are left.
@@ -343,7 +343,7 @@ func FuzzParse(f *testing.F) {
 			"recipes-kernel/" + machine + "/a.cfg": []byte(cfg), "recipes-yoctune/packagegroup-x.bb": []byte(conf)})
 		r := compared(t, was, now)
 		for _, write := range []func() error{
-			func() error { return r.WriteText(&bytes.Buffer{}) }, func() error { return r.WriteMarkdown(&bytes.Buffer{}) },
+			func() error { return r.WriteText(&bytes.Buffer{}, false) }, func() error { return r.WriteMarkdown(&bytes.Buffer{}) },
 			func() error { return r.WriteJSON(&bytes.Buffer{}) }, func() error { return r.WriteHTML(&bytes.Buffer{}) },
 		} {
 			if err := write(); err != nil {

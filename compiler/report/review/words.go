@@ -1,12 +1,14 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -77,40 +79,60 @@ func (k Kind) sign() string {
 	return map[Kind]string{Added: "+", Removed: "-", Changed: "~"}[k]
 }
 
-// WriteText writes the review for a terminal. Values cannot move its cursor:
-// control characters are written as escapes.
-func (r *Review) WriteText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", printable.Line(r.Headline()))
+func (k Kind) style() terminal.Style {
+	return map[Kind]terminal.Style{Added: terminal.Green, Removed: terminal.Red, Changed: terminal.Yellow}[k]
+}
+
+func (r Risk) style() terminal.Style {
+	return map[Risk]terminal.Style{medium: terminal.Yellow, high: terminal.Red}[r]
+}
+
+// textWriter writes a review as text.
+type textWriter struct {
+	strings.Builder
+	folder string // of the configuration, before positions
+	colour bool
+}
+
+// line writes a line in a style. Values cannot move the cursor of a terminal: control
+// characters are written as escapes.
+func (t *textWriter) line(indent int, style terminal.Style, text string) {
+	fmt.Fprintf(t, "%*s%s\n", indent, "", style.Paint(t.colour, printable.Line(text)))
+}
+
+// WriteText writes the review for a terminal, with colours on request.
+func (r *Review) WriteText(w io.Writer, colour bool) error {
+	t := &textWriter{folder: r.Folder, colour: colour}
+	t.line(0, terminal.Bold, r.Headline())
 	if len(r.Build) > 0 {
-		b.WriteString("\nbuild settings\n")
-		for _, c := range r.Build {
-			c.text(&b, r.Folder)
-		}
+		t.section(terminal.Bold, "build settings", r.Build)
 	}
 	if len(r.Shared) > 0 {
-		fmt.Fprintf(&b, "\nevery target that changes: %s\n", count(len(r.Shared), "change"))
-		for _, c := range r.Shared {
-			c.text(&b, r.Folder)
-		}
+		t.section(terminal.Bold, "every target that changes: "+count(len(r.Shared), "change"), r.Shared)
 	}
-	for _, t := range r.Targets {
-		fmt.Fprintf(&b, "\n%s\n", printable.Line(t.headline()))
-		for _, c := range t.Own {
-			c.text(&b, r.Folder)
-		}
-		if recipes := t.Rebuild(); len(recipes) > 0 {
-			fmt.Fprintf(&b, "  rebuild: %s\n", printable.Line(strings.Join(recipes, ", ")))
+	for _, target := range r.Targets {
+		t.section(terminal.Bold+target.Risk().style(), target.headline(), target.Own)
+		if recipes := target.Rebuild(); len(recipes) > 0 {
+			t.line(2, terminal.Plain, "rebuild: "+strings.Join(recipes, ", "))
 		}
 	}
 	if r.Changes() == 0 && !r.Clean() {
-		b.WriteByte('\n')
+		t.WriteByte('\n')
 		for _, f := range r.Files {
-			fmt.Fprintf(&b, "  %s %s\n", f.Kind.sign(), printable.Line(f.Path))
+			t.line(2, f.Kind.style(), f.Kind.sign()+" "+f.Path)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, t.String())
 	return err
+}
+
+// section writes changes under a heading.
+func (t *textWriter) section(style terminal.Style, heading string, changes []Change) {
+	t.WriteByte('\n')
+	t.line(0, style, heading)
+	for _, c := range changes {
+		t.change(c)
+	}
 }
 
 func (t Target) headline() string {
@@ -136,29 +158,30 @@ func (t Target) Count() string {
 	}
 }
 
-func (c Change) text(b *strings.Builder, folder string) {
-	fmt.Fprintf(b, "  %s %s %s", c.Kind.sign(), c.Area, printable.Line(c.Name))
+func (t *textWriter) change(c Change) {
+	text := fmt.Sprintf("%s %s %s", c.Kind.sign(), c.Area, c.Name)
 	if a := c.Arrow(); a != "" {
-		b.WriteString(": " + printable.Line(a))
+		text += ": " + a
 	}
-	b.WriteByte('\n')
+	t.line(2, c.Kind.style(), text)
 	for i, d := range c.Details {
 		const most = 8
 		if i == most && len(c.Details) > most+1 {
-			fmt.Fprintf(b, "      … %d more\n", len(c.Details)-most)
+			t.line(6, terminal.Plain, fmt.Sprintf("… %d more", len(c.Details)-most))
 			break
 		}
-		fmt.Fprintf(b, "      %s: %s\n", printable.Line(d.Name), printable.Line(d.Arrow()))
+		t.line(6, terminal.Plain, d.Name+": "+d.Arrow())
 	}
-	about := []string{needLabels[c.Need]}
+	about, style := []string{needLabels[c.Need]}, terminal.Dim
 	if c.Why != "" {
 		about = append(about, "risk "+c.Risk.String()+": "+c.Why)
+		style = cmp.Or(c.Risk.style(), style)
 	}
 	if c.Origin != nil {
-		place := diag.PrefixPath(folder, *c.Origin)
+		place := diag.PrefixPath(t.folder, *c.Origin)
 		about = append(about, FormatPosition(&place))
 	}
-	fmt.Fprintf(b, "      [%s]\n", printable.Line(strings.Join(about, " · ")))
+	t.line(6, style, "["+strings.Join(about, " · ")+"]")
 }
 
 // WriteJSON writes one object a line, a summary last.

@@ -237,6 +237,9 @@ type Identity struct {
 	BootID     string   `json:"boot_id,omitempty"`
 }
 
+// Hostname returns the machine's name on the network, "" if it cannot be read.
+func Hostname(dev FS) string { return ReadText(dev, "/proc/sys/kernel/hostname") }
+
 // Identify reads the identity. Fields that cannot be read stay empty.
 func Identify(dev FS) Identity {
 	id := Identity{

@@ -87,7 +87,7 @@ func NewKeeper(dev rootfs.Device, session *enforce.Session, c Config) *Keeper {
 	}
 	boot := rootfs.Identify(dev).BootID
 	// Keep what was recorded before a crash.
-	if old, err := ReadState(dev, boot); err == nil && old != nil {
+	if old, err := loadState(dev, boot); err == nil && old != nil {
 		k.state.History = old.History
 	}
 	k.state.Boot, k.state.PID = boot, c.PID
@@ -383,6 +383,7 @@ func (k *Keeper) rescanAndSweep(now time.Duration, kind, why string) {
 func (k *Keeper) Flush(now time.Duration) error {
 	k.dirty = false
 	k.flushAt = now + flushEvery
+	k.state.Written = k.Wall().UTC()
 	return k.state.write(k.dev)
 }
 

@@ -2,8 +2,11 @@ package watch
 
 import (
 	"fmt"
+	"net"
+	"path"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
@@ -82,13 +85,15 @@ type Lease struct {
 // State is the content of File.
 type State struct {
 	Boot      string      `json:"boot"`
-	PID       int         `json:"pid"`     // of the enforcer, 0 after an orderly end
-	Plan      string      `json:"plan"`    // file
-	Digest    string      `json:"digest"`  // of that plan
-	Events    []Source    `json:"sources"` // of events
-	Sweep     int64       `json:"sweep_s"` // seconds between looks at every node
-	Drifts    int         `json:"drifts"`  // since the start
-	Repairs   int         `json:"repairs"` // of those
+	PID       int         `json:"pid"`                  // of the enforcer, 0 after its end
+	Killed    int         `json:"killed_pid,omitempty"` // of an enforcer that ended without recording it
+	Written   time.Time   `json:"written"`              // UTC
+	Plan      string      `json:"plan"`                 // file
+	Digest    string      `json:"digest"`               // of that plan
+	Events    []Source    `json:"sources"`              // of events
+	Sweep     int64       `json:"sweep_s"`              // seconds between looks at every node
+	Drifts    int         `json:"drifts"`               // since the start
+	Repairs   int         `json:"repairs"`              // of those
 	Contested []Contested `json:"contested"`
 	Waiting   []Waiting   `json:"waiting"` // settings whose node a module provides
 	Leases    []Lease     `json:"leases"`
@@ -122,8 +127,30 @@ func sameEvent(a, b Event) bool {
 }
 
 // ReadState returns the state that an enforcer of this boot has written, nil if there is
-// none.
-func ReadState(st rootfs.State, boot string) (*State, error) {
+// none. An enforcer that was killed has left its PID there; ReadState moves it to Killed.
+func ReadState(dev *rootfs.Root, boot string) (*State, error) {
+	s, err := loadState(dev, boot)
+	if s != nil && s.PID != 0 && !isEnforcing(dev, s.PID) {
+		s.PID, s.Killed = 0, s.PID
+	}
+	return s, err
+}
+
+// isEnforcing reports whether the enforcer with that PID still runs. A PID alone may belong
+// to another process by now, but the kernel releases the lock of a process that has ended.
+func isEnforcing(dev *rootfs.Root, pid int) bool {
+	if h := dev.Holder(); h != nil {
+		return h.PID == pid || h.PID == 0
+	}
+	// In a sandbox the lock may be invisible. The socket has no listener after the end.
+	c, err := net.DialTimeout("unix", path.Join(dev.Dir(), api.Socket), time.Second)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
+}
+
+func loadState(st rootfs.State, boot string) (*State, error) {
 	s, err := rootfs.ReadJSON[State](st, File)
 	if err != nil {
 		return nil, fmt.Errorf("read the enforcer's state: %w", err)
@@ -132,6 +159,21 @@ func ReadState(st rootfs.State, boot string) (*State, error) {
 		return nil, nil
 	}
 	return s, nil
+}
+
+// Watcher describes who enforces the plan, and how old the state is when nobody does.
+func (s *State) Watcher(now time.Time) string {
+	if s.PID != 0 {
+		return fmt.Sprintf("by pid %d", s.PID)
+	}
+	text := "no longer; nobody enforces the plan"
+	if s.Killed != 0 {
+		text += fmt.Sprintf(": pid %d ended unexpectedly", s.Killed)
+	}
+	if !s.Written.IsZero() {
+		text += fmt.Sprintf("; its last state is %v old", now.Sub(s.Written).Round(time.Second))
+	}
+	return text
 }
 
 func (s *State) write(st rootfs.State) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -20,7 +21,7 @@ import (
 // Source provides the values of a scrape.
 type Source struct {
 	Sample func() *monitor.Sample
-	Watch  func() *watch.State // nil result: no enforcer has run
+	Watch  func() (*watch.State, error) // nil state: no enforcer has run
 	// Pipelines returns running pipelines; nil: not exported.
 	Pipelines func() []*live.Snapshot
 }
@@ -59,7 +60,8 @@ func describeAll() []metric {
 		{"memory_bytes", "Memory by kind: total, available, cached, slab, cma_total, cma_free, gpu, swap_total, swap_used, largest_free_block.", []string{"kind"}},
 		{"pressure_ratio", "Fraction of the last ten seconds in which some task was stalled.", []string{"resource"}},
 		{"sensor_stale_seconds", "Time since a sensor stopped responding; no series while it responds.", []string{"sensor"}},
-		{"enforcer_up", "1 while an enforcer is running.", nil},
+		{"enforcer_up", "1 while an enforcer is running; no series when its state cannot be read.", nil},
+		{"enforcer_ended_seconds", "Age of the last state of an enforcer that has ended; no series while one runs.", nil},
 		{"drift_events_total", "Changes by other programs since the enforcer started.", nil},
 		{"drift_repairs_total", "Repaired changes since the enforcer started.", nil},
 		{"contested_nodes", "Nodes that are not repaired because another program keeps changing them.", nil},
@@ -89,7 +91,9 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	to := &sender{c: c, out: out, seen: map[string]bool{}}
 	to.send("build_info", prometheus.GaugeValue, 1, version.Version)
 	to.sendSample(c.source.Sample())
-	to.sendDrift(c.source.Watch())
+	if w, err := c.source.Watch(); err == nil {
+		to.sendEnforcer(w, time.Now())
+	}
 	if c.source.Pipelines != nil {
 		for _, p := range c.source.Pipelines() {
 			to.sendPipeline(p)
@@ -165,14 +169,19 @@ func (to *sender) sendMemory(s *monitor.Sample) {
 	}
 }
 
-func (to *sender) sendDrift(w *watch.State) {
-	to.flag("enforcer_up", w != nil && w.PID != 0)
-	if w == nil {
-		return
+// sendEnforcer sends the state of the enforcer. After its end the counts of a state that it
+// left behind are no longer true.
+func (to *sender) sendEnforcer(w *watch.State, now time.Time) {
+	running := w != nil && w.PID != 0
+	to.flag("enforcer_up", running)
+	switch {
+	case running:
+		to.send("drift_events_total", prometheus.CounterValue, float64(w.Drifts))
+		to.send("drift_repairs_total", prometheus.CounterValue, float64(w.Repairs))
+		to.send("contested_nodes", prometheus.GaugeValue, float64(len(w.Contested)))
+	case w != nil && !w.Written.IsZero():
+		to.send("enforcer_ended_seconds", prometheus.GaugeValue, now.Sub(w.Written).Seconds())
 	}
-	to.send("drift_events_total", prometheus.CounterValue, float64(w.Drifts))
-	to.send("drift_repairs_total", prometheus.CounterValue, float64(w.Repairs))
-	to.send("contested_nodes", prometheus.GaugeValue, float64(len(w.Contested)))
 }
 
 // Handler serves the metrics of a source, without metrics of this process.

@@ -2,12 +2,14 @@ package metrics_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -27,7 +29,7 @@ import (
 func scrape(t *testing.T, s *monitor.Sample, w *watch.State, pipelines ...*live.Snapshot) string {
 	t.Helper()
 	h, err := metrics.Handler(metrics.Source{
-		Sample: func() *monitor.Sample { return s }, Watch: func() *watch.State { return w }, Pipelines: func() []*live.Snapshot { return pipelines },
+		Sample: func() *monitor.Sample { return s }, Watch: func() (*watch.State, error) { return w, nil }, Pipelines: func() []*live.Snapshot { return pipelines },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +73,34 @@ func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s in\n%s", want, text)
 		}
+	}
+}
+
+// What an enforcer counted is not current after its end.
+func TestEnforcerThatEndedHasAnAgeAndNoCounts(t *testing.T) {
+	for name, w := range map[string]*watch.State{
+		"orderly": {Written: time.Now().Add(-time.Hour), Drifts: 5, Contested: make([]watch.Contested, 1)},
+		"killed":  {Written: time.Now().Add(-time.Hour), Killed: 7, Drifts: 5, Contested: make([]watch.Contested, 1)},
+	} {
+		text := scrape(t, &monitor.Sample{}, w)
+		if !regexp.MustCompile(`(?m)^yoctuned_enforcer_ended_seconds 360\d\.`).MatchString(text) || !strings.Contains(text, "\nyoctuned_enforcer_up 0\n") {
+			t.Errorf("%s: %s", name, text)
+		}
+		for _, stale := range []string{"drift_", "contested_"} {
+			if strings.Contains(text, "yoctuned_"+stale) {
+				t.Errorf("%s: a stale series %s", name, stale)
+			}
+		}
+	}
+}
+
+func TestUnreadableStateOfTheEnforcerHasNoSeries(t *testing.T) {
+	ch := metrics.NewCollector(metrics.Source{
+		Sample: func() *monitor.Sample { return &monitor.Sample{} },
+		Watch:  func() (*watch.State, error) { return nil, errors.New("no permission") },
+	})
+	if n := testutil.CollectAndCount(ch, "yoctuned_enforcer_up"); n != 0 {
+		t.Errorf("%d series", n)
 	}
 }
 
@@ -148,7 +178,7 @@ func TestInvalidLabelDropsOneSeries(t *testing.T) {
 func TestRulesAndDashboardUseDocumentedMetrics(t *testing.T) {
 	exist := map[string]bool{}
 	name := regexp.MustCompile(`yoctuned_[a-z_]+`)
-	ch := metrics.NewCollector(metrics.Source{Sample: func() *monitor.Sample { return &monitor.Sample{} }, Watch: func() *watch.State { return nil }})
+	ch := metrics.NewCollector(metrics.Source{Sample: func() *monitor.Sample { return &monitor.Sample{} }, Watch: func() (*watch.State, error) { return nil, nil }})
 	if _, err := testutil.CollectAndLint(ch); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +212,9 @@ func TestRulesAndDashboardUseDocumentedMetrics(t *testing.T) {
 	}
 }
 
-func TestPrometheusAcceptsTheRules(t *testing.T) {
+// promtool returns Prometheus's own checker, and skips the test without it.
+func promtool(t *testing.T) string {
+	t.Helper()
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
 		if os.Getenv("YOCTUNE_REQUIRE_PROMTOOL") != "" {
@@ -190,6 +222,22 @@ func TestPrometheusAcceptsTheRules(t *testing.T) {
 		}
 		t.Skip("promtool is not installed (Debian: prometheus)")
 	}
+	return tool
+}
+
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
+	tool := promtool(t)
+	for name, w := range map[string]*watch.State{"running": {PID: 7}, "ended": {Killed: 7, Written: time.Now()}, "never": nil} {
+		cmd := exec.Command(tool, "check", "metrics")
+		cmd.Stdin = strings.NewReader(scrape(t, orin(t), w, door()))
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestPrometheusAcceptsTheRules(t *testing.T) {
+	tool := promtool(t)
 	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "yoctuned.rules_test.yml"}} {
 		cmd := exec.Command(tool, args...)
 		cmd.Dir = "../../../examples/prometheus"

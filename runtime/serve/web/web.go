@@ -4,6 +4,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -31,12 +32,13 @@ const maxStreams = 32
 type Site struct {
 	Device    rootfs.Identity
 	Hub       *monitor.Hub
-	Watch     func() *watch.State     // nil result: no enforcer has run
-	Pipelines func() []*live.Snapshot // running ones; nil: not shown
-	Planned   bool                    // a plan is installed, so that an enforcer should run
-	History   *history.Store          // nil: no history
-	Metrics   http.Handler            // nil: not served
-	Remote    bool                    // accept host names other than the loopback's
+	Hostname  string
+	Watch     func() (*watch.State, error) // nil state: no enforcer has run
+	Pipelines func() []*live.Snapshot      // running ones; nil: not shown
+	Planned   bool                         // a plan is installed, so that an enforcer should run
+	History   *history.Store               // nil: no history
+	Metrics   http.Handler                 // nil: not served
+	Remote    bool                         // accept host names other than the loopback's
 }
 
 // Handler returns the site's handler.
@@ -47,7 +49,7 @@ func (s *Site) Handler() (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
-	mux.HandleFunc("GET /api/device", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Device) })
+	mux.HandleFunc("GET /api/device", s.serveDevice)
 	mux.HandleFunc("GET /api/sample", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Hub.Now()) })
 	mux.HandleFunc("GET /api/history", s.serveHistory)
 	mux.HandleFunc("GET /api/pipelines", func(w http.ResponseWriter, _ *http.Request) {
@@ -110,37 +112,87 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client has disconnected
 }
 
+func (s *Site) serveDevice(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, struct {
+		Hostname string `json:"hostname,omitempty"`
+		rootfs.Identity
+	}{s.Hostname, s.Device})
+}
+
+// enforcement is whether somebody enforces the plan, for the page and /healthz.
+type enforcement struct {
+	State string   `json:"state"`           // running, ended, none, unknown
+	PID   int      `json:"pid,omitempty"`   // while running
+	Age   *float64 `json:"age_s,omitempty"` // of the last state of an enforcer that has ended
+	Text  string   `json:"text"`
+	Bad   bool     `json:"bad"` // a plan that should be in force is not
+}
+
+func (s *Site) enforcement(state *watch.State, err error, now time.Time) enforcement {
+	switch {
+	case err != nil:
+		return enforcement{State: "unknown", Text: "it is not known whether the plan is enforced: " + err.Error(), Bad: true}
+	case state == nil && s.Planned:
+		return enforcement{State: "none", Text: "nobody enforces the plan: yoctuned.service is not running, and did not since boot", Bad: true}
+	case state == nil:
+		return enforcement{State: "none", Text: "no plan is installed, and no enforcer is running"}
+	case state.PID != 0:
+		return enforcement{State: "running", PID: state.PID, Text: fmt.Sprintf("yoctuned enforces the plan (pid %d)", state.PID)}
+	}
+	e := enforcement{State: "ended", Bad: s.Planned || state.Killed != 0, Text: "nobody enforces the plan: yoctuned.service is not running"}
+	if state.Killed != 0 {
+		e.Text += fmt.Sprintf("; pid %d ended unexpectedly", state.Killed)
+	}
+	if !state.Written.IsZero() {
+		e.Age = new(now.Sub(state.Written).Seconds())
+		e.Text += fmt.Sprintf("; its last state is %v old", now.Sub(state.Written).Round(time.Second))
+	}
+	return e
+}
+
 // health is the answer of /healthz.
 type health struct {
-	Healthy  bool     `json:"healthy"`
-	Problems []string `json:"problems"`
+	Healthy  bool        `json:"healthy"`
+	Problems []string    `json:"problems"`
+	Fine     []string    `json:"fine"` // what was examined without a problem
+	Enforcer enforcement `json:"enforcer"`
+}
+
+// note adds a text to the problems, or to what is fine.
+func (h *health) note(fine bool, format string, args ...any) {
+	list := &h.Problems
+	if fine {
+		list = &h.Fine
+	}
+	*list = append(*list, fmt.Sprintf(format, args...))
 }
 
 func (s *Site) serveHealth(w http.ResponseWriter, _ *http.Request) {
-	h := health{Problems: []string{}}
-	state := s.Watch()
-	switch {
-	case state == nil || state.PID == 0:
-		if s.Planned {
-			h.Problems = append(h.Problems, "the plan is not enforced: yoctuned.service is not running")
-		}
-	default:
+	state, err := s.Watch()
+	h := health{Problems: []string{}, Fine: []string{}, Enforcer: s.enforcement(state, err, time.Now())}
+	h.note(!h.Enforcer.Bad, "%s", h.Enforcer.Text)
+	if h.Enforcer.State == "running" {
 		for _, c := range state.Contested {
-			h.Problems = append(h.Problems, "contested: "+c.Path)
+			h.note(false, "contested: %s", c.Path)
 		}
 	}
-	for _, st := range s.Hub.Now().Stale {
-		h.Problems = append(h.Problems, "no response from "+st.Sensor)
+	stale := s.Hub.Now().Stale
+	for _, st := range stale {
+		h.note(false, "no response from %s for %.1f s", st.Sensor, float64(st.For)/1000)
+	}
+	if len(stale) == 0 {
+		h.note(true, "all sensors respond")
 	}
 	for _, p := range s.readPipelines() {
 		if w := p.Worker; w != nil && !w.Healthy() {
-			h.Problems = append(h.Problems, fmt.Sprintf("pipeline %s has no GPU: %s: %s", p.Pipeline, w.State, w.Why))
+			h.note(false, "pipeline %s has no GPU: %s: %s", p.Pipeline, w.State, w.Why)
+		} else {
+			h.note(true, "pipeline %s runs", p.Pipeline)
 		}
 	}
 	if s.History != nil {
-		if why := s.History.Problem(); why != "" {
-			h.Problems = append(h.Problems, why)
-		}
+		why := s.History.Problem()
+		h.note(why == "", "%s", cmp.Or(why, "the history can be written"))
 	}
 	h.Healthy = len(h.Problems) == 0
 	status := http.StatusOK
@@ -206,7 +258,10 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		before = now
-		st := s.Watch()
+		st, err := s.Watch()
+		if send("enforcer", s.enforcement(st, err, time.Now())) != nil {
+			return
+		}
 		if st == nil || len(st.History) == 0 {
 			continue
 		}

@@ -27,7 +27,7 @@ func serve(t *testing.T, s *web.Site) *httptest.Server {
 		s.Hub = monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample", Time: time.Now()} }, 10*time.Millisecond)
 	}
 	if s.Watch == nil {
-		s.Watch = func() *watch.State { return nil }
+		s.Watch = func() (*watch.State, error) { return nil, nil }
 	}
 	h, err := s.Handler()
 	if err != nil {
@@ -107,18 +107,30 @@ func door(s worker.State) func() []*live.Snapshot {
 	}
 }
 
+func state(s watch.State) func() (*watch.State, error) {
+	return func() (*watch.State, error) { return &s, nil }
+}
+
 func TestHealthReportsTheReason(t *testing.T) {
+	contested := []watch.Contested{{Path: "/proc/sys/vm/swappiness"}}
 	for name, c := range map[string]struct {
 		site web.Site
 		code int
 		text string
 	}{
-		"all well":    {web.Site{Planned: true, Watch: func() *watch.State { return &watch.State{PID: 7} }}, 200, `"healthy":true`},
-		"no plan":     {web.Site{}, 200, `"healthy":true`},
-		"no enforcer": {web.Site{Planned: true}, 503, "yoctuned.service is not running"},
-		"contested": {web.Site{Planned: true, Watch: func() *watch.State {
-			return &watch.State{PID: 7, Contested: []watch.Contested{{Path: "/proc/sys/vm/swappiness"}}}
-		}}, 503, "contested: /proc/sys/vm/swappiness"},
+		"all well":    {web.Site{Planned: true, Watch: state(watch.State{PID: 7})}, 200, `"fine":["yoctuned enforces the plan (pid 7)","all sensors respond"]`},
+		"no plan":     {web.Site{}, 200, `"fine":["no plan is installed, and no enforcer is running"`},
+		"no enforcer": {web.Site{Planned: true}, 503, "yoctuned.service is not running, and did not since boot"},
+		"an enforcer that ended": {
+			web.Site{Planned: true, Watch: state(watch.State{Written: time.Now().Add(-time.Minute), Contested: contested})}, 503,
+			`"problems":["nobody enforces the plan: yoctuned.service is not running; its last state is 1m0s old"]`,
+		},
+		"an enforcer that was killed": {
+			web.Site{Watch: state(watch.State{Killed: 7, Written: time.Now().Add(-time.Minute), Contested: contested})}, 503,
+			`"problems":["nobody enforces the plan: yoctuned.service is not running; pid 7 ended unexpectedly; its last state is 1m0s old"]`,
+		},
+		"an unreadable state": {web.Site{Watch: func() (*watch.State, error) { return nil, errors.New("denied") }}, 503, "not known whether the plan is enforced: denied"},
+		"contested":           {web.Site{Planned: true, Watch: state(watch.State{PID: 7, Contested: contested})}, 503, `"problems":["contested: /proc/sys/vm/swappiness"]`},
 		"a worker that rests": {web.Site{Pipelines: door(worker.StateResting)}, 503, "pipeline door has no GPU: resting: hang: no answer in 50ms"},
 		"a worker that works": {web.Site{Pipelines: door(worker.StateReady)}, 200, `"healthy":true`},
 	} {
@@ -134,9 +146,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 	hub := monitor.NewHub(func() *monitor.Sample {
 		return &monitor.Sample{Type: "sample", Monotonic: taken.Add(1), Rails: []monitor.Rail{{Label: "VDD_IN", Power: new(int64(5000))}}}
 	}, time.Millisecond)
-	server := serve(t, &web.Site{Hub: hub, Watch: func() *watch.State {
-		return &watch.State{PID: 7, History: []watch.Event{{Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Time: time.Unix(1, 0)}}}
-	}, Pipelines: func() []*live.Snapshot {
+	server := serve(t, &web.Site{Hub: hub, Watch: state(watch.State{PID: 7, History: []watch.Event{{Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Time: time.Unix(1, 0)}}}), Pipelines: func() []*live.Snapshot {
 		return []*live.Snapshot{{Type: "pipeline", Pipeline: "door"}}
 	}})
 	if code, body, _ := get(t, server, "/api/pipelines", ""); code != 200 || !strings.Contains(body, `"pipeline":"door"`) {
@@ -156,7 +166,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 			t.Errorf("%s", data)
 		}
 	}
-	if events["drift"] != 1 || events["pipelines"] < 2 {
+	if events["drift"] != 1 || events["pipelines"] < 2 || events["enforcer"] < 2 {
 		t.Errorf("%v: the same drift must be sent once", events)
 	}
 	_ = resp.Body.Close()
@@ -180,7 +190,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 
 // Any input is answered or ends the connection soon, and does not affect the next one.
 func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
-	h, err := (&web.Site{Hub: monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample"} }, time.Second), Watch: func() *watch.State { return nil }}).Handler()
+	h, err := (&web.Site{Hub: monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample"} }, time.Second), Watch: func() (*watch.State, error) { return nil, nil }}).Handler()
 	if err != nil {
 		t.Fatal(err)
 	}
