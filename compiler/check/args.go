@@ -146,14 +146,14 @@ func checkArgCores(s *subject) {
 			continue
 		}
 		if i := slices.IndexFunc(cores, func(c int) bool { return c >= s.Board.Cores }); i >= 0 {
-			s.reportAt(arg, arg.Show(), "the cores of "+s.Board.ID+" are 0 to "+strconv.Itoa(s.Board.Cores-1), "core %d does not exist", cores[i])
+			s.refuse(s.coreCount(), arg, arg.Show(), "the cores of "+s.Board.ID+" are 0 to "+strconv.Itoa(s.Board.Cores-1), "core %d does not exist", cores[i])
 			continue
 		}
 		if name == "nohz_full" && slices.Contains(cores, 0) {
 			s.reportAt(arg, arg.Show(), "leave core 0 out", "core 0 keeps the time for the others and cannot be in nohz_full")
 		}
 		if name == "isolcpus" && len(cores) >= s.Board.Cores {
-			s.reportAt(arg, arg.Show(), "leave core 0 out at least", "isolcpus leaves no core for the system")
+			s.refuse(s.coreCount(), arg, arg.Show(), "leave core 0 out at least", "isolcpus leaves no core for the system")
 		}
 		s.compareWithIsolated(arg, cores)
 	}
@@ -175,6 +175,9 @@ func (s *subject) compareWithIsolated(arg *config.Scalar, cores []int) {
 	d := s.raise(arg, "%s=%s contradicts cpu.isolate, which makes it %s", arg.Key(), arg.Text, cpulist.Format(want))
 	d.Help = "remove the argument: cpu.isolate sets it"
 	d.addRelated(isolate, "the cores that are isolated")
+	if arg.Key() == "irqaffinity" {
+		d.restOn(s.coreCount())
+	}
 }
 
 func checkIsolcpusFlags(s *subject) {

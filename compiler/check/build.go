@@ -112,13 +112,13 @@ type builder struct {
 	project *resolve.Project
 }
 
-func checkBuild(p *resolve.Project, rules []Rule, off map[string]bool, report *diag.Report) {
+func checkBuild(p *resolve.Project, rules []Rule, off *suppressed, report *diag.Report) {
 	if !p.Config.Build.IsSet() {
 		return
 	}
 	for _, r := range rules {
-		if r.build != nil && !off[r.ID] {
-			r.apply(report, func(rep *reporter) { r.build(&builder{&p.Config.Build, rep, p}) })
+		if r.build != nil {
+			r.apply(report, off, func(rep *reporter) { r.build(&builder{&p.Config.Build, rep, p}) })
 		}
 	}
 }

@@ -32,7 +32,9 @@ type Rule struct {
 	Wrong    string // an example that raises it
 	Right    string
 	See      string // document, kernel file or thread it rests on
-	Firm     bool   // suppress does not switch it off: ignoring it endangers a device or a build host
+	// Firm: suppress switches off only findings that rest on unverified facts. Ignoring
+	// the others endangers a device or a build host.
+	Firm bool
 
 	run   func(s *subject)
 	build func(b *builder) // instead of run, for a rule about the build's settings
@@ -102,11 +104,18 @@ type reporter struct {
 // finding is a diagnostic, which the rule may complete until it returns.
 type finding struct{ diag.Diagnostic }
 
-// apply runs a rule and adds its findings to a report.
-func (r Rule) apply(report *diag.Report, run func(*reporter)) {
+// apply runs a rule and adds its findings to a report, without those that off switches off.
+func (r Rule) apply(report *diag.Report, off *suppressed, run func(*reporter)) {
+	if off.isSuppressed(r.ID) && !r.Firm {
+		return
+	}
 	rep := &reporter{rule: r}
 	run(rep)
 	for _, f := range rep.found {
+		if off.isSuppressed(r.ID) && f.Unverified != "" {
+			off.used[r.ID] = true
+			continue
+		}
 		report.Add(f.Diagnostic)
 	}
 }
@@ -178,49 +187,69 @@ func cacheModels(models Models) Models {
 func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Models) {
 	rules := Rules()
 	models = cacheModels(models)
-	off := suppressedRules(p, rules, report)
+	off := findSuppressed(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
 		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
 		for _, last := range []bool{false, true} {
 			for _, r := range rules {
-				if r.run != nil && r.last == last && !off[r.ID] {
-					r.apply(report, func(rep *reporter) { r.run(&subject{t, f, rep}) })
+				if r.run != nil && r.last == last {
+					r.apply(report, off, func(rep *reporter) { r.run(&subject{t, f, rep}) })
 				}
 			}
 		}
 	}
 	checkBuild(p, rules, off, report)
+	off.reportFirm(rules, report)
 	reportSharedMachines(p, report)
 }
 
-func suppressedRules(p *resolve.Project, rules []Rule, report *diag.Report) map[string]bool {
-	off := map[string]bool{}
+// suppressed is the rules that a configuration switches off, by id.
+type suppressed struct {
+	by   map[string]resolve.Suppression
+	used map[string]bool // firm rules that had a finding to switch off
+}
+
+func (s *suppressed) isSuppressed(id string) bool {
+	_, off := s.by[id]
+	return off
+}
+
+// findSuppressed reads the suppressions and reports those that name no rule.
+func findSuppressed(p *resolve.Project, rules []Rule, report *diag.Report) *suppressed {
+	off := &suppressed{map[string]resolve.Suppression{}, map[string]bool{}}
 	ids := make([]string, 0, len(rules))
-	firm := map[string]bool{}
 	for _, r := range rules {
 		ids = append(ids, r.ID)
-		firm[r.ID] = r.Firm
 	}
 	for _, s := range p.Suppress {
-		d := diag.Diagnostic{ID: "YT0103", Severity: diag.Error, Pos: s.Pos, Path: load.PathOf("suppress", s.Rule)}
-		switch {
-		case !slices.Contains(ids, s.Rule):
-			d.Message = fmt.Sprintf("no rule is called %q", s.Rule)
-			if strings.HasPrefix(s.Rule, "YT") {
-				d.Message = s.Rule + " is an error of the language and cannot be switched off"
-			}
-			d.Help = diag.DidYouMean(s.Rule, ids)
-			report.Add(d)
-		case firm[s.Rule]:
-			d.Message = fmt.Sprintf("rule %q cannot be switched off", s.Rule)
-			d.Help = "it protects the device or the build host; see `yoctune explain " + s.Rule + "`"
-			report.Add(d)
-		default:
-			off[s.Rule] = true
+		if slices.Contains(ids, s.Rule) {
+			off.by[s.Rule] = s
+			continue
 		}
+		message := fmt.Sprintf("no rule is called %q", s.Rule)
+		if strings.HasPrefix(s.Rule, "YT") {
+			message = s.Rule + " is an error of the language and cannot be switched off"
+		}
+		reportSuppression(report, s, message, diag.DidYouMean(s.Rule, ids))
 	}
 	return off
+}
+
+// reportFirm reports the suppressions of firm rules that switched nothing off.
+func (s *suppressed) reportFirm(rules []Rule, report *diag.Report) {
+	for _, r := range rules {
+		if r.Firm && s.isSuppressed(r.ID) && !s.used[r.ID] {
+			reportSuppression(report, s.by[r.ID], fmt.Sprintf("rule %q cannot be switched off", r.ID),
+				"it protects the device or the build host; see `yoctune explain "+r.ID+"`")
+		}
+	}
+}
+
+func reportSuppression(report *diag.Report, s resolve.Suppression, message, help string) {
+	report.Add(diag.Diagnostic{
+		ID: "YT0103", Severity: diag.Error, Pos: s.Pos, Path: load.PathOf("suppress", s.Rule), Message: message, Help: help,
+	})
 }
 
 // reportSharedMachines reports targets that one layer cannot hold together. It is not a

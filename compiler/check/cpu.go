@@ -74,7 +74,7 @@ func checkCoreExists(s *subject) {
 	for _, list := range coreLists(s) {
 		for _, c := range list.Items {
 			if c.Value >= s.Board.Cores {
-				s.reportAt(c, c.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c.Value)
+				s.refuse(s.coreCount(), c, c.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c.Value)
 			}
 		}
 		if len(list.Items) == 0 && list.ID() != "cpu.isolate" {

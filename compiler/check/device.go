@@ -111,13 +111,13 @@ func (s *subject) hugepages() int64 {
 func checkHugepagesMemory(s *subject) {
 	part := config.FirstSet(s.Config.Memory.Hugepages, s.Config.Sysctl.Get("vm.nr_hugepages"), s.Config.Kernel.Args.Get("hugepages"))
 	if total := s.hugepages(); part.IsSet() && total > s.Board.RAMBytes/2 {
-		s.reportAt(part, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
+		s.refuse(s.memorySize(), part, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
 	}
 }
 
 func checkZRAMSize(s *subject) {
 	if s.ZRAM != nil && s.ZRAM.Bytes > s.Board.RAMBytes {
-		s.reportAt(s.Config.Memory.ZRAM, "", "", "zram of %d MiB on %d MiB of memory", s.ZRAM.Bytes>>20, s.Board.RAMBytes>>20)
+		s.refuse(s.memorySize(), s.Config.Memory.ZRAM, "", "", "zram of %d MiB on %d MiB of memory", s.ZRAM.Bytes>>20, s.Board.RAMBytes>>20)
 	}
 }
 
@@ -157,7 +157,7 @@ func checkMemoryBudget(s *subject) {
 	if total == 0 || !last.IsSet() || total+systemReserve <= s.Board.RAMBytes {
 		return
 	}
-	s.reportAt(last, strings.Join(parts, ", "), "", "the limits add up to %d MiB, of %d MiB that the module has", total>>20, s.Board.RAMBytes>>20)
+	s.refuse(s.memorySize(), last, strings.Join(parts, ", "), "", "the limits add up to %d MiB, of %d MiB that the module has", total>>20, s.Board.RAMBytes>>20)
 }
 
 func checkKSMMadvise(s *subject) {

@@ -126,7 +126,7 @@ var update = flag.Bool("update", false, "rewrite docs/rules.md")
 // docs/rules.md lists every rule, for people who read before they run.
 func TestTheListOfRulesIsUpToDate(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Rules\n\nWhat `yoctune vet` judges beyond the language itself. `yoctune explain RULE` prints the\npage of a rule with its cause, remedy and examples. A rule is switched off with\n`suppress: \"RULE\": reason: \"...\"`, except those marked firm, which protect a device or\na build host. Written by `go test ./compiler/check -update`.\n\n| rule | severity | what is wrong | rests on |\n|---|---|---|---|\n")
+	b.WriteString("# Rules\n\nWhat `yoctune vet` judges beyond the language itself. `yoctune explain RULE` prints the\npage of a rule with its cause, remedy and examples. A rule is switched off with\n`suppress: \"RULE\": reason: \"...\"`, except those marked firm, which protect a device or\na build host; of those, only findings that rest on [unverified\nfacts](facts.md#verified-and-unverified-facts) are switched off. Written by `go test ./compiler/check -update`.\n\n| rule | severity | what is wrong | rests on |\n|---|---|---|---|\n")
 	for _, r := range check.Rules() {
 		severity := r.Severity.String()
 		if r.Firm {

@@ -92,7 +92,7 @@ func checkFanProfile(s *subject) {
 	if near := diag.Nearest(p.Text, known); near != "" {
 		help = fmt.Sprintf("did you mean %q? ", near) + help
 	}
-	s.reportAt(p, p.Show(), help, "the fan of %s has no profile %s", s.Board.ID, p.Text)
+	s.refuse(s.boardFact("fan", "fan profiles"), p, p.Show(), help, "the fan of %s has no profile %s", s.Board.ID, p.Text)
 }
 
 // fanLimit is the temperature at which the stock tables end, in degrees; for a board
@@ -115,7 +115,7 @@ func checkFanCurve(s *subject) {
 			at := curve.Entries[slices.IndexFunc(curve.Entries, func(e *config.FanPoint) bool { return resolve.ParseCelsius(e.Key()) == p.Temp })]
 			switch {
 			case p.Temp > s.fanLimit()*1000:
-				s.reportAt(at, at.Key(), "", "the point is above %d C, where the chip's table ends", s.fanLimit())
+				s.refuse(s.boardFact("fan", "fan table"), at, at.Key(), "", "the point is above %d C, where the chip's table ends", s.fanLimit())
 			case i > 0 && p.Temp == points[i-1].Temp:
 				s.reportAt(at, at.Key(), "", "two points of curve %s have one temperature", curve.Key())
 			case i > 0 && p.PWM < points[i-1].PWM:

@@ -159,7 +159,7 @@ func checkTensorRTWorkspace(s *subject) {
 	}
 	room := (s.Board.RAMBytes - systemReserve - s.hugepages()) / 2
 	if last != nil && total > room { // huge pages alone may leave no room: hugepages-memory reports it
-		s.reportAt(last, last.Where().Show(), "", "workspaces of %d MiB, of %d MiB that %s has", total>>20, s.Board.RAMBytes>>20, s.Board.ID)
+		s.refuse(s.memorySize(), last, last.Where().Show(), "", "workspaces of %d MiB, of %d MiB that %s has", total>>20, s.Board.RAMBytes>>20, s.Board.ID)
 	}
 }
 
@@ -172,7 +172,7 @@ func checkDLACores(s *subject) {
 		if r.what != "dla" || err != nil || core < 0 || core < s.Board.DLA {
 			continue // trtexec takes -1 for none
 		}
-		s.reportUnsupported(r, "dla", "DLA core %d does not exist: %s has %d", core, s.Board.ID, s.Board.DLA)
+		s.refuse(s.boardFact("dla", "number of DLA cores"), r, r.Where().Show(), "", "DLA core %d does not exist: %s has %d", core, s.Board.ID, s.Board.DLA)
 	}
 }
 
@@ -181,17 +181,8 @@ func checkTensorRTPrecision(s *subject) {
 	lacks := map[string]bool{"int8": sm < 61 || sm == 62, "bf16": sm < 80, "fp8": sm < 89}
 	for _, r := range s.requests() {
 		if lacks[r.what] {
-			s.reportUnsupported(r, "sm", "%s has compute capability %d.%d, which has no %s", s.Board.ID, sm/10, sm%10, strings.ToUpper(r.what))
+			s.refuse(s.boardFact("sm", "compute capability"), r, r.Where().Show(), "", "%s has compute capability %d.%d, which has no %s", s.Board.ID, sm/10, sm%10, strings.ToUpper(r.what))
 		}
-	}
-}
-
-// reportUnsupported reports a request that contradicts a fact of the board, as a warning
-// where the fact is not verified.
-func (s *subject) reportUnsupported(r request, fact, format string, args ...any) {
-	d := s.raise(r, format, args...).withValue(r.Where().Show())
-	if !s.Board.IsVerified(fact) {
-		d.Severity = diag.Warning
 	}
 }
 

@@ -107,18 +107,18 @@ func formatCores(cores []int, one, several string) string {
 	return fmt.Sprintf(several, cpulist.Format(cores))
 }
 
-// onlineCores lists the cores that a mode of the target keeps on; nil when they are
-// unknown.
-func (s *subject) onlineCores(mode string) []int {
+// onlineCores lists the cores that a mode of the target keeps on, and the fact that shows
+// it; nil when they are unknown.
+func (s *subject) onlineCores(mode string) ([]int, ground) {
 	own := s.Config.Power.Modes.Get(mode)
 	if own.CPU.Online.IsSet() {
-		return config.Cores(own.CPU.Online)
+		return config.Cores(own.CPU.Online), configured
 	}
 	m, ok := s.Stock.Mode(own.From.Or(mode))
 	if !ok {
-		return nil
+		return nil, configured
 	}
-	return resolve.OnlineCores(m)
+	return resolve.OnlineCores(m), s.stockModes()
 }
 
 func checkHousekeepingLeft(s *subject) {
@@ -130,11 +130,11 @@ func checkHousekeepingLeft(s *subject) {
 		return
 	}
 	for _, m := range s.Config.Power.Modes.Entries {
-		on := s.onlineCores(m.Key())
+		on, fact := s.onlineCores(m.Key())
 		if len(on) == 0 || slices.ContainsFunc(on, func(c int) bool { return !slices.Contains(taken, c) }) {
 			continue
 		}
-		s.reportAt(m, "cores "+cpulist.Format(on)+" are on", "", "mode %s leaves no core for the system: all that are on are isolated", m.Key())
+		s.refuse(fact, m, "cores "+cpulist.Format(on)+" are on", "", "mode %s leaves no core for the system: all that are on are isolated", m.Key())
 	}
 }
 
@@ -143,7 +143,7 @@ func checkAffinityOffline(s *subject) {
 		return
 	}
 	mode := s.Plan.Power.Default
-	on := s.onlineCores(mode)
+	on, fact := s.onlineCores(mode)
 	if len(on) == 0 {
 		return
 	}
@@ -152,7 +152,7 @@ func checkAffinityOffline(s *subject) {
 		if list.ID() == "cpu.isolate" || len(cores) == 0 || slices.ContainsFunc(cores, func(c int) bool { return slices.Contains(on, c) || c >= s.Board.Cores }) {
 			continue // power-cores covers cpu.isolate, core-exists the rest
 		}
-		s.reportAt(list, "cores "+cpulist.Format(cores), "mode "+mode+" keeps cores "+cpulist.Format(on)+" on", "all of these cores are off in the default power mode %s", mode)
+		s.refuse(fact, list, "cores "+cpulist.Format(cores), "mode "+mode+" keeps cores "+cpulist.Format(on)+" on", "all of these cores are off in the default power mode %s", mode)
 	}
 }
 

@@ -77,7 +77,7 @@ func checkKernelLaunch(s *subject) {
 			continue
 		}
 		if d, need, o, ok := s.computeOccupancy(k); ok && o.Blocks == 0 {
-			s.reportAt(block, strconv.Itoa(k.Block), "", "%s needs %d registers a thread and %d bytes of shared memory: a block of %d threads does not fit %s (sm_%d), by %s",
+			s.refuse(s.boardFact("sm", "compute capability"), block, strconv.Itoa(k.Block), "", "%s needs %d registers a thread and %d bytes of shared memory: a block of %d threads does not fit %s (sm_%d), by %s",
 				k.Kernel, need.Registers, need.Shared, k.Block, s.Board.ID, d.SM(), o.Limits[0])
 		}
 	}

@@ -391,7 +391,7 @@ func checkPipelineMemory(s *subject) {
 			part = freed.Budget.KeepFree.Memory.Place
 		}
 	}
-	s.reportAt(part, "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
+	s.refuse(s.memorySize(), part, "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
 		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (systemReserve+s.hugepages())>>20, kept)
 }
 

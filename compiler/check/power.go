@@ -18,8 +18,8 @@ func powerRules() []Rule {
 	return []Rule{
 		{
 			ID: "power-from", Severity: diag.Error, Firm: true,
-			Title: "the mode is derived from a mode that does not exist",
-			Cause: "from names a stock mode of the board on its release. The names differ between L4T versions.",
+			Title: "the mode is derived from a mode that does not exist, or whose settings are not known",
+			Cause: "from names a stock mode of the board on its release, whose settings the new mode starts with. The names differ between L4T versions, and for some boards only the names are known.",
 			Fix:   "use a stock mode of the board",
 			Wrong: `power: modes: EDGE: from: "MAXN"`, Right: `power: modes: EDGE: from: "MAXN_SUPER"`,
 			See: "nvpmodel.conf of the BSP",
@@ -184,20 +184,41 @@ func modeNames(s *subject) []string {
 	return names
 }
 
+// checkPowerModeBase refuses a mode whose base has no known settings, because the layer
+// would then carry a mode without any.
 func checkPowerModeBase(s *subject) {
 	for _, m := range s.Config.Power.Modes.Entries {
 		from := m.From
-		if _, ok := s.Stock.Mode(from.Text); !ok && from.IsSet() && len(s.Stock.Modes) > 0 {
+		stock, found := s.Stock.Mode(from.Text)
+		switch {
+		case !from.IsSet() || len(stock.Settings) > 0:
+		case !found && s.Exact:
 			s.reportAt(from, from.Text, diag.DidYouMean(from.Text, stockNames(s)),
 				"board %s on %s has no stock mode %q", s.Board.ID, s.Release.Name, from.Text)
+		default:
+			help := "a mode of the BSP's file can be selected by name: power.default"
+			if known := modesWithSettings(s); len(known) > 0 {
+				help = "modes with known settings: " + strings.Join(known, ", ")
+			}
+			s.reportAt(from, from.Text, help, "the settings of stock mode %q of %s on %s are not known, so no mode can be derived from it",
+				from.Text, s.Board.ID, s.Release.Name)
 		}
 	}
+}
+
+func modesWithSettings(s *subject) (names []string) {
+	for _, m := range s.Stock.Modes {
+		if len(m.Settings) > 0 {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 func checkPowerNameTaken(s *subject) {
 	for _, m := range s.Config.Power.Modes.Entries {
 		if slices.ContainsFunc(stockNames(s), func(stock string) bool { return strings.EqualFold(stock, m.Key()) }) {
-			s.reportAt(m, m.Key(), "", "%q is a stock mode of the board", m.Key())
+			s.refuse(s.stockModes(), m, m.Key(), "", "%q is a stock mode of the board", m.Key())
 		}
 	}
 }
@@ -215,9 +236,9 @@ func checkPowerDefault(s *subject) {
 	i := slices.Index(names, d.Text)
 	switch {
 	case i < 0 && len(names) > 0:
-		s.reportAt(d, d.Text, diag.DidYouMean(d.Text, names), "power mode %q does not exist", d.Text)
+		s.refuse(s.stockModes(), d, d.Text, diag.DidYouMean(d.Text, names), "power mode %q does not exist", d.Text)
 	case i > maxDefault:
-		s.reportAt(d, d.Text, "remove modes that are not needed", "power mode %q has id %d; a default has at most %d", d.Text, i, maxDefault)
+		s.refuse(s.stockModes(), d, d.Text, "remove modes that are not needed", "power mode %q has id %d; a default has at most %d", d.Text, i, maxDefault)
 	}
 }
 
@@ -233,7 +254,7 @@ func checkPowerLadder(s *subject) {
 	seen := map[string]bool{}
 	for _, m := range a.Ladder.Items {
 		if !slices.Contains(names, m.Text) {
-			s.reportAt(m, m.Text, diag.DidYouMean(m.Text, names), "power mode %q does not exist", m.Text)
+			s.refuse(s.stockModes(), m, m.Text, diag.DidYouMean(m.Text, names), "power mode %q does not exist", m.Text)
 		}
 		if seen[m.Text] {
 			s.reportAt(m, m.Text, "", "power mode %q is on the ladder twice", m.Text)
@@ -268,7 +289,7 @@ func checkPowerLadderReboot(s *subject) {
 	for i := 1; i < len(ladder); i++ {
 		low, high := ladder[i-1].Text, ladder[i].Text
 		if mask[low] != mask[high] && mask[low] != "" && mask[high] != "" {
-			s.reportAt(ladder[i], strings.TrimSpace(mask[low])+" and "+strings.TrimSpace(mask[high]), "",
+			s.refuse(s.stockModes(), ladder[i], strings.TrimSpace(mask[low])+" and "+strings.TrimSpace(mask[high]), "",
 				"switching between %s and %s needs a reboot", low, high)
 		}
 	}
@@ -280,25 +301,26 @@ type limit struct {
 	table []int64
 	unit  int64 // Hz of one step of the table
 	what  string
+	fact  string // of the table
 }
 
 // frequencyLimits lists the frequencies of the configuration.
 func frequencyLimits(s *subject) []limit {
 	var all []limit
-	add := func(table []int64, unit int64, what string, fields ...config.Frequency) {
+	add := func(table []int64, unit int64, what, fact string, fields ...config.Frequency) {
 		for _, f := range fields {
 			if f.IsSet() {
-				all = append(all, limit{f, table, unit, what})
+				all = append(all, limit{f, table, unit, what, fact})
 			}
 		}
 	}
 	c := s.Config
-	add(s.Board.CPUkHz, 1000, "CPU", c.CPU.Min, c.CPU.Max)
-	add(s.Board.GPUHz, 1, "GPU", c.GPU.Min, c.GPU.Max)
+	add(s.Board.CPUkHz, 1000, "CPU", "cpu_khz", c.CPU.Min, c.CPU.Max)
+	add(s.Board.GPUHz, 1, "GPU", "gpu_hz", c.GPU.Min, c.GPU.Max)
 	for _, m := range c.Power.Modes.Entries {
-		add(s.Board.CPUkHz, 1000, "CPU", m.CPU.Min, m.CPU.Max)
-		add(s.Board.GPUHz, 1, "GPU", m.GPU.Min, m.GPU.Max)
-		add(s.Board.EMCHz, 1, "memory controller", m.EMC.Max)
+		add(s.Board.CPUkHz, 1000, "CPU", "cpu_khz", m.CPU.Min, m.CPU.Max)
+		add(s.Board.GPUHz, 1, "GPU", "gpu_hz", m.GPU.Min, m.GPU.Max)
+		add(s.Board.EMCHz, 1, "memory controller", "emc_hz", m.EMC.Max)
 	}
 	return all
 }
@@ -318,7 +340,11 @@ func checkPowerFrequency(s *subject) {
 		if hz%l.unit == 0 && slices.Contains(l.table, hz/l.unit) {
 			continue
 		}
-		s.reportAt(l, l.Show(), describeNearest(l.table, hz, l.unit), "%s is not a step of the %s clock of %s", units.Frequency(hz), l.what, s.Board.ID)
+		steps := s.boardFact(l.fact, l.what+" clock steps")
+		if hz%l.unit != 0 {
+			steps = configured // the table counts in whole units, whatever its steps are
+		}
+		s.refuse(steps, l, l.Show(), describeNearest(l.table, hz, l.unit), "%s is not a step of the %s clock of %s", units.Frequency(hz), l.what, s.Board.ID)
 	}
 }
 
@@ -365,7 +391,11 @@ modes:
 					if strings.HasPrefix(p.Param, "CPU") {
 						at, unit = mode.CPU.Place, 1000
 					}
-					s.reportAt(at, "", "", "mode %s: %s has min %s above max %s", m.Name, p.Param, units.Frequency(l*unit), units.Frequency(v*unit))
+					fact := s.stockModes()
+					if at.Below("min").IsSet() && at.Below("max").IsSet() {
+						fact = configured
+					}
+					s.refuse(fact, at, "", "", "mode %s: %s has min %s above max %s", m.Name, p.Param, units.Frequency(l*unit), units.Frequency(v*unit))
 					continue modes
 				}
 			}
@@ -385,7 +415,7 @@ func checkPowerCores(s *subject) {
 		}
 		for _, c := range cores {
 			if c >= s.Board.Cores {
-				s.reportAt(list, list.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c)
+				s.refuse(s.coreCount(), list, list.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c)
 			}
 		}
 		if s.Plan.Power.Default != m.Key() {
@@ -409,7 +439,11 @@ func checkPowerMask(s *subject) {
 		if r := s.Board.MaskRule; r != nil && r.File != "" {
 			help = "the mask of this module is in " + r.File + ", not in the power mode"
 		}
-		s.reportAt(mask, mask.Show(), help, "mask %d is not one of the stock modes'", mask.Value)
+		fact := s.boardFact("gpu_masks", "GPU masks")
+		if !s.Stock.Has("TPC_POWER_GATING", "TPC_PG_MASK") {
+			fact = configured // no line of the mode can hold a mask
+		}
+		s.refuse(fact, mask, mask.Show(), help, "mask %d is not one of the stock modes'", mask.Value)
 	}
 }
 
@@ -450,16 +484,17 @@ func checkPowerSuper(s *subject) {
 	}
 	for _, l := range frequencyLimits(s) {
 		var top int64
+		fact := ""
 		switch {
 		case l.what == "CPU" && cpu != nil:
-			top = *cpu * 1000
+			top, fact = *cpu*1000, "cpu"
 		case l.what == "GPU" && gpu != nil:
-			top = *gpu
+			top, fact = *gpu, "gpu"
 		default:
 			continue
 		}
 		if hz, err := resolve.Frequency(l.Node()); err == nil && l.Text != "unlimited" && hz > top {
-			s.reportAt(l, l.Show(), "", "machine %s runs the %s at %s at most: its device tree is not a Super one", s.Machine, l.what, units.Frequency(top))
+			s.refuse(s.boardFact(fact, "highest clock"), l, l.Show(), "", "machine %s runs the %s at %s at most: its device tree is not a Super one", s.Machine, l.what, units.Frequency(top))
 		}
 	}
 }

@@ -69,6 +69,8 @@ type Diagnostic struct {
 	Got      string        `json:"got,omitempty"`
 	Help     string        `json:"help,omitempty"`
 	See      string        `json:"see,omitempty"` // a command or an upstream document
+	// Unverified is the fact that the finding rests on, where no source shows it.
+	Unverified string `json:"unverified,omitempty"`
 	// Edits remedy it when all of them are made; empty when only a person can
 	// decide.
 	Edits []Edit `json:"edits,omitempty"`

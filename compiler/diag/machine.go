@@ -48,6 +48,9 @@ func WriteGitHub(w io.Writer, r *Report) error {
 		if d.Help != "" {
 			text += "\n" + d.Help
 		}
+		if d.Unverified != "" {
+			text += "\nnot verified: " + d.Unverified
+		}
 		var err error
 		if d.Pos.File == "" {
 			_, err = fmt.Fprintf(w, "::%s title=%s::%s\n", level, githubProperty(d.ID), githubData(text))
@@ -88,6 +91,9 @@ func WriteSARIF(w io.Writer, r *Report, version string, pages func(id string) (E
 		text := d.Message
 		if d.Help != "" {
 			text += ". " + d.Help
+		}
+		if d.Unverified != "" {
+			text += ". Not verified: " + d.Unverified
 		}
 		result := sarifResult{RuleID: d.ID, RuleIndex: index[d.ID], Level: d.Severity.level("note"), Message: sarifText{text}}
 		if d.Pos.File != "" {

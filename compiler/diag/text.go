@@ -69,6 +69,7 @@ func (p *printer) printDiagnostic(d Diagnostic) {
 	note("expected", d.Expected)
 	note("got", d.Got)
 	note("help", d.Help)
+	note("not verified", d.Unverified)
 	note("see", d.See)
 	p.printf("\n")
 }
