@@ -11,12 +11,11 @@ import (
 func BenchmarkVerify(b *testing.B) {
 	yoctuned := tool(b, "./cmd/yoctuned", "-ldflags=-s -w")
 	yoctune := tool(b, "./cmd/yoctune")
-	synth := tool(b, "./internal/cmd/synthtree")
 	dir := b.TempDir()
 	root, file := filepath.Join(dir, "root"), filepath.Join(dir, "plan.json")
 	example := filepath.Join(repo(b), "examples", "video-analytics")
 	run(b, "", []int{0}, yoctune, "plan", example, "--target", "line-camera", "-o", file)
-	run(b, "", []int{0}, synth, "--board", "orin-nano-8gb", root)
+	run(b, "", []int{0}, yoctune, "facts", "tree", "orin-nano-8gb", "-o", root)
 	run(b, "", []int{0, 3}, yoctuned, "apply", "--root", root, file)
 
 	if info, err := os.Stat(yoctuned); err == nil {

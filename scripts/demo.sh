@@ -23,7 +23,7 @@ sed -i 's/\("vm.swappiness": *\)[0-9]*/\160/' "$work/changed/config.cue"
 
 say "4. apply the plan to a device tree: the module's facts, flashed with this layer"
 "$bin/yoctune" plan "$example" --target "$target" -o "$work/plan.json"
-go run ./internal/cmd/synthtree --plan "$work/plan.json" "$work/device"
+"$bin/yoctune" facts tree --plan "$work/plan.json" -o "$work/device"
 "$bin/yoctuned" apply --root "$work/device" "$work/plan.json"
 "$bin/yoctuned" verify --quiet --root "$work/device" "$work/plan.json"
 

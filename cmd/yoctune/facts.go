@@ -30,9 +30,10 @@ Every fact about a board has a source, and is marked "verified" when a public fi
 or source shows it. An unverified fact never makes a configuration invalid. An unknown
 value is absent, not zero.`,
 		Example: `  yoctune facts list
-  yoctune facts show orin-nano-8gb`,
+  yoctune facts show orin-nano-8gb
+  yoctune facts tree orin-nano-8gb -o device`,
 	}
-	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand(), newFactsRefreshCommand())
+	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand(), newFactsRefreshCommand(), newFactsTreeCommand())
 	return cmd
 }
 

@@ -29,7 +29,7 @@ tests/glibc-symbols.sh "$work"/yoctuned-*
 echo "== run the arm64 program"
 arm() { "$qemu" -L /usr/aarch64-linux-gnu "$work/yoctuned-arm64" "$@"; }
 arm version
-go run ./internal/cmd/synthtree --board orin-nano-8gb "$work/device"
+go run ./cmd/yoctune facts tree orin-nano-8gb -o "$work/device"
 go run ./cmd/yoctune plan examples/video-analytics --target line-camera -o "$work/plan.json"
 code=0
 arm apply --root "$work/device" --format json "$work/plan.json" >"$work/apply.ndjson" || code=$?

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/tests/models"
 )
 
@@ -128,9 +127,6 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../../cmd/yoctune", "../../cmd/yoctuned")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the programs: %v\n%s", err, out)
-	}
-	if err := devicetest.Build(filepath.Join(dir, "device"), "orin-nano-8gb"); err != nil {
-		t.Fatal(err)
 	}
 	variables = append(variables, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1", "YOCTUNE="+root)
 	ran := 0

@@ -64,7 +64,7 @@ func newMode(dev rootfs.FS, config *nvpmodel.File, def *nvpmodel.Mode, settings 
 		t := newModeTarget(sel, step)
 		switch {
 		case claimed[t.real]:
-		case step.Stage == power.Wake:
+		case step.Stage == nvpmodel.Wake:
 			m.wake = append(m.wake, t)
 		default:
 			m.lines = append(m.lines, t)
@@ -74,7 +74,7 @@ func newMode(dev rootfs.FS, config *nvpmodel.File, def *nvpmodel.Mode, settings 
 }
 
 // newModeTarget returns the target of one step.
-func newModeTarget(sel *selector, step power.Step) *target {
+func newModeTarget(sel *selector, step nvpmodel.Step) *target {
 	s := plan.Setting{
 		ID: modeID, Domain: plan.DomainPower, Type: plan.TypeInt, Want: step.Want,
 		Select:  plan.Select{Path: step.Path},
@@ -83,7 +83,7 @@ func newModeTarget(sel *selector, step power.Step) *target {
 	if step.AtLeast {
 		s.Compare = plan.AtLeast
 	}
-	if step.Stage == power.Wake || step.Stage == power.Sleep {
+	if step.Stage == nvpmodel.Wake || step.Stage == nvpmodel.Sleep {
 		s.Type = plan.TypeString
 	}
 	if step.Missing != "" {
@@ -92,7 +92,7 @@ func newModeTarget(sel *selector, step power.Step) *target {
 		return t
 	}
 	t := sel.nodeTarget(s, step.Path)
-	t.write, t.accepted, t.needsReboot = step.Write, step.Also, step.Stage == power.Masks
+	t.write, t.accepted, t.needsReboot = step.Write, step.Also, step.Stage == nvpmodel.Masks
 	return t
 }
 
@@ -306,7 +306,7 @@ func (s *Session) CanEnter(name string) error {
 		return err
 	}
 	for _, step := range power.Steps(s.dev, config, def) {
-		if step.Stage != power.Masks || step.Path == "" {
+		if step.Stage != nvpmodel.Masks || step.Path == "" {
 			continue
 		}
 		c, err := s.reader.read(step.Path)

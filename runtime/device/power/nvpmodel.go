@@ -16,8 +16,8 @@ import (
 
 // Files of nvpmodel.
 const (
-	ConfigFile = "/etc/nvpmodel.conf"
-	StatusFile = "/var/lib/nvpmodel/status"
+	ConfigFile = nvpmodel.ConfigFile
+	StatusFile = nvpmodel.StatusFile
 )
 
 // ErrConfig is wrapped by errors about a file that is not an nvpmodel configuration.

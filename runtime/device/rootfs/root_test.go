@@ -406,7 +406,7 @@ func TestInterruptsOfOldKernels(t *testing.T) {
 func TestIdentifyMachine(t *testing.T) {
 	dev, dir := openNano(t)
 	id := rootfs.Identify(dev)
-	if id.Model != "NVIDIA Jetson Orin Nano Developer Kit" || id.L4T != "36.4.0" || id.BootID != devicetest.BootID ||
+	if id.Model != "NVIDIA Jetson Orin Nano 8GB" || id.L4T != "36.4.0" || id.BootID != devicetest.BootID ||
 		!slices.Equal(id.Compatible, []string{"nvidia,p3768-0000+p3767-0003", "nvidia,p3767-0003", "nvidia,tegra234"}) {
 		t.Errorf("%+v", id)
 	}

@@ -1,16 +1,12 @@
-package devicetest
+package synthetic
 
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/power"
-	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -18,20 +14,18 @@ import (
 
 // power writes an nvpmodel.conf from the board's facts, since NVIDIA's own file may not be
 // redistributed. It creates the nodes of the file and sets those of the default mode.
-func (t *tree) power(m model, id string) {
-	facts, ok := board.Lookup(id)
+func (t *Tree) power(m model) error {
+	table, ok := m.facts.Tables[m.table]
 	if !ok {
-		t.err = fmt.Errorf("no facts about %s", id)
-		return
+		return nil
 	}
-	table := facts.Tables[m.table]
-	emc := facts.EMCNodes[m.line]
+	emc := m.facts.EMCNodes[m.line]
 	var b strings.Builder
 	b.WriteString("# synthetic: the known parts of the board's modes\n")
 	for _, p := range table.Params {
 		fmt.Fprintf(&b, "< PARAM TYPE=%s NAME=%s >\n", p.Type, p.Name)
 		for _, arg := range slices.Sorted(maps.Keys(p.Paths)) {
-			name := t.powerNode(m, p, arg, emc.Cap, facts.CPUkHz)
+			name := t.powerNode(m, p, arg, emc.Cap)
 			fmt.Fprintf(&b, "%s %s\n", arg, name)
 		}
 	}
@@ -49,25 +43,27 @@ func (t *tree) power(m model, id string) {
 		}
 	}
 	fmt.Fprintf(&b, "\n< PM_CONFIG DEFAULT=%d >\n", mode)
-	t.file(power.ConfigFile, b.String())
-	t.enterMode(mode)
+	t.set(nvpmodel.ConfigFile, b.String())
+	return t.enterMode(mode)
 }
 
 // powerNode creates the node of a parameter's argument and returns the path that
 // nvpmodel.conf declares for it.
-func (t *tree) powerNode(m model, p board.Param, arg, emc string, khz []int64) string {
+func (t *Tree) powerNode(m model, p board.Param, arg, emc string) string {
 	base, next := strings.CutSuffix(arg, "_KNEXT")
 	_, twin := p.Paths[arg+"_KNEXT"]
 	name := p.Paths[arg]
+	if dir, attr, ok := strings.Cut(name, " "); ok { // of a hwmon device, whose number varies
+		t.set(dir+"/hwmon4/"+attr, "0\n")
+		return name
+	}
 	node := m.nodePath(p, base, name, emc)
-	if p.Name == "EMC" && m.line != "R35" && !next && !twin {
+	if p.Name == "EMC" && m.line == "R36" && !next && !twin {
 		name = node // the facts are those of an older kernel
 	}
 	switch {
 	case strings.HasSuffix(name, "/scaling_available_frequencies"):
-		if len(khz) > 0 {
-			t.file(name, strings.Trim(fmt.Sprint(khz), "[]")+"\n")
-		}
+		t.set(name, m.CPUSteps+"\n")
 	case next || !twin: // each kernel has one of the two
 		t.clock(name, node)
 	}
@@ -89,17 +85,17 @@ func (m model) nodePath(p board.Param, arg, name, emc string) string {
 }
 
 // clock creates the node of a parameter, and a link if the parameter has another path.
-func (t *tree) clock(name, node string) {
-	if _, err := os.Stat(filepath.Join(t.dir, node)); err != nil {
-		t.file(node, "0\n")
+func (t *Tree) clock(name, node string) {
+	if _, ok := t.Resolve(node); !ok {
+		t.set(node, "0\n")
 	}
-	if _, err := os.Stat(filepath.Join(t.dir, name)); err == nil || name == node || t.err != nil {
+	if _, ok := t.Resolve(name); ok || name == node {
 		return
 	}
 	// In a kernel the directory is the link: gpu.0, devfreq_dev.
 	for dir, to := path.Dir(name), path.Dir(node); ; dir, to = path.Dir(dir), path.Dir(to) {
 		if path.Base(dir) != path.Base(to) || path.Dir(dir) == "/" {
-			if _, err := os.Lstat(filepath.Join(t.dir, dir)); err != nil {
+			if _, exists := t.nodes[dir]; !exists {
 				t.link(dir, to)
 			}
 			return
@@ -108,57 +104,53 @@ func (t *tree) clock(name, node string) {
 }
 
 // enterMode writes nvpmodel's status and the nodes of a mode.
-func (t *tree) enterMode(id int) {
-	t.file(power.StatusFile, fmt.Sprintf("pmode:%04d\n", id))
-	if t.err != nil {
-		return
+func (t *Tree) enterMode(id int) error {
+	t.set(nvpmodel.StatusFile, fmt.Sprintf("pmode:%04d\n", id))
+	config, problems, err := nvpmodel.Parse([]byte(t.Text(nvpmodel.ConfigFile)))
+	for _, p := range problems {
+		if p.Fatal && err == nil {
+			err = fmt.Errorf("line %d: %s", p.Line, p.Message)
+		}
 	}
-	dev, err := rootfs.Open(t.dir)
 	if err != nil {
-		t.err = err
-		return
-	}
-	config, err := power.Read(dev)
-	if err != nil {
-		t.err = err
-		return
+		return fmt.Errorf("%s: %w", nvpmodel.ConfigFile, err)
 	}
 	i := slices.IndexFunc(config.Modes, func(m nvpmodel.Mode) bool { return m.ID == id })
 	if i < 0 {
-		return
+		return nil
 	}
-	for _, step := range power.Steps(dev, config, &config.Modes[i]) {
-		if real, err := dev.Resolve(step.Path); err == nil && step.Stage != power.Wake {
-			t.file(real, step.Want+"\n")
+	for _, step := range nvpmodel.Steps(t, config, &config.Modes[i]) {
+		if real, ok := t.Resolve(step.Path); ok && step.Stage != nvpmodel.Wake {
+			t.set(real, step.Want+"\n")
 		}
 	}
+	return nil
 }
 
 // installPower adds the plan's power modes to nvpmodel.conf and enters the default one.
-func (t *tree) installPower(p *plan.Power) {
+func (t *Tree) installPower(p *plan.Power) error {
 	mode := -1
-	t.edit(power.ConfigFile, func(old string) string {
-		head, _, _ := strings.Cut(old, "< PM_CONFIG")
-		var b strings.Builder
-		b.WriteString(head)
-		for _, m := range p.Modes {
-			fmt.Fprintf(&b, "< POWER_MODEL ID=%d NAME=%s >\n", m.ID, m.Name)
-			for _, param := range m.Params {
-				fmt.Fprintf(&b, "%s %s %s\n", param.Param, param.Arg, param.Value)
-			}
-			b.WriteByte('\n')
+	head, _, _ := strings.Cut(t.Text(nvpmodel.ConfigFile), "< PM_CONFIG")
+	var b strings.Builder
+	b.WriteString(head)
+	for _, m := range p.Modes {
+		fmt.Fprintf(&b, "< POWER_MODEL ID=%d NAME=%s >\n", m.ID, m.Name)
+		for _, param := range m.Params {
+			fmt.Fprintf(&b, "%s %s %s\n", param.Param, param.Arg, param.Value)
 		}
-		text := b.String()
-		for line := range strings.Lines(text) {
-			var id int
-			var name string
-			if _, err := fmt.Sscanf(line, "< POWER_MODEL ID=%d NAME=%s >", &id, &name); err == nil && name == p.Default {
-				mode = id
-			}
-		}
-		return text + fmt.Sprintf("< PM_CONFIG DEFAULT=%d >\n", max(mode, 0))
-	})
-	if mode >= 0 {
-		t.enterMode(mode)
+		b.WriteByte('\n')
 	}
+	for line := range strings.Lines(b.String()) {
+		var id int
+		var name string
+		if _, err := fmt.Sscanf(line, "< POWER_MODEL ID=%d NAME=%s >", &id, &name); err == nil && name == p.Default {
+			mode = id
+		}
+	}
+	fmt.Fprintf(&b, "< PM_CONFIG DEFAULT=%d >\n", max(mode, 0))
+	t.set(nvpmodel.ConfigFile, b.String())
+	if mode < 0 {
+		return nil
+	}
+	return t.enterMode(mode)
 }
