@@ -51,7 +51,7 @@ unit: $(BUILD)/tools/cue
 
 # The parsers of untrusted input on a device: plans, signatures, state, sockets, netlink,
 # nodes. `make prove` runs every fuzz target for longer.
-FUZZED := internal/signature $(addprefix schema/formats/,nvfancontrol nvpmodel sysctld) schema/knob schema/plan $(addprefix runtime/device/,api rootfs doctor enforce journal planfile power watch)
+FUZZED := internal/signature compiler/programs $(addprefix schema/formats/,nvfancontrol nvpmodel sysctld) schema/knob schema/plan $(addprefix runtime/device/,api rootfs doctor enforce journal planfile power watch)
 
 .PHONY: fuzz-check
 fuzz-check: ## fuzz the device's parsers, a few hundred inputs each

@@ -21,6 +21,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/hcl"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/language/sandbox"
+	"github.com/yoctune/yoctune/compiler/programs"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/assemble"
@@ -36,7 +37,8 @@ type Project struct {
 	Language *conform.Schema
 	Report   *diag.Report
 
-	book *forecast.Book // of the targets' kernels
+	book     *forecast.Book   // of the targets' kernels
+	programs *programs.Finder // for layers that contain them
 }
 
 // Options control how a configuration is read.
@@ -45,6 +47,9 @@ type Options struct {
 	Vars map[string]string
 	// Cache is a folder for results that are expensive to compute; "" for none.
 	Cache string
+	// Runtime is the folder of the programs that layers contain; "" for the one that
+	// comes with yoctune. See package programs.
+	Runtime string
 }
 
 // Open reads, resolves and checks the configuration in a folder: its CUE, HCL and Jsonnet
@@ -56,7 +61,9 @@ func (o Options) Open(dir string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return resolveAndCheck(cfg, report, o.Cache, folder(dir)), nil
+	p := resolveAndCheck(cfg, report, o.Cache, folder(dir))
+	p.programs = programs.Find(o.Runtime)
+	return p, nil
 }
 
 // frontEnd returns the front end of HCL and Jsonnet for a folder, and a function that
@@ -71,7 +78,8 @@ func (o Options) frontEnd(dir string) (sandbox.FrontEnd, func()) {
 	return end, func() { root.Close() }
 }
 
-// OpenFiles is [Options.Open] for files that are already in memory.
+// OpenFiles is [Options.Open] for files that are already in memory. Its layers contain
+// stand-ins of the programs.
 func OpenFiles(files map[string][]byte) *Project {
 	sources := map[string][]byte{}
 	for name, b := range files {
@@ -189,14 +197,20 @@ type Layer struct {
 
 // Layers builds the layers of a selection. Errors are added to the report; the result is
 // then nil.
-func (p *Project) Layers(sel Selection) []Layer {
+func (p *Project) Layers(sel Selection) []Layer { return p.layers(sel, p.programs) }
+
+// Outlines are the layers with stand-ins of the programs: what the configuration says
+// without what yoctune brings.
+func (p *Project) Outlines(sel Selection) []Layer { return p.layers(sel, nil) }
+
+func (p *Project) layers(sel Selection, finder *programs.Finder) []Layer {
 	if p.Report.Failed() || p.Project == nil {
 		return nil
 	}
 	var layers []Layer
 	for _, g := range p.selectTargets(sel) {
 		p.refuseSharedMachines(g)
-		if l, ok := p.emitLayer(g); ok {
+		if l, ok := p.emitLayer(g, finder); ok {
 			if sel.All {
 				l.Folder = l.Name + "-" + l.Release
 			}
@@ -226,7 +240,7 @@ func (p *Project) Verify() {
 					together = append(together, t)
 				}
 			}
-			if l := p.Layer(together, p.Report); !p.Report.Failed() {
+			if l := p.Layer(together, nil, p.Report); !p.Report.Failed() {
 				if err := assemble.Check(l); err != nil {
 					p.Report.Add(diagnoseRefusal(l, err))
 				}
@@ -309,8 +323,8 @@ func (p *Project) refuseSharedMachines(targets []*resolve.Target) {
 }
 
 // emitLayer generates one layer. A refusal is reported at the line of the refused value.
-func (p *Project) emitLayer(targets []*resolve.Target) (Layer, bool) {
-	l := Layer{Layer: p.Layer(targets, p.Report)}
+func (p *Project) emitLayer(targets []*resolve.Target, finder *programs.Finder) (Layer, bool) {
+	l := Layer{Layer: p.Layer(targets, finder, p.Report)}
 	if p.Report.Failed() {
 		return l, false
 	}

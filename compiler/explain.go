@@ -240,7 +240,7 @@ func (p *Project) describeTargetField(a *Account, t *resolve.Target, names []str
 			a.Settings = append(a.Settings, s)
 		}
 	}
-	for _, l := range p.Layers(Selection{Target: t.Name}) {
+	for _, l := range p.Outlines(Selection{Target: t.Name}) {
 		for _, f := range l.Files {
 			if !slices.ContainsFunc(f.Origins, func(o emitters.Ref) bool { return o.Target == t.Name && causes(o.ID) }) {
 				continue

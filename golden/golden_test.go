@@ -38,7 +38,7 @@ func names(t *testing.T) []string {
 
 func build(t *testing.T, name string) []emitters.File {
 	t.Helper()
-	p, err := compiler.Options{}.Open(filepath.Join(examples, name))
+	p, err := compiler.Options{Runtime: runtimeFolder}.Open(filepath.Join(examples, name))
 	if err != nil {
 		t.Fatal(err)
 	}

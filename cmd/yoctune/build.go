@@ -63,6 +63,7 @@ for CI.`,
 		RunE: runInFolder(func(cmd *cobra.Command, dir string) error { return build(cmd, dir, o) }),
 	}
 	addSelectionFlags(cmd, &o.Selection)
+	addRuntimeFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "`OUT` folder of the layer")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when OUT is not up to date")

@@ -38,6 +38,7 @@ explains what the differences mean for the devices.`,
 		},
 	}
 	addSelectionFlags(cmd, &o.Selection)
+	addRuntimeFlag(cmd)
 	addComparisonFlags(cmd, &o)
 	cmd.MarkFlagsMutuallyExclusive("all", "rev")
 	cmd.MarkFlagsMutuallyExclusive("all", "against")

@@ -31,8 +31,12 @@ func newGraphCommand() *cobra.Command {
 		Example: `  yoctune graph . --target line-camera --kind cores -o cores.svg
   yoctune graph . --kind pipeline > pipelines.svg`,
 		RunE: runInFolder(func(cmd *cobra.Command, dir string) error {
-			_, layers, err := openLayers(cmd, dir, compiler.Selection{Target: target})
+			p, err := openProject(cmd, dir)
 			if err != nil {
+				return err
+			}
+			layers := p.Outlines(compiler.Selection{Target: target})
+			if err := showProject(cmd, dir, p); err != nil {
 				return err
 			}
 			if n := len(layers[0].Targets); n != 1 {

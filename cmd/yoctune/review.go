@@ -59,6 +59,7 @@ The earlier layer is one of
 	f.StringVar(&o.Target, "target", "", "`TARGET` to review (default: all)")
 	f.StringVar(&o.Release, "release", "", "`RELEASE` whose targets to review (default: the only one)")
 	addVariableFlag(cmd)
+	addRuntimeFlag(cmd)
 	f.StringVar(&o.html, "html", "", "`FILE` to write the review to as a web page")
 	addComparisonFlags(cmd, &o)
 	return cmd

@@ -54,5 +54,6 @@ The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 
 	f.StringVar(&sel.Target, "target", "", "`TARGET` to describe (default: all)")
 	f.StringVar(&sel.Release, "release", "", "`RELEASE` of the layer (default: the only one)")
 	f.StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
+	addRuntimeFlag(cmd)
 	return addVariableFlag(cmd)
 }

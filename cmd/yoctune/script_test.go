@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,10 +22,25 @@ import (
 var update = flag.Bool("update", false, "rewrite expected output in testdata/script")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withRuntime{m}, map[string]func(){
 		"yoctune": func() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
+
+// withRuntime runs tests with the golden runtime folder beside the installed program.
+type withRuntime struct{ *testing.M }
+
+func (m withRuntime) Run() int {
+	bin, _, _ := strings.Cut(os.Getenv("PATH"), string(filepath.ListSeparator))
+	lib := filepath.Join(bin, "..", "lib", "yoctune")
+	if err := os.CopyFS(lib, os.DirFS(runtimeFolder)); err != nil {
+		log.Fatal(err)
+	}
+	return m.M.Run()
+}
+
+// runtimeFolder has stand-ins of the programs that layers contain.
+const runtimeFolder = "../../golden/runtime"
 
 // The command line as people type it: one script a subject.
 func TestScripts(t *testing.T) {
@@ -33,6 +49,11 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			folder, err := filepath.Abs(runtimeFolder)
+			e.Setenv("RUNTIME", folder)
+			return err
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":   assertExitCode,
 			"registry": serveRegistry,

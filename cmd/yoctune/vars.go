@@ -18,6 +18,11 @@ func addVariableFlag(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// addRuntimeFlag adds --runtime to a command that makes whole layers.
+func addRuntimeFlag(cmd *cobra.Command) {
+	cmd.Flags().String("runtime", "", "`DIR` with the programs that layers contain (default: ../lib/yoctune beside yoctune, or those embedded in it)")
+}
+
 // openProject reads the configuration in a folder, with the variables of the command
 // line.
 func openProject(cmd *cobra.Command, dir string) (*compiler.Project, error) {
@@ -34,6 +39,9 @@ func projectOptions(cmd *cobra.Command) (compiler.Options, error) {
 		return compiler.Options{}, err
 	}
 	o := compiler.Options{Vars: map[string]string{}}
+	if f := cmd.Flags().Lookup("runtime"); f != nil {
+		o.Runtime = f.Value.String()
+	}
 	if cache, err := os.UserCacheDir(); err == nil {
 		o.Cache = filepath.Join(cache, "yoctune", "kernel")
 	}

@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +9,9 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/programs"
+	"github.com/yoctune/yoctune/internal/version"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -20,7 +22,8 @@ const (
 )
 
 // Layer assembles the layer of some targets, all of one release.
-func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
+// The finder has the programs that the layer contains; nil if the layer is only judged.
+func (p *Project) Layer(targets []*Target, finder *programs.Finder, report *diag.Report) *plan.Layer {
 	c := &p.Config.Layer
 	l := &plan.Layer{
 		Name: c.Name.Text, Maintainer: c.Maintainer.Text, Description: c.Description.Text,
@@ -37,8 +40,8 @@ func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
 		l.Suppressed = append(l.Suppressed, s.Suppression)
 	}
 	l.Build = p.build(l.Origins, report)
-	l.Runtime = p.runtime(targets, l.Origins, report)
-	if targets[0].Release.ONNXRuntime != "" && l.Runtime.Form != "" {
+	l.Runtime = p.runtime(targets, finder, l.Origins, report)
+	if targets[0].Release.ONNXRuntime != "" && l.Runtime.Installed() {
 		recommend(l, onnxCollection, onnxPackage, targets, func(t *Target) string { return firstModel(t.Plan) })
 	}
 	recommend(l, heapCollection, heapProfiler, targets, func(t *Target) string {
@@ -186,7 +189,39 @@ func mirrors(all *config.Map[config.Mirror], pattern string) []plan.Mirror {
 }
 
 // runtime is the same for the whole layer, so its targets must agree.
-func (p *Project) runtime(targets []*Target, origins plan.Origins, report *diag.Report) plan.Runtime {
+func (p *Project) runtime(targets []*Target, finder *programs.Finder, origins plan.Origins, report *diag.Report) plan.Runtime {
+	c := runtimeOf(targets, report)
+	r := plan.Runtime{Form: plan.RuntimeNone}
+	if c == nil {
+		return r
+	}
+	r.Form, r.CUDA = formOf(c, targets[0].Release), c.CUDA.On
+	for _, k := range c.Keys.Sorted() {
+		r.Keys = append(r.Keys, plan.PublicKey{Name: k.Key(), Key: k.Text})
+	}
+	recordOrigins(c.Node(), "runtime", origins)
+	fail := func(message, help string) {
+		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: c.Pos(), Path: "runtime.manifest", Message: message, Help: help})
+	}
+	switch {
+	case r.Bundled() && c.Manifest.IsSet():
+		fail("the bundled program takes no manifest", "leave out manifest, or use form \"prebuilt\" or \"source\"")
+	case r.Bundled():
+		p.addPrograms(&r, targets, finder, report)
+	case !r.Installed() && (c.Manifest.IsSet() || c.CUDA.On):
+		fail("form \"none\" installs no program, and manifest and cuda are about one", "leave them out, or leave out form")
+	case c.Manifest.IsSet():
+		p.addFiles(&r, c.Manifest, report)
+	case r.Installed():
+		fail("runtime needs a manifest to install yoctuned",
+			"add manifest, the path of the manifest.json of a yoctune release; without form and cuda the layer installs no program")
+	}
+	return r
+}
+
+// runtimeOf returns the runtime that the targets of a layer ask for, nil if none of
+// them has one.
+func runtimeOf(targets []*Target, report *diag.Report) *config.Runtime {
 	var c *config.Runtime
 	for _, t := range targets {
 		own := &t.Config.Runtime
@@ -201,74 +236,68 @@ func (p *Project) runtime(targets []*Target, origins plan.Origins, report *diag.
 		}
 		c = own
 	}
-	if c == nil {
-		return plan.Runtime{} // files only: the layer brings no program
-	}
-	r := plan.Runtime{Form: "prebuilt", CUDA: c.CUDA.On}
-	if targets[0].Release.GoSource {
-		r.Form = "source"
-	}
-	r.Form = c.Form.Or(r.Form)
-	for _, k := range c.Keys.Sorted() {
-		r.Keys = append(r.Keys, plan.PublicKey{Name: k.Key(), Key: k.Text})
-	}
-	recordOrigins(c.Node(), "runtime", origins)
+	return c
+}
+
+// formOf returns the form of the runtime.
+func formOf(c *config.Runtime, r release.Release) string {
 	switch {
-	case c.Manifest.IsSet():
-		p.addFiles(&r, c.Manifest, report)
-	case !c.Form.IsSet() && !c.CUDA.IsSet():
-		r.Form = "" // keys alone: the program comes from elsewhere
-	default:
-		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: c.Pos(), Path: "runtime.manifest",
-			Message: "runtime needs a manifest to install yoctuned",
-			Help:    "add manifest, the path of the manifest.json of a yoctune release; without form and cuda the layer installs no program"})
+	case c.Form.IsSet():
+		return c.Form.Text
+	case !c.Manifest.IsSet() && !c.CUDA.IsSet():
+		return plan.RuntimeNone // keys alone: the program comes from elsewhere
+	case r.GoSource:
+		return plan.RuntimeSource
 	}
-	return r
+	return plan.RuntimePrebuilt
 }
 
-// Manifest is dist/manifest.json, which `make dist` writes.
-type Manifest struct {
-	Version string         `json:"version"`
-	Files   []ManifestFile `json:"files"`
-}
-
-// ManifestFile is one artefact of the runtime.
-type ManifestFile struct {
-	Name     string   `json:"name"`     // yoctuned-arm64, yoctuned-serve-source, …
-	URI      string   `json:"uri"`      // where bitbake fetches it
-	SHA256   string   `json:"sha256"`   // lower-case hexadecimal
-	Licences []string `json:"licenses"` // of PROGRAM-licenses: SPDX identifiers of what is linked into the program
-	MD5      string   `json:"md5"`      // of PROGRAM-licenses
+// addPrograms takes the programs that the targets need from the runtime folder.
+func (p *Project) addPrograms(r *plan.Runtime, targets []*Target, finder *programs.Finder, report *diag.Report) {
+	roles := []string{"yoctuned-arm64", "yoctuned-spdx", "yoctuned-licenses"}
+	if slices.ContainsFunc(targets, func(t *Target) bool { return t.Serves() }) {
+		roles = append(roles, "yoctuned-serve-arm64", "yoctuned-serve-spdx", "yoctuned-serve-licenses")
+	}
+	if r.CUDA {
+		roles = append(roles, "yoctune-cuda-source")
+	}
+	if finder == nil {
+		r.Version, r.Files = version.Version, programs.StandIn(roles)
+		return
+	}
+	folder, err := finder.Folder()
+	if err == nil {
+		r.Version = folder.Version()
+		r.Files, err = folder.Read(roles)
+	}
+	if err == nil {
+		return
+	}
+	t := targets[0]
+	d := diag.Diagnostic{ID: "YT0209", Severity: diag.Error, Pos: p.Config.Targets.Get(t.Name).KeyPos(), Path: t.Path + ".runtime", Message: err.Error(),
+		Help: "name the folder with --runtime DIR (`make build` writes build/lib/yoctune, the yoctune package has /usr/lib/yoctune), or choose form \"prebuilt\", \"source\" or \"none\""}
+	if c := runtimeOf(targets, &diag.Report{}); c != nil {
+		d.Pos, d.Path = c.Pos(), c.FullPath()
+	}
+	report.Add(d)
 }
 
 // addFiles reads the runtime's manifest.
 func (p *Project) addFiles(r *plan.Runtime, manifest config.String, report *diag.Report) {
-	fail := func(format string, args ...any) {
-		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: manifest.Pos(), Path: "runtime.manifest",
-			Message: "runtime manifest: " + fmt.Sprintf(format, args...),
-			Help:    "name a manifest made by `make dist`, by a path relative to the configuration and inside its folder"})
-	}
 	raw, err := p.manifest(manifest.Text)
+	var m *programs.Manifest
+	if err == nil {
+		m, err = programs.Decode(raw)
+	}
 	if err != nil {
-		fail("%v", err)
-		return
-	}
-	var m Manifest
-	if err := json.Unmarshal(raw, &m); err != nil {
-		fail("%v", err)
-		return
-	}
-	if m.Version == "" || len(m.Files) == 0 {
-		fail("it holds no version or no files")
+		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: manifest.Pos(), Path: "runtime.manifest",
+			Message: fmt.Sprintf("runtime manifest: %v", err),
+			Help:    "name a manifest made by `make dist`, by a path relative to the configuration and inside its folder"})
 		return
 	}
 	r.Version = m.Version
 	for _, f := range m.Files {
-		if len(f.SHA256) != 64 || strings.Trim(f.SHA256, "0123456789abcdef") != "" {
-			fail("file %q has no SHA-256", f.Name)
-			return
-		}
-		r.Files = append(r.Files, plan.RuntimeFile(f))
+		r.Files = append(r.Files, plan.RuntimeFile{Name: f.Name, URI: f.URI, SHA256: f.SHA256, Licences: f.Licences, MD5: f.MD5})
 	}
 	slices.SortFunc(r.Files, func(a, b plan.RuntimeFile) int { return strings.Compare(a.Name, b.Name) })
 }

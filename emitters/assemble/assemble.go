@@ -119,8 +119,12 @@ func checkPaths(files []emitters.File) error {
 			return fmt.Errorf("file path %q is not a clean path inside the layer", f.Path)
 		}
 		for part := range strings.SplitSeq(f.Path, "/") {
-			// %.bbappend is bitbake's wildcard for the version.
-			if _, err := quote.FileName(strings.Replace(part, "_%.bbappend", "_.bbappend", 1)); err != nil {
+			// %.bbappend is bitbake's wildcard for the version; ~ is part of a version.
+			plain := strings.Replace(part, "_%.bbappend", "_.bbappend", 1)
+			if strings.HasSuffix(part, ".bb") {
+				plain = strings.ReplaceAll(plain, "~", ".")
+			}
+			if _, err := quote.FileName(plain); err != nil {
 				return fmt.Errorf("file path %q: %w", f.Path, err)
 			}
 		}

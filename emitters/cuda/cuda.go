@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/yoctune/yoctune/emitters"
-	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -15,9 +14,11 @@ import (
 //go:embed yoctune-cuda.bb.tmpl
 var recipe string
 
+const dir = "recipes-yoctune/yoctune-cuda/"
+
 // Emit returns the recipe when the configuration requests the library.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	if !l.Runtime.CUDA || l.Runtime.Form == "" {
+	if !l.Runtime.CUDA || !l.Runtime.Installed() {
 		return nil, nil
 	}
 	r, err := emitters.Release(l)
@@ -33,17 +34,22 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := quote.Version(l.Runtime.Version); err != nil {
-		return nil, &emitters.Error{Emitter: "cuda", Ref: emitters.Ref{ID: "runtime.manifest"}, Err: err}
+	version, err := yoctuned.Version(l)
+	if err != nil {
+		return nil, err
 	}
-	t := emitters.NewTemplate("cuda", recipe)
-	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/yoctune-cuda/yoctune-cuda_" + l.Runtime.Version + ".bb", Means: []emitters.Meaning{
-		{Kind: emitters.Program, Name: "yoctune-cuda", Value: l.Runtime.Version, SHA256: artefact.SHA256, ID: "runtime.cuda"},
-	}},
-		struct{ Artefact plan.RuntimeFile }{artefact})
+	means := []emitters.Meaning{{Kind: emitters.Program, Name: "yoctune-cuda", Value: l.Runtime.Version, SHA256: artefact.SHA256, ID: "runtime.cuda"}}
+	var beside []emitters.File
+	if l.Runtime.Bundled() {
+		beside, means = yoctuned.Contain(dir, []plan.RuntimeFile{artefact}, means), nil
+	}
+	f, err := emitters.NewTemplate("cuda", recipe).Fill(emitters.File{Path: dir + "yoctune-cuda_" + version + ".bb", Means: means}, struct {
+		Bundled  bool
+		Artefact plan.RuntimeFile
+	}{l.Runtime.Bundled(), artefact})
 	if err != nil {
 		return nil, err
 	}
 	f.Needs = []emitters.Need{{Package: "yoctune-cuda", ID: "runtime.cuda"}}
-	return []emitters.File{f}, nil
+	return append(beside, f), nil
 }

@@ -1,10 +1,10 @@
 // Package yoctuned writes the recipe of the device program and its units.
 //
-// The program needs a newer Go than most series carry, so the recipe has two
-// forms: it builds the source archive of the release where the series can, and
-// installs the release's program elsewhere. Where a target serves metrics, the
-// second build of the program has a separate recipe, so that a layer without it
-// neither fetches nor compiles it.
+// The recipe has three forms: it installs the program that the layer contains
+// (bundled), fetches the program of a release (prebuilt), or builds the source archive
+// of a release on a series whose Go is new enough (source). Where a target serves
+// metrics, the second build of the program has a separate recipe, so that a layer
+// without it neither contains, fetches nor compiles it.
 package yoctuned
 
 import (
@@ -36,12 +36,6 @@ var (
 	serveService string
 )
 
-// Forms of the runtime.
-const (
-	Source       = "source"
-	prebuiltForm = "prebuilt"
-)
-
 // The programs: the enforcer, and its second build, which serves.
 const (
 	Name   = "yoctuned"
@@ -50,7 +44,7 @@ const (
 
 // Emit returns nothing when the configuration takes no runtime.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	if l.Runtime.Form == "" {
+	if !l.Runtime.Installed() {
 		return nil, nil
 	}
 	r, err := emitters.Release(l)
@@ -58,15 +52,12 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	switch {
-	case l.Runtime.Form == Source && !r.GoSource:
+	case l.Runtime.Form == plan.RuntimeSource && !r.GoSource:
 		return nil, refuse("runtime.form", fmt.Errorf("the Go %s of %s is too old to build yoctuned; use form \"prebuilt\"", r.Go, r.Name))
-	case l.Runtime.Form != Source && l.Runtime.Form != prebuiltForm:
-		return nil, refuse("runtime.form", fmt.Errorf("%q is neither source nor prebuilt", l.Runtime.Form))
+	case !slices.Contains([]string{plan.RuntimeBundled, plan.RuntimeSource, plan.RuntimePrebuilt}, l.Runtime.Form):
+		return nil, refuse("runtime.form", fmt.Errorf("%q is none of bundled, source and prebuilt", l.Runtime.Form))
 	}
-	if _, err := quote.Version(l.Runtime.Version); err != nil {
-		return nil, refuse("runtime.manifest", err)
-	}
-	f, err := renderRecipe(l, Name)
+	f, files, err := recipe(l, Name)
 	if err != nil {
 		return nil, err
 	}
@@ -76,30 +67,38 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			f.Needs = append(f.Needs, emitters.Need{Package: "libturbojpeg", Machine: t.Machine, ID: id})
 		}
 	}
-	files := []emitters.File{
+	files = append(files,
 		f,
 		unit("yoctuned.service", service),
 		unit("yoctuned-pipeline@.service", pipelineService),
 		unit("yoctuned-bench.service", benchService),
+	)
+	if !slices.ContainsFunc(l.Targets, (*plan.Target).Serves) {
+		return files, nil
 	}
-	if slices.ContainsFunc(l.Targets, HasServer) {
-		if f, err = renderRecipe(l, Server); err != nil {
-			return nil, err
+	more, err := server(l)
+	return append(files, more...), err
+}
+
+// server returns the files of the second build of the program.
+func server(l *plan.Layer) ([]emitters.File, error) {
+	f, files, err := recipe(l, Server)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range l.Targets {
+		if t.Serves() {
+			f.Needs = append(f.Needs, emitters.Need{Package: Server, Machine: t.Machine, ID: "monitor"})
 		}
-		for _, t := range l.Targets {
-			if HasServer(t) {
-				f.Needs = append(f.Needs, emitters.Need{Package: Server, Machine: t.Machine, ID: "monitor"})
-			}
+	}
+	files = append(files, f, unit("yoctuned-serve.service", serveService))
+	for _, d := range dashboards() {
+		name := path.Join(d.Folder, d.Name)
+		data, err := examples.Monitoring.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("dashboards: %w", err)
 		}
-		files = append(files, f, unit("yoctuned-serve.service", serveService))
-		for _, d := range dashboards() {
-			name := path.Join(d.Folder, d.Name)
-			data, err := examples.Monitoring.ReadFile(name)
-			if err != nil {
-				return nil, fmt.Errorf("dashboards: %w", err)
-			}
-			files = append(files, emitters.File{Path: dir + "files/" + name, Mode: 0o644, Data: data})
-		}
+		files = append(files, emitters.File{Path: dir + "files/" + name, Mode: 0o644, Data: data})
 	}
 	return files, nil
 }
@@ -122,15 +121,16 @@ func dashboards() []dashboard {
 	return []dashboard{{"grafana", "yoctuned.json"}, {"prometheus", "prometheus.yml"}, {"prometheus", "yoctuned.rules.yml"}}
 }
 
-// HasServer reports whether a target's image contains the metrics server.
-func HasServer(t *plan.Target) bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
-
-// File names the file of the release that the recipe of a program fetches.
-func File(form, program string) string {
-	if form == Source {
-		return program + "-source"
+// Artefacts names the files of the runtime that the recipe of a program takes: the
+// program or its sources, then its licences, and the SPDX document of a bundled one.
+func Artefacts(form, program string) []string {
+	switch form {
+	case plan.RuntimeSource:
+		return []string{program + "-source", LicencesFile(program)}
+	case plan.RuntimeBundled:
+		return []string{program + "-arm64", LicencesFile(program), program + "-spdx"}
 	}
-	return program + "-arm64"
+	return []string{program + "-arm64", LicencesFile(program)}
 }
 
 // LicencesFile returns the name of the release file with the licence texts of a program's
@@ -144,41 +144,76 @@ func unit(name, text string) emitters.File {
 		Means: []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: "unit", ID: "runtime"}}}
 }
 
-func renderRecipe(l *plan.Layer, program string) (emitters.File, error) {
+// recipe returns the recipe of a program, and the files beside it that the layer contains.
+func recipe(l *plan.Layer, program string) (emitters.File, []emitters.File, error) {
+	none := emitters.File{}
 	r, err := emitters.Release(l)
 	if err != nil {
-		return emitters.File{}, err
+		return none, nil, err
 	}
-	text := prebuilt
-	if l.Runtime.Form == Source {
-		text = source
-	}
-	artefact, err := Artefact(l, File(l.Runtime.Form, program))
+	version, err := Version(l)
 	if err != nil {
-		return emitters.File{}, err
+		return none, nil, err
 	}
-	terms, err := Artefact(l, LicencesFile(program))
-	if err != nil {
-		return emitters.File{}, err
+	var taken []plan.RuntimeFile
+	for _, name := range Artefacts(l.Runtime.Form, program) {
+		f, err := Artefact(l, name)
+		if err != nil {
+			return none, nil, err
+		}
+		taken = append(taken, f)
 	}
+	artefact, terms := taken[0], taken[1]
 	if len(terms.Licences) == 0 {
-		return emitters.File{}, refuse("runtime.manifest", fmt.Errorf("%q of the manifest names no licenses; name the manifest.json of a yoctune release", terms.Name))
+		return none, nil, refuse("runtime.manifest", fmt.Errorf("%q of the manifest names no licenses; name the manifest.json of a yoctune release", terms.Name))
 	}
-	t := emitters.NewTemplate("yoctuned", text)
-	fetched := terms.SHA256
-	if l.Runtime.Form == Source {
-		fetched = "" // the texts are in the archive of the sources
-	}
-	return t.Fill(emitters.File{Path: dir + program + "_" + l.Runtime.Version + ".bb", Means: []emitters.Meaning{
+	means := []emitters.Meaning{
 		{Kind: emitters.Program, Name: program, Value: l.Runtime.Version, SHA256: artefact.SHA256, ID: "runtime.manifest"},
-		{Kind: emitters.Licences, Name: program, Value: strings.Join(terms.Licences, " AND "), SHA256: fetched, ID: "runtime.manifest"},
-	}}, struct {
+		{Kind: emitters.Licences, Name: program, Value: strings.Join(terms.Licences, " AND "), SHA256: terms.SHA256, ID: "runtime.manifest"},
+	}
+	text, unpacked, beside := prebuilt, program+"-"+version+"-linux-arm64", []emitters.File(nil)
+	switch l.Runtime.Form {
+	case plan.RuntimeSource:
+		text = source
+		means[1].SHA256 = "" // the texts are in the archive of the sources
+	case plan.RuntimeBundled:
+		unpacked = strings.TrimSuffix(artefact.URI, ".gz")
+		beside, means = Contain(dir, taken, means), nil
+	}
+	f, err := emitters.NewTemplate("yoctuned", text).Fill(emitters.File{Path: dir + program + "_" + version + ".bb", Means: means}, struct {
 		Name, Version     string
 		Local, LocalTerms string
+		Bundled           bool
+		Unpacked          string // name of the program's file when bitbake has unpacked it
 		Serve, SPDX       bool
 		Dashboards        []dashboard
 		Artefact, Terms   plan.RuntimeFile
-	}{program, l.Runtime.Version, localPath(artefact), localPath(terms), program == Server, r.LicenseRefs, dashboards(), artefact, terms})
+	}{program, version, localPath(artefact), localPath(terms), l.Runtime.Bundled(), unpacked, program == Server, r.LicenseRefs, dashboards(), artefact, terms})
+	return f, beside, err
+}
+
+// Version returns the version of the runtime's recipes. bitbake and the package managers
+// sort 0.2.0~dev before 0.2.0, and 0.2.0-dev after it.
+func Version(l *plan.Layer) (string, error) {
+	v, err := quote.Version(strings.Replace(l.Runtime.Version, "-", "~", 1))
+	if err != nil {
+		return "", refuse("runtime.manifest", err)
+	}
+	return v, nil
+}
+
+// Contain returns the files of the runtime that a recipe in dir finds in the layer, the
+// first of them with their meanings.
+func Contain(dir string, taken []plan.RuntimeFile, means []emitters.Meaning) []emitters.File {
+	out := make([]emitters.File, len(taken))
+	for i, f := range taken {
+		out[i] = emitters.File{Path: dir + "files/" + f.URI, Mode: 0o644, Data: f.Data, Origins: []emitters.Ref{{ID: "runtime"}}}
+		if i < len(means) {
+			means[i].ID = "runtime"
+			out[i].Means = means[i : i+1 : i+1]
+		}
+	}
+	return out
 }
 
 // localPath returns the path of a file on the build machine, or "" for a fetched file:

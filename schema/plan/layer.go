@@ -57,6 +57,9 @@ type Target struct {
 	Overrides []Override // sorted by ID
 }
 
+// Serves reports whether the target's image contains yoctuned-serve.
+func (t *Target) Serves() bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
+
 // Override is a value of a profile that the target's own fields replaced.
 type Override struct {
 	ID       string // as in Origins
@@ -260,14 +263,28 @@ type Mirror struct {
 	URL     string
 }
 
+// Forms of the runtime.
+const (
+	RuntimeBundled  = "bundled"  // the layer contains the program
+	RuntimeSource   = "source"   // a recipe compiles it
+	RuntimePrebuilt = "prebuilt" // a recipe fetches it
+	RuntimeNone     = "none"     // the layer installs no program
+)
+
 // Runtime is how the layer installs yoctuned.
 type Runtime struct {
-	Form    string // source, prebuilt
+	Form    string // one of the forms; "" is none
 	Version string
-	Files   []RuntimeFile // from the manifest of `make dist`
+	Files   []RuntimeFile // what the recipes take, by name
 	Keys    []PublicKey   // whose signatures the device accepts; by name
 	CUDA    bool          // add yoctune-cuda
 }
+
+// Installed reports whether the layer installs the program.
+func (r *Runtime) Installed() bool { return r.Form != "" && r.Form != RuntimeNone }
+
+// Bundled reports whether the layer contains the program.
+func (r *Runtime) Bundled() bool { return r.Form == RuntimeBundled }
 
 // PublicKey is a minisign public key.
 type PublicKey struct {
@@ -275,11 +292,12 @@ type PublicKey struct {
 	Key  string // as minisign -P takes it
 }
 
-// RuntimeFile is one artefact of dist/manifest.json.
+// RuntimeFile is one file of the runtime: a program, its licences, its sources.
 type RuntimeFile struct {
 	Name     string // yoctuned-arm64, yoctuned-source, yoctuned-licenses, …
-	URI      string
+	URI      string // where it is fetched; the file's name when the layer contains it
 	SHA256   string
+	Data     []byte   // of a file that the layer contains
 	Licences []string // of NAME-licenses: SPDX identifiers of all that is linked into the program
 	MD5      string   // of NAME-licenses
 }

@@ -1035,11 +1035,13 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#RuleID", doc: "a rule id such as \"tcp-cc-bbr\", or a diagnostic code such as \"YT0103\"", value: &shape{op: matches, text: "^([a-z][a-z0-9-]*|YT[0-9]{4})$"}},
-	{name: "#Runtime", doc: "Source of the yoctuned program.", value: &shape{op: object, obj: &structure{
+	{name: "#Runtime", doc: "The yoctuned program: where it comes from, and what it trusts.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "form", required: false, doc: "\"source\" builds it with the release's own Go, if that is new enough; \"prebuilt\" installs a binary.", value: &shape{op: either, parts: []*shape{
+			{name: "form", required: false, doc: "\"bundled\" puts the program into the layer; \"prebuilt\" fetches it; \"source\" builds it with the release's own Go, if that is new enough; \"none\" installs no program. Default: with manifest, \"source\" where the release can and \"prebuilt\" elsewhere.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bundled", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "source", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "prebuilt", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "none", True: false}},
 			}}},
 			{name: "manifest", required: false, doc: "File with the addresses and digests of the artefacts, relative to the configuration.", value: &shape{op: named, def: "#Path"}},
 			{name: "keys", required: false, doc: "Public keys, by name: the device then accepts only plans signed with one of them (`yoctune sign`). The text is the second line of a .pub file.", value: &shape{op: object, obj: &structure{

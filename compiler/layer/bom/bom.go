@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/internal/sbom"
 	"github.com/yoctune/yoctune/internal/version"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // Encode writes the bill of a layer. The same layer and time give the same bytes.
@@ -57,11 +58,13 @@ type artefact struct{ name, program string }
 
 func artefacts(l compiler.Layer) []artefact {
 	var found []artefact
-	if form := l.Runtime.Form; form != "" {
-		found = append(found, artefact{yoctuned.File(form, yoctuned.Name), yoctuned.Name})
-		if slices.ContainsFunc(l.Targets, yoctuned.HasServer) {
-			found = append(found, artefact{yoctuned.File(form, yoctuned.Server), yoctuned.Server})
-		}
+	if !l.Runtime.Installed() {
+		return nil
+	}
+	form := l.Runtime.Form
+	found = append(found, artefact{yoctuned.Artefacts(form, yoctuned.Name)[0], yoctuned.Name})
+	if slices.ContainsFunc(l.Targets, (*plan.Target).Serves) {
+		found = append(found, artefact{yoctuned.Artefacts(form, yoctuned.Server)[0], yoctuned.Server})
 	}
 	if l.Runtime.CUDA {
 		found = append(found, artefact{name: "yoctune-cuda-source"})

@@ -3,20 +3,28 @@
 package review
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
 )
 
 // contextLines is how many unchanged lines surround a change.
 const contextLines = 3
 
 // UnifiedDiff writes the difference between two texts in unified format; "" when
-// they are equal. An empty name stands for a missing file.
+// they are equal. An empty name stands for a missing file. Of a file that is not text,
+// the size and the digest are shown.
 func UnifiedDiff(from, to []byte, fromName, toName string) string {
 	if string(from) == string(to) {
 		return ""
+	}
+	if isBinary(from) || isBinary(to) {
+		return binaryDiff(from, to, fromName, toName)
 	}
 	name := func(n string) string {
 		if n == "" {
@@ -30,6 +38,20 @@ func UnifiedDiff(from, to []byte, fromName, toName string) string {
 		h.write(&b)
 	}
 	return b.String()
+}
+
+// isBinary reports whether a file is not text. Written to a terminal, it could act on it.
+func isBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
+
+func binaryDiff(from, to []byte, fromName, toName string) string {
+	describe := func(data []byte) string { return fmt.Sprintf("%d bytes, SHA-256 %s", len(data), manifest.Digest(data)) }
+	switch {
+	case fromName == "":
+		return fmt.Sprintf("Binary file %s is new: %s\n", toName, describe(to))
+	case toName == "":
+		return fmt.Sprintf("Binary file %s is removed: %s\n", fromName, describe(from))
+	}
+	return fmt.Sprintf("Binary file %s differs: %s; was %s\n", toName, describe(to), describe(from))
 }
 
 // line is a line of either text: ' ' in both, '-' in the first, '+' in the second.

@@ -52,6 +52,6 @@ FILES:${PN} += "${systemd_system_unitdir}/yoctuned-pipeline@.service"
 FILES:${PN}-bench += "${systemd_system_unitdir}/yoctuned-bench.service"
 RDEPENDS:${PN}-bench = "${PN}"
 
-# The released program is already stripped.
+# The program is already stripped.
 INHIBIT_PACKAGE_STRIP = "1"
 INHIBIT_PACKAGE_DEBUG_SPLIT = "1"

@@ -44,6 +44,6 @@ do_install() {
 
 FILES:${PN}-dashboards += "${datadir}/yoctune"
 
-# The released program is already stripped.
+# The program is already stripped.
 INHIBIT_PACKAGE_STRIP = "1"
 INHIBIT_PACKAGE_DEBUG_SPLIT = "1"
