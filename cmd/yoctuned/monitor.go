@@ -18,10 +18,12 @@ import (
 
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/processes"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/tegrastats"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -48,8 +50,8 @@ monitor only reads files. A value that is not available is shown as "-" (null in
 never as 0. A sensor that does not respond is named and delays nothing. The values of the
 memory controller and of GPU allocations are in debugfs, which only root may read.
 
-On a terminal the screen is redrawn in place: q quits, p pauses. Otherwise monitor prints
-one line per sample. --tegrastats shows the output of NVIDIA's tegrastats instead, from
+On a terminal the screen is redrawn in place, with the processes and the history of the
+values; ? shows the keys, q quits. Otherwise monitor prints one line per sample. --tegrastats shows the output of NVIDIA's tegrastats instead, from
 L4T R31 to R39.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 lines of the tegrastats output could not
@@ -79,8 +81,8 @@ be parsed completely.`,
 type monitorRun struct {
 	cmd      *cobra.Command
 	dev      *rootfs.Root
-	boot     string
-	model    string
+	id       rootfs.Identity
+	board    string // of the installed plan
 	interval time.Duration
 	duration time.Duration
 	once     bool
@@ -89,6 +91,9 @@ type monitorRun struct {
 	record   *os.File
 	drift    driftReader
 	screen   *screen // nil: not on a terminal
+	choice   choice
+	top      *processes.Sampler
+	trends   trends
 	problems int
 	samples  int
 }
@@ -111,9 +116,11 @@ func openMonitor(cmd *cobra.Command, dev *rootfs.Root) (*monitorRun, error) {
 	if m.interval == 0 {
 		m.interval = planInterval(dev)
 	}
-	id := rootfs.Identify(dev)
-	m.boot, m.model = id.BootID, id.Model
-	m.drift = driftReader{dev: dev, boot: id.BootID, seen: time.Now()}
+	m.id, m.top = rootfs.Identify(dev), processes.New(dev)
+	if file, err := planfile.Load(dev, planfile.Source{}); err == nil {
+		m.board = file.Plan.Board
+	}
+	m.drift = driftReader{dev: dev, boot: m.id.BootID, seen: time.Now()}
 	m.drift.watch()
 	if record != "" {
 		var err error
@@ -182,6 +189,7 @@ func (m *monitorRun) showSamples(ctx context.Context) error {
 		sampler := monitor.NewShared(m.dev, socket, between)
 		defer sampler.Close()
 		sampler.Take()
+		m.top.Take()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -203,8 +211,8 @@ func (m *monitorRun) showSamples(ctx context.Context) error {
 			if err := m.show(s); err != nil {
 				return err
 			}
-		case <-m.screen.resizes():
-			if err := m.screen.redraw(); err != nil {
+		case key := <-m.screen.pending():
+			if err := m.screen.handle(key); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -266,24 +274,52 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 			return fmt.Errorf("record: %w", record.Err())
 		}
 	}
-	var events []watch.Event
-	if s.Source == "" {
-		events = m.drift.events()
-	}
 	switch {
 	case m.out.JSON:
+		if s.Source == "" {
+			m.drift.events()
+		}
 		m.out.Encode(s)
 		for _, e := range m.drift.newEvents() {
 			m.out.Encode(e)
 		}
 	case m.screen != nil:
-		return m.screen.draw(frame{model: m.model, sample: s, events: events, interval: m.interval})
+		m.trends.add(s)
+		f := m.frame(s)
+		f.interval, f.trends = m.interval, &m.trends
+		return m.screen.draw(f)
 	case m.once:
-		writeView(m.out, frame{model: m.model, sample: s, events: events})
+		writeView(m.out, m.frame(s))
 	default:
 		m.out.Printf("%s\n", logLine(s))
 	}
 	return m.out.Err()
+}
+
+// frame returns the view of a sample.
+func (m *monitorRun) frame(s *monitor.Sample) frame {
+	f := frame{sample: s, choice: &m.choice}
+	if s.Source != "" {
+		return f // text of another machine
+	}
+	f.id, f.host, f.board = m.id, rootfs.Hostname(m.dev), m.board
+	f.events, f.processes = m.drift.events(), m.top.Take()
+	switch state, err := watch.ReadState(m.dev, m.id.BootID); {
+	case err != nil:
+		f.enforcer = cell{"unknown: " + err.Error(), terminal.Yellow}
+	case state != nil && state.PID != 0:
+		f.enforcer = cell{fmt.Sprintf("%s; %d drifts, %d repairs, %d contested", state.Watcher(time.Now()), state.Drifts, state.Repairs, len(state.Contested)), terminal.Green}
+		if len(state.Contested) > 0 {
+			f.enforcer.style = terminal.Red
+		}
+	case state != nil:
+		f.enforcer = cell{state.Watcher(time.Now()), terminal.Red}
+	case m.board != "":
+		f.enforcer = cell{"nobody enforces the plan: yoctuned.service is not running", terminal.Red}
+	default:
+		f.enforcer = cell{"no plan is installed", terminal.Dim}
+	}
+	return f
 }
 
 // driftReader follows the drift events of the enforcer. Its socket has them at once; its

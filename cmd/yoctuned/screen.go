@@ -9,8 +9,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -21,108 +19,185 @@ import (
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/internal/terminal"
-	"github.com/yoctune/yoctune/runtime/device/monitor"
-	"github.com/yoctune/yoctune/runtime/device/watch"
-	"github.com/yoctune/yoctune/schema/units"
 )
 
 // screen is the terminal while monitor or pipeline top uses it. Only lines that change
 // are written, because the console of a board is often a slow serial line.
 type screen struct {
-	in, out int
+	in, out *os.File
 	w       io.Writer
-	input   io.Reader
 	initial *term.State
-	resized chan os.Signal
-	paused  atomic.Bool
+	events  chan string // keys, and "resize"
+	quit    context.CancelFunc
+	paused  bool
+	help    bool
 	note    string // beside the keys
+	top     int    // first line of the view that is shown
 	last    view
 	shown   []string
 	width   int
 	height  int
 }
 
+// view is the content of a screen.
+type view interface {
+	// lines draws the view; a height of 0 is unlimited.
+	lines(width, height int, colour bool) []string
+	// press handles a key of the view, and reports whether it has one.
+	press(key string) bool
+	// keys describes the keys of the view.
+	keys() []keyHelp
+}
+
+type keyHelp struct{ key, meaning string }
+
+// Control sequences of xterm, which the Linux console, screen and tmux share. The alternate
+// buffer keeps what was on the screen. Without wrapping, a wide character cannot break a line.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+	leaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+)
+
 // openScreen switches the terminal of a command to raw mode. It returns nil if the command
 // has no terminal. The context ends when the user quits.
 func openScreen(ctx context.Context, cmd *cobra.Command) (*screen, context.Context, error) {
-	in, ok := cmd.InOrStdin().(*os.File)
+	in, _ := cmd.InOrStdin().(*os.File)
 	out := cli.File(cmd.OutOrStdout())
-	if !ok || out == nil || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
+	if !terminal.Is(in) || !terminal.Draws(out) {
 		return nil, ctx, nil
 	}
 	initial, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, ctx, fmt.Errorf("set the terminal to raw mode: %w", err)
 	}
-	s := &screen{in: int(in.Fd()), out: int(out.Fd()), w: cmd.OutOrStdout(), input: in, initial: initial, resized: make(chan os.Signal, 1)}
-	signal.Notify(s.resized, unix.SIGWINCH)
-	// The alternate buffer keeps what was on the screen.
-	if _, err := io.WriteString(s.w, "\x1b[?1049h\x1b[?25l"); err != nil {
+	s := &screen{in: in, out: out, w: cmd.OutOrStdout(), initial: initial, events: make(chan string, 64)}
+	if _, err := io.WriteString(s.w, enterScreen); err != nil {
 		s.close()
 		return nil, ctx, err
 	}
-	return s, s.watchKeys(ctx), nil
-}
-
-// resizes is the channel of changes of the size; it blocks where there is no screen.
-func (s *screen) resizes() <-chan os.Signal {
-	if s == nil {
-		return nil
-	}
-	return s.resized
+	ctx, s.quit = context.WithCancel(ctx)
+	go s.readKeys()
+	go s.watchSize(ctx)
+	return s, ctx, nil
 }
 
 func (s *screen) close() {
-	signal.Stop(s.resized)
-	_, _ = io.WriteString(s.w, "\x1b[0m\x1b[?25h\x1b[?1049l")
-	_ = term.Restore(s.in, s.initial)
+	_, _ = io.WriteString(s.w, leaveScreen)
+	_ = term.Restore(int(s.in.Fd()), s.initial)
 }
 
-// Keys of a terminal in raw mode.
-const (
-	ctrlC  = 3
-	escape = 27
-)
+// pending is the channel of keys and changes of the size; it blocks where there is no screen.
+func (s *screen) pending() <-chan string {
+	if s == nil {
+		return nil
+	}
+	return s.events
+}
 
-// watchKeys ends the context when q, Escape or Ctrl-C is typed. The goroutine ends
-// with the process: a read of a terminal cannot be cancelled.
-func (s *screen) watchKeys(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer cancel()
-		buf := make([]byte, 16)
-		for {
-			n, err := s.input.Read(buf)
-			if err != nil {
-				return
-			}
-			if n > 1 && buf[0] == escape { // an arrow or another special key
-				continue
-			}
-			for _, key := range buf[:n] {
-				switch key {
-				case 'q', ctrlC, escape:
-					return
-				case 'p', ' ':
-					s.paused.Store(!s.paused.Load())
-					select {
-					case s.resized <- unix.SIGWINCH: // show that it is paused
-					default:
-					}
-				}
-			}
+func (s *screen) watchSize(ctx context.Context) {
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, unix.SIGWINCH)
+	defer signal.Stop(resized)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-resized:
+			s.events <- "resize"
 		}
-	}()
-	return ctx
+	}
 }
 
-// view is the content of a screen.
-type view interface {
-	lines(width int, colour bool) []string
+// readKeys ends with the process: a read of a terminal cannot be cancelled.
+func (s *screen) readKeys() {
+	defer s.quit()
+	buf := make([]byte, 64)
+	for {
+		n, err := s.in.Read(buf)
+		if err != nil || n == 0 {
+			return
+		}
+		for _, key := range decodeKeys(buf[:n]) {
+			s.events <- key
+		}
+	}
+}
+
+// decodeKeys splits what a terminal in raw mode sends into keys: letters, or the names of
+// special keys. Other sequences are dropped.
+func decodeKeys(b []byte) (keys []string) {
+	special := map[string]string{
+		"[A": "up", "OA": "up", "[B": "down", "OB": "down", "[C": "right", "OC": "right", "[D": "left", "OD": "left",
+		"[5~": "page up", "[6~": "page down", "[H": "home", "OH": "home", "[1~": "home",
+	}
+	for len(b) > 0 {
+		if b[0] == 27 && len(b) > 1 && (b[1] == '[' || b[1] == 'O') {
+			end := 2
+			for end < len(b)-1 && (b[end] < '@' || b[end] > '~') {
+				end++
+			}
+			end = min(end, len(b)-1)
+			if key := special[string(b[1:end+1])]; key != "" {
+				keys = append(keys, key)
+			}
+			b = b[end+1:]
+			continue
+		}
+		r, n := utf8.DecodeRune(b)
+		b = b[n:]
+		switch r {
+		case 3:
+			keys = append(keys, "ctrl-c")
+		case 27:
+			keys = append(keys, "escape")
+		case '\t':
+			keys = append(keys, "tab")
+		default:
+			keys = append(keys, string(r))
+		}
+	}
+	return keys
+}
+
+// handle handles a key or a change of the size.
+func (s *screen) handle(key string) error {
+	page := max(s.height-2, 1)
+	switch key {
+	case "q", "ctrl-c":
+		s.quit()
+		return nil
+	case "escape":
+		if !s.help {
+			s.quit()
+			return nil
+		}
+		s.help = false
+	case "?", "h":
+		s.help, s.top = !s.help, 0
+	case "p", " ":
+		s.paused = !s.paused
+	case "down", "j":
+		s.top++
+	case "up", "k":
+		s.top--
+	case "page down":
+		s.top += page
+	case "page up":
+		s.top -= page
+	case "home":
+		s.top = 0
+	case "resize":
+	default:
+		if s.last == nil || !s.last.press(key) {
+			return nil
+		}
+		s.help, s.top = false, 0
+	}
+	return s.redraw()
 }
 
 func (s *screen) draw(v view) error {
-	if s.paused.Load() {
+	if s.paused {
 		return nil
 	}
 	s.last = v
@@ -133,16 +208,22 @@ func (s *screen) redraw() error {
 	if s.last == nil {
 		return nil
 	}
-	width, height, err := term.GetSize(s.out)
-	if err != nil || width < 1 || height < 1 { // a serial console has no size
-		width, height = 80, 24
-	}
+	width, height := terminal.Size(s.out)
 	if width != s.width || height != s.height {
 		s.shown, s.width, s.height = nil, width, height
 	}
-	colour := os.Getenv("NO_COLOR") == ""
-	now := s.last.lines(width, colour)
-	now = append(now[:min(len(now), height-1)], s.footer(width, colour))
+	colour := terminal.Colour(s.out)
+	var all []string
+	if s.help {
+		all = helpLines(width, colour, s.last.keys())
+	} else {
+		all = s.last.lines(width, height-1, colour)
+	}
+	room := max(height-1, 0)
+	s.top = max(min(s.top, len(all)-room), 0)
+	shown := all[s.top:min(s.top+room, len(all))]
+	now := append(slices.Clone(shown), slices.Repeat([]string{""}, room-len(shown))...)
+	now = append(now, s.footer(width, colour, len(all)-s.top-len(shown)))
 	var b bytes.Buffer
 	if s.shown == nil {
 		b.WriteString("\x1b[2J")
@@ -153,45 +234,68 @@ func (s *screen) redraw() error {
 		}
 		fmt.Fprintf(&b, "\x1b[%d;1H%s\x1b[0m\x1b[K", i+1, line)
 	}
-	if len(now) < len(s.shown) {
-		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[J", len(now)+1)
-	}
 	s.shown = now
-	_, err = s.w.Write(b.Bytes())
+	_, err := s.w.Write(b.Bytes())
 	return err
 }
 
-// footer is the last line, which shows the keys.
-func (s *screen) footer(width int, colour bool) string {
-	text := "q quit  p pause"
-	if s.paused.Load() {
-		text = "PAUSED  p continue  q quit"
+// footer is the last line: the most important keys, and how many lines are below.
+func (s *screen) footer(width int, colour bool, below int) string {
+	parts := []string{"q quit"}
+	if s.paused {
+		parts = []string{"PAUSED: p continues", "q quit"}
+	}
+	if below > 0 {
+		parts = append(parts, fmt.Sprintf("↓ %d more", below))
+	}
+	parts = append(parts, "? help")
+	if !s.paused {
+		parts = append(parts, "p pause")
 	}
 	if s.note != "" {
-		text += "  " + s.note
+		parts = append(parts, s.note)
+	}
+	if !s.help {
+		for _, k := range s.last.keys() {
+			parts = append(parts, k.key+" "+k.meaning)
+		}
+	}
+	text := parts[0]
+	for _, part := range parts[1:] {
+		if utf8.RuneCountInString(text)+2+utf8.RuneCountInString(part) > width-labelWidth {
+			break
+		}
+		text += "  " + part
 	}
 	p := &page{width: width, colour: colour}
-	p.row("", dim, text)
+	p.row("", terminal.Dim, text)
 	return p.lines[0]
 }
 
-// frame is one sample on a screen.
-type frame struct {
-	model    string
-	sample   *monitor.Sample
-	events   []watch.Event
-	interval time.Duration
+func helpLines(width int, colour bool, own []keyHelp) []string {
+	p := &page{width: width, colour: colour}
+	p.row("", terminal.Bold, "Keys")
+	for _, k := range append(own, []keyHelp{
+		{"up down", "scroll; also k j, page up, page down, home"}, {"p", "pause, and continue"}, {"?", "this help"}, {"q", "quit; also Escape, Ctrl-C"},
+	}...) {
+		p.row("", terminal.Plain, fmt.Sprintf("%-8s %s", k.key, k.meaning))
+	}
+	p.row("", terminal.Plain, "")
+	p.row("", terminal.Plain, "\"-\" is an unknown value; it is never shown as 0.")
+	return p.lines
 }
 
-// Colours of the screen; on a terminal without colours, or with NO_COLOR, none.
-const (
-	bold, dim, green, yellow, red, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
-)
-
-// writeView prints a view once, 80 characters wide.
+// writeView prints a view once, as wide as the terminal or 80 characters.
 func writeView(p cli.Printer, v view) {
-	fmt.Fprintln(p, strings.Join(v.lines(80, cli.Colour(p)), "\n"))
+	width := cli.Columns(p)
+	if width == 0 {
+		width = 80
+	}
+	fmt.Fprintln(p, strings.Join(v.lines(width, 0, cli.Colour(p)), "\n"))
 }
+
+// labelWidth is the column of labels of a page.
+const labelWidth = 9
 
 // page collects the lines of a screen.
 type page struct {
@@ -200,342 +304,54 @@ type page struct {
 	lines  []string
 }
 
+// cell is a part of a line.
+type cell struct {
+	text  string
+	style terminal.Style
+}
+
 // row adds a label and text, which is cut to the width.
-func (p *page) row(label, style, text string) {
-	const column = 9
-	text = terminal.Truncate(printable.Line(text), p.width-column, "")
-	if p.colour && style != "" {
-		text = style + text + reset
-	}
-	label = fmt.Sprintf("%-*s", column, label)
-	if p.colour {
-		label = dim + label + reset
-	}
-	p.lines = append(p.lines, label+text)
+func (p *page) row(label string, style terminal.Style, text string) {
+	p.cells(label, cell{text, style})
 }
 
-// wrap adds items under one label, on as many lines as they need.
-func (p *page) wrap(label, style string, items []string) {
-	line := ""
+// cells adds a label and cells side by side, which are cut to the width.
+func (p *page) cells(label string, cells ...cell) {
+	line := terminal.Dim.Paint(p.colour, fmt.Sprintf("%-*s", labelWidth, label))
+	left := p.width - labelWidth
+	for _, c := range cells {
+		text := terminal.Truncate(printable.Line(c.text), max(left, 0), "")
+		left -= utf8.RuneCountInString(text)
+		line += c.style.Paint(p.colour, text)
+	}
+	p.lines = append(p.lines, strings.TrimRight(line, " "))
+}
+
+// wrap adds cells under one label, on as many lines as they need.
+func (p *page) wrap(label string, items ...cell) {
+	var line []cell
+	used := 0
 	for _, it := range items {
-		if line != "" && utf8.RuneCountInString(line)+2+utf8.RuneCountInString(it) > p.width-9 {
-			p.row(label, style, line)
-			label, line = "", ""
+		n := utf8.RuneCountInString(it.text)
+		if len(line) > 0 && used+2+n > p.width-labelWidth {
+			p.cells(label, line...)
+			label, line, used = "", nil, 0
 		}
-		if line != "" {
-			line += "  "
+		if len(line) > 0 {
+			line, used = append(line, cell{text: "  "}), used+2
 		}
-		line += it
+		line, used = append(line, it), used+n
 	}
-	if line != "" {
-		p.row(label, style, line)
+	if len(line) > 0 {
+		p.cells(label, line...)
 	}
 }
 
-func (f frame) lines(width int, colour bool) []string {
-	p := &page{width: width, colour: colour}
-	s := f.sample
-	f.title(p)
-	f.cpus(p)
-	for i, g := range s.GPUs {
-		label := "gpu"
-		if i > 0 {
-			label = ""
-		}
-		text := gauge(g.Load) + "  " + clock(g.Freq, g.Max)
-		if g.Governor != nil {
-			text += "  " + *g.Governor
-		}
-		if len(s.GPUs) > 1 {
-			text += "  " + g.Name
-		}
-		p.row(label, loadColour(g.Load), text)
+// wrapText is wrap for texts in one style.
+func (p *page) wrapText(label string, style terminal.Style, items ...string) {
+	cells := make([]cell, len(items))
+	for i, it := range items {
+		cells[i] = cell{it, style}
 	}
-	if len(s.GPUs) == 0 {
-		p.row("gpu", "", "-")
-	}
-	if s.EMC != nil {
-		p.row("emc", loadColour(s.EMC.Load), gauge(s.EMC.Load)+"  "+clock(s.EMC.Freq, nil))
-	} else {
-		p.row("emc", "", "-")
-	}
-	if len(s.Engines) > 0 {
-		var items []string
-		for _, e := range s.Engines {
-			text := e.Name + " off"
-			if e.On {
-				text = e.Name + " " + clock(e.Freq, nil)
-			}
-			items = append(items, text)
-		}
-		p.wrap("engines", "", items)
-	}
-	f.memory(p)
-	f.rails(p)
-	f.temperatures(p)
-	f.fans(p)
-	f.throttling(p)
-	f.faults(p)
-	for _, e := range f.events[max(len(f.events)-3, 0):] {
-		style := yellow
-		if e.Type == watch.Contest {
-			style = red
-		}
-		p.row("drift", style, eventText(e))
-	}
-	return p.lines
-}
-
-func (f frame) title(p *page) {
-	s := f.sample
-	name := f.model
-	if s.Source != "" {
-		name = "from " + s.Source
-	}
-	if name == "" {
-		name = "this machine"
-	}
-	mode := "-"
-	if s.PowerMode != nil {
-		mode = *s.PowerMode
-	}
-	text := fmt.Sprintf("%s  power mode %s", name, mode)
-	if !s.Time.IsZero() {
-		text += "  " + s.Time.Local().Format("15:04:05")
-	}
-	if f.interval > 0 {
-		text += "  every " + f.interval.String()
-	}
-	p.row("", bold, text)
-}
-
-func (f frame) cpus(p *page) {
-	cpus := f.sample.CPUs
-	if len(cpus) == 0 {
-		p.row("cpu", "", "-")
-		return
-	}
-	// Two columns when there are many.
-	columns := 1
-	if len(cpus) > 6 && p.width >= 78 {
-		columns = 2
-	}
-	rows := (len(cpus) + columns - 1) / columns
-	for r := range rows {
-		var cells []string
-		style := ""
-		for c := range columns {
-			if i := r + c*rows; i < len(cpus) {
-				cpu := cpus[i]
-				text := fmt.Sprintf("%2d off", cpu.Number)
-				if cpu.Online {
-					text = fmt.Sprintf("%2d %s %s", cpu.Number, gauge(cpu.Load), clock(cpu.Freq, nil))
-					if columns == 1 {
-						text = fmt.Sprintf("%2d %s  %s", cpu.Number, gauge(cpu.Load), clock(cpu.Freq, cpu.Max))
-						if cpu.Governor != nil {
-							text += "  " + *cpu.Governor
-						}
-					}
-				}
-				if c < columns-1 {
-					text = fmt.Sprintf("%-34s", text)
-				}
-				cells = append(cells, text)
-				style = strongerColour(style, loadColour(cpu.Load))
-			}
-		}
-		label := ""
-		if r == 0 {
-			label = "cpu"
-		}
-		p.row(label, style, strings.Join(cells, " "))
-	}
-}
-
-func (f frame) memory(p *page) {
-	m := f.sample.Memory
-	var load *int64
-	if m.Used != nil && m.Total != nil && *m.Total > 0 {
-		load = new(*m.Used * 1000 / *m.Total)
-	}
-	p.row("memory", loadColour(load), gauge(load)+"  "+size(m.Used)+" of "+size(m.Total))
-	items := []string{"cma free " + size(m.CMAFree) + " of " + size(m.CMATotal), "gpu holds " + size(m.NVMap)}
-	if m.Largest != nil && m.LargestN != nil {
-		items = append(items, fmt.Sprintf("largest free %d x %s", *m.LargestN, size(m.Largest)))
-	} else {
-		items = append(items, "largest free -")
-	}
-	switch {
-	case m.SwapTotal != nil && *m.SwapTotal == 0:
-		items = append(items, "no swap")
-	default:
-		items = append(items, "swap "+size(m.SwapUsed)+" of "+size(m.SwapTotal))
-	}
-	p.wrap("", "", items)
-}
-
-func (f frame) rails(p *page) {
-	s := f.sample
-	var items []string
-	for _, r := range s.Rails {
-		text := r.Label + " -"
-		if r.Power != nil {
-			text = fmt.Sprintf("%s %.2f W", r.Label, float64(*r.Power)/1000)
-		}
-		items = append(items, text)
-	}
-	p.wrap("power", "", orUnknown(items))
-}
-
-func (f frame) temperatures(p *page) {
-	s := f.sample
-	var items []string
-	style := ""
-	for _, z := range s.Zones {
-		if z.Placeholder {
-			continue
-		}
-		name := short(strings.TrimSuffix(z.Name, "-thermal"))
-		text := name + " -"
-		if z.Temp != nil {
-			text = fmt.Sprintf("%s %.1f", name, float64(*z.Temp)/1000)
-			if z.Passive != nil && *z.Temp >= *z.Passive {
-				style = red
-			} else if z.Passive != nil && *z.Passive-*z.Temp < 5000 {
-				style = strongerColour(style, yellow)
-			}
-		}
-		items = append(items, text)
-	}
-	p.wrap("°C", style, orUnknown(items))
-}
-
-func (f frame) fans(p *page) {
-	s := f.sample
-	var items []string
-	for _, fan := range s.Fans {
-		if fan.PWM != nil {
-			items = append(items, fmt.Sprintf("%s %d %%", fan.Name, *fan.PWM*100/255))
-		}
-		if fan.RPM != nil {
-			items = append(items, fmt.Sprintf("%s %d rpm", fan.Name, *fan.RPM))
-		}
-	}
-	p.wrap("fan", "", orUnknown(items))
-}
-
-func (f frame) throttling(p *page) {
-	s := f.sample
-	var items []string
-	style := ""
-	for _, c := range s.Throttled() {
-		text := fmt.Sprintf("%s step %d", c.Name, *c.State)
-		if c.Max != nil {
-			text += fmt.Sprintf(" of %d", *c.Max)
-		}
-		items, style = append(items, text), red
-	}
-	for _, a := range s.Alarms {
-		if a.Events != nil && *a.Events > 0 {
-			items, style = append(items, fmt.Sprintf("over-current %s %d times since boot", a.Name, *a.Events)), strongerColour(style, yellow)
-		}
-	}
-	if len(items) == 0 && slices.ContainsFunc(s.Cooling, func(c monitor.Cooling) bool { return c.State != nil }) {
-		items = []string{"nothing"}
-	}
-	p.wrap("slowed", style, orUnknown(items))
-}
-
-func (f frame) faults(p *page) {
-	s := f.sample
-	percent := func(v *float64) string {
-		if v == nil {
-			return "-"
-		}
-		return fmt.Sprintf("%.1f %%", *v)
-	}
-	faults := "-"
-	if s.Faults != nil {
-		faults = fmt.Sprintf("%d/s", *s.Faults)
-	}
-	p.row("waits", "", fmt.Sprintf("cpu %s  memory %s  io %s  major faults %s", percent(s.Pressure.CPU), percent(s.Pressure.Memory), percent(s.Pressure.IO), faults))
-	for _, st := range s.Stale {
-		p.row("stale", yellow, fmt.Sprintf("%s: no answer for %.1f s", st.Sensor, float64(st.For)/1000))
-	}
-}
-
-func orUnknown(items []string) []string {
-	if len(items) == 0 {
-		return []string{"-"}
-	}
-	return items
-}
-
-// gauge draws a load: ten cells and the number.
-func gauge(permille *int64) string {
-	const cells = 10
-	if permille == nil {
-		return strings.Repeat("·", cells) + "     -  "
-	}
-	full := int(*permille+50) * cells / 1000
-	full = min(max(full, 0), cells)
-	return fmt.Sprintf("%s%s %5.1f %%", strings.Repeat("█", full), strings.Repeat("░", cells-full), float64(*permille)/10)
-}
-
-func clock(hz, most *int64) string {
-	if hz == nil {
-		return "- MHz"
-	}
-	if most == nil {
-		return fmt.Sprintf("%d MHz", *hz/1e6)
-	}
-	return fmt.Sprintf("%d of %d MHz", *hz/1e6, *most/1e6)
-}
-
-// size prints bytes, "-" where they are unknown.
-func size(bytes *int64) string {
-	if bytes == nil {
-		return "-"
-	}
-	return units.RoundSize(*bytes)
-}
-
-func loadColour(permille *int64) string {
-	switch {
-	case permille == nil || *permille < 10:
-		return ""
-	case *permille >= 950:
-		return red
-	case *permille >= 700:
-		return yellow
-	}
-	return green
-}
-
-// strongerColour returns the stronger of two colours.
-func strongerColour(a, b string) string {
-	order := []string{"", dim, green, yellow, red}
-	if slices.Index(order, b) > slices.Index(order, a) {
-		return b
-	}
-	return a
-}
-
-// logLine describes a sample in one line.
-func logLine(s *monitor.Sample) string {
-	var out []string
-	if !s.Time.IsZero() {
-		out = append(out, s.Time.Local().Format("15:04:05"))
-	}
-	for _, v := range s.Values() {
-		switch {
-		case v.Name == "cpu load", v.Name == "gpu load", v.Name == "gpu clock", v.Name == "memory bandwidth", v.Name == "memory used",
-			v.Name == "throttled", strings.HasPrefix(v.Name, "rail "):
-			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", v.Name, decimal(v.Value), v.Unit)))
-		}
-	}
-	if hot := s.Hottest(); hot != nil {
-		out = append(out, fmt.Sprintf("%s %.1f °C", hot.Name, float64(*hot.Temp)/1000))
-	}
-	return strings.Join(out, ", ")
+	p.wrap(label, cells...)
 }

@@ -35,17 +35,23 @@ machine has such counters. Rates and quantiles are for the time since the last u
 A value that is not available is shown as "-" (null in JSON), never as 0. Pipelines
 collect these values only while top runs.
 
-On a terminal the screen is redrawn in place: q quits, p pauses. Otherwise top prints one
-line per pipeline. With --format json each pipeline is one object per update,
-{"type":"pipeline",…}: totals since its start, and "rates" since the last update.
+An objective of the plan (slo) that was missed since the last update is marked MISSED.
 
-Exit status: 0 done, 1 failed, or NAME is not running, 2 wrong usage.`,
+top waits for a pipeline that is not running, and prints on which socket; --once does not
+wait, and --timeout limits the wait.
+
+On a terminal the screen is redrawn in place: ? shows the keys, q quits. Otherwise top
+prints one line per pipeline. With --format json each pipeline is one object per update,
+{"type":"pipeline",…}: totals since its start, "rates" since the last update, and "missed".
+
+Exit status: 0 done, 1 failed, or no pipeline was running in time, 2 wrong usage.`,
 		Example: `  yoctuned pipeline top
   yoctuned pipeline top door --once --format json | jq .rates`,
 		RunE: onDevice(runTop),
 	}
 	cmd.Flags().Bool("once", false, "show one interval and exit")
 	cmd.Flags().Duration("interval", time.Second, "`TIME` between updates, at least 100ms")
+	cmd.Flags().Duration("timeout", 0, "`TIME` to wait for a pipeline that is not running (default: no limit; with --once: 0)")
 	return cmd
 }
 
@@ -54,7 +60,9 @@ type topRun struct {
 	dirs     []string
 	name     string // "": all
 	interval time.Duration
+	timeout  time.Duration // 0: no limit
 	once     bool
+	waiting  bool // that it waits was printed
 	out      cli.Printer
 	screen   *screen
 	before   map[string]*live.Snapshot // by pipeline and process
@@ -68,6 +76,9 @@ func runTop(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 	t.once, _ = cmd.Flags().GetBool("once")
 	if t.interval, _ = cmd.Flags().GetDuration("interval"); t.interval < minInterval {
 		return cli.UsageError(fmt.Errorf("--interval must be at least %v", minInterval))
+	}
+	if t.timeout, _ = cmd.Flags().GetDuration("timeout"); t.timeout < 0 {
+		return cli.UsageError(errors.New("--timeout must not be negative"))
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	defer stop()
@@ -88,10 +99,20 @@ func runTop(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 func (t *topRun) run(ctx context.Context) error {
 	tick := time.NewTicker(t.interval)
 	defer tick.Stop()
-	for n := 0; ; n++ {
+	began, were := time.Now(), false
+	for {
 		// Rates need two readings.
 		rows, errs := t.read()
-		if n > 0 || len(rows) == 0 {
+		switch {
+		case len(rows) == 0:
+			late := t.timeout > 0 && time.Since(began) >= t.timeout || t.timeout == 0 && t.once
+			if late && (t.once || !were) {
+				return errors.Join(append([]error{t.notRunning()}, errs...)...)
+			}
+			if err := t.wait(errs); err != nil {
+				return err
+			}
+		case were:
 			if err := t.show(rows, errs); err != nil {
 				return err
 			}
@@ -99,25 +120,76 @@ func (t *topRun) run(ctx context.Context) error {
 				return nil
 			}
 		}
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-t.screen.resizes():
-				if err := t.screen.redraw(); err != nil {
-					return err
-				}
-			case <-tick.C:
-				waiting = false
-			}
+		were = were || len(rows) > 0
+		if err := t.pause(ctx, tick.C); err != nil || ctx.Err() != nil {
+			return err
 		}
 	}
+}
+
+// pause handles keys until the next update.
+func (t *topRun) pause(ctx context.Context, tick <-chan time.Time) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case key := <-t.screen.pending():
+			if err := t.screen.handle(key); err != nil {
+				return err
+			}
+		case <-tick:
+			return nil
+		}
+	}
+}
+
+// sockets are the places where a pipeline is expected.
+func (t *topRun) sockets() string {
+	name := "NAME"
+	if t.name != "" {
+		name = pipelines.FileName(t.name)
+	}
+	paths := make([]string, len(t.dirs))
+	for i, dir := range t.dirs {
+		paths[i] = filepath.Join(dir, name, pipelines.Socket)
+	}
+	return strings.Join(paths, " or ")
+}
+
+func (t *topRun) notRunning() error {
+	if t.name == "" {
+		return fmt.Errorf("no pipeline is running on this machine, or this user may not see it: nobody listens on %s", t.sockets())
+	}
+	return fmt.Errorf("pipeline %q is not running on this machine, or this user may not see it: nobody listens on %s", t.name, t.sockets())
+}
+
+// wait shows that no pipeline is running: once, or on the screen.
+func (t *topRun) wait(errs []error) error {
+	text := "waiting for a pipeline: nobody listens on " + t.sockets()
+	if t.name != "" {
+		text = fmt.Sprintf("waiting for pipeline %q: nobody listens on %s", t.name, t.sockets())
+	}
+	switch {
+	case t.screen != nil:
+		return t.screen.draw(topView{errs: errs, interval: t.interval, now: time.Now(), waits: text})
+	case t.waiting:
+	case t.out.JSON:
+		t.out.Line("waiting", struct {
+			Message string `json:"message"`
+		}{text})
+	case t.once: // the result alone is printed
+	default:
+		t.out.Printf("%s\n", text)
+	}
+	t.waiting = true
+	return t.out.Err()
 }
 
 // running is a pipeline and what it did since the last reading.
 type running struct {
 	*live.Snapshot
-	Rates live.Rates `json:"rates"`
+	Rates  live.Rates `json:"rates"`
+	Missed []string   `json:"missed"` // objectives, since the last reading
 }
 
 // read reads all pipelines.
@@ -132,7 +204,8 @@ func (t *topRun) read() (rows []running, errs []error) {
 			}
 			key := fmt.Sprint(s.PID, " ", s.Pipeline)
 			seen[key] = s
-			rows = append(rows, running{s, s.Since(t.before[key])})
+			rates := s.Since(t.before[key])
+			rows = append(rows, running{s, rates, s.Missed(rates)})
 		}
 	}
 	t.before = seen
@@ -140,13 +213,7 @@ func (t *topRun) read() (rows []running, errs []error) {
 }
 
 func (t *topRun) show(rows []running, errs []error) error {
-	if t.once && len(rows) == 0 {
-		why := errors.New("no pipeline is running on this machine, or this user may not see it")
-		if t.name != "" {
-			why = fmt.Errorf("pipeline %q is not running on this machine, or this user may not see it", t.name)
-		}
-		return errors.Join(append([]error{why}, errs...)...)
-	}
+	t.waiting = false
 	switch v := (topView{rows: rows, errs: errs, interval: t.interval, now: time.Now()}); {
 	case t.out.JSON:
 		for _, err := range errs {
@@ -161,7 +228,11 @@ func (t *topRun) show(rows []running, errs []error) error {
 		writeView(t.out, v)
 	default:
 		for _, r := range rows {
-			t.out.Printf("%s %s\n", v.now.Format("15:04:05"), r.head())
+			line := v.now.Format("15:04:05") + " " + r.head()
+			if len(r.Missed) > 0 {
+				line += "  MISSED " + strings.Join(r.Missed, "; ")
+			}
+			t.out.Printf("%s\n", line)
 		}
 	}
 	return t.out.Err()
@@ -173,9 +244,13 @@ type topView struct {
 	errs     []error
 	interval time.Duration
 	now      time.Time
+	waits    string // for what, while none is running
 }
 
-func (v topView) lines(width int, colour bool) []string {
+func (topView) keys() []keyHelp   { return nil }
+func (topView) press(string) bool { return false }
+
+func (v topView) lines(width, _ int, colour bool) []string {
 	p := &page{width: width, colour: colour}
 	what := fmt.Sprintf("%d pipelines running", len(v.rows))
 	switch len(v.rows) {
@@ -184,12 +259,15 @@ func (v topView) lines(width int, colour bool) []string {
 	case 1:
 		what = "1 pipeline running"
 	}
-	p.row("", bold, fmt.Sprintf("%s  %s  every %v", what, v.now.Format("15:04:05"), v.interval))
+	p.row("", terminal.Bold, fmt.Sprintf("%s  %s  every %v", what, v.now.Format("15:04:05"), v.interval))
+	for _, line := range terminal.Wrap(v.waits, width-labelWidth) {
+		p.row("", terminal.Plain, line)
+	}
 	for _, r := range v.rows {
 		r.lines(p)
 	}
 	for _, err := range v.errs {
-		p.row("problem", red, err.Error())
+		p.row("problem", terminal.Red, err.Error())
 	}
 	return p.lines
 }
@@ -215,29 +293,35 @@ func (r running) head() string {
 const topRow = "%-14s %6s %6s %9s %8s %9s %8s"
 
 func (r running) lines(p *page) {
-	style := green
+	style := terminal.Green
 	switch {
-	case r.Target != nil && r.Rates.P95 != nil && *r.Rates.P95 > *r.Target || r.Rates.Frames.Failed > 0:
-		style = red
+	case len(r.Missed) > 0 || r.Rates.Frames.Failed > 0:
+		style = terminal.Red
 	case r.Level > 0 || r.Rates.Frames.Dropped > 0:
-		style = yellow
+		style = terminal.Yellow
 	}
-	p.row("", "", "")
+	p.row("", terminal.Plain, "")
 	p.row("", style, r.head()+fmt.Sprintf("  up %v", time.Duration(r.Up).Round(time.Second)))
+	for _, m := range r.Missed {
+		p.row("slo", terminal.Red, "MISSED "+m)
+	}
+	if len(r.Missed) == 0 && (r.Target != nil || r.MinFPS != nil) {
+		p.row("slo", terminal.Green, "met")
+	}
 	f := r.Frames
-	p.row("frames", "", fmt.Sprintf("%d read  %d done  %d dropped  %d failed  %d in work", f.Read, f.Done, f.Dropped, f.Failed, r.InFlight))
-	p.wrap("dropped", yellow, listCounts(r.Drops, r.Rates.Drops))
-	p.wrap("failed", red, listCounts(r.Failures, nil))
+	p.row("frames", terminal.Plain, fmt.Sprintf("%d read  %d done  %d dropped  %d failed  %d in work", f.Read, f.Done, f.Dropped, f.Failed, r.InFlight))
+	p.wrapText("dropped", terminal.Yellow, listCounts(r.Drops, r.Rates.Drops)...)
+	p.wrapText("failed", terminal.Red, listCounts(r.Failures, nil)...)
 	r.stages(p)
-	p.wrap("process", "", r.process())
-	p.wrap("", "", r.interrupts())
+	p.wrapText("process", terminal.Plain, r.process()...)
+	p.wrapText("", terminal.Plain, r.interrupts()...)
 	switch {
 	case r.Throttled == nil:
-		p.row("slowed", "", "-")
+		p.row("slowed", terminal.Plain, "-")
 	case len(r.Throttled) == 0:
-		p.row("slowed", "", "nothing")
+		p.row("slowed", terminal.Plain, "nothing")
 	default:
-		p.wrap("slowed", red, r.Throttled)
+		p.wrapText("slowed", terminal.Red, r.Throttled...)
 	}
 	var own []string
 	for _, n := range r.Numbers {
@@ -247,25 +331,25 @@ func (r running) lines(p *page) {
 		}
 		own = append(own, n.Stage+"."+n.Name+" "+value)
 	}
-	p.wrap("own", "", own)
+	p.wrapText("own", terminal.Plain, own...)
 	for _, e := range r.Events[max(len(r.Events)-3, 0):] {
 		ago := time.Duration(r.At - e.At).Round(time.Second)
-		p.row(e.Kind, yellow, fmt.Sprintf("%s, %v ago", e.Why, ago))
+		p.row(e.Kind, terminal.Yellow, fmt.Sprintf("%s, %v ago", e.Why, ago))
 	}
 }
 
 // stages adds a row for each stage.
 func (r running) stages(p *page) {
-	p.row("", dim, fmt.Sprintf(topRow, "stage", "queue", "busy", "wait p50", "p95", "work p50", "p95 ms"))
+	p.row("", terminal.Dim, fmt.Sprintf(topRow, "stage", "queue", "busy", "wait p50", "p95", "work p50", "p95 ms"))
 	for i, st := range r.Stages {
 		queue, busy, now := "-", "-", r.Rates.Stages[i]
 		if st.Queue != nil {
 			queue = fmt.Sprintf("%d/%d", st.Queue.Depth, st.Queue.Capacity)
 		}
-		style := ""
+		style := terminal.Plain
 		if now.Busy != nil {
 			busy = fmt.Sprintf("%.0f %%", 100**now.Busy)
-			style = loadColour(new(int64(1000 * *now.Busy / float64(max(st.Instances, 1)))))
+			style = loadStyle(new(int64(1000 * *now.Busy / float64(max(st.Instances, 1)))))
 		}
 		name := st.ID
 		if st.Instances > 1 {

@@ -87,6 +87,7 @@ func (s *Sampler) sampleMemory(out *Sample) {
 	if b, err := s.dev.ReadFile("/proc/buddyinfo", 64<<10); err == nil {
 		m.Largest, m.LargestN = Largest(Buddyinfo(string(b)), int64(os.Getpagesize()))
 	}
+	m.ZRAMData, m.ZRAMUsed = readZRAM(s.dev)
 	if faults, ok := s.majorFaults(); ok {
 		elapsed := time.Duration(out.Monotonic) - s.before.at
 		if s.before.known && elapsed > 0 && faults >= s.before.faults {
@@ -94,6 +95,28 @@ func (s *Sampler) sampleMemory(out *Sample) {
 		}
 		s.before.faults, s.before.known = faults, true
 	}
+}
+
+// readZRAM returns the bytes that compressed swap devices hold, and the memory they take for
+// them (Documentation/admin-guide/blockdev/zram.rst, "mm_stat"). They are nil if there are no
+// such devices.
+func readZRAM(dev rootfs.FS) (data, used *int64) {
+	for _, dir := range listNumbered(dev, "/sys/block", "zram") {
+		f := strings.Fields(rootfs.ReadText(dev, dir+"/mm_stat"))
+		if len(f) < 3 {
+			continue
+		}
+		holds, err1 := parseSize(f[0])
+		takes, err2 := parseSize(f[2])
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		if data == nil {
+			data, used = new(int64), new(int64)
+		}
+		*data, *used = *data+holds, *used+takes
+	}
+	return data, used
 }
 
 func (s *Sampler) majorFaults() (int64, bool) {

@@ -122,6 +122,8 @@ type Memory struct {
 	Slab      *int64 `json:"slab"`
 	SwapTotal *int64 `json:"swap_total"` // 0: no swap
 	SwapUsed  *int64 `json:"swap_used"`
+	ZRAMData  *int64 `json:"zram_data"` // in compressed swap devices; nil: there are none
+	ZRAMUsed  *int64 `json:"zram_used"` // memory that these devices take
 	CMATotal  *int64 `json:"cma_total"`
 	CMAFree   *int64 `json:"cma_free"`
 	NVMap     *int64 `json:"nvmap"`        // memory of GPU clients

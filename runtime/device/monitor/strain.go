@@ -66,3 +66,14 @@ func (s *Sample) Strain(l Limits) string {
 func feedsModule(label string) bool {
 	return label == "VDD_IN" || label == "POM_5V_IN" || label == "VIN"
 }
+
+// ModulePower returns the power of the rail that supplies the whole module in mW, nil if it is
+// unknown.
+func (s *Sample) ModulePower() *int64 {
+	for _, r := range s.Rails {
+		if feedsModule(r.Label) && r.Power != nil {
+			return r.Power
+		}
+	}
+	return nil
+}

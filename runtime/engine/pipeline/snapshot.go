@@ -72,6 +72,9 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 	if e.target > 0 {
 		s.Target = &e.target
 	}
+	if p.slo != nil && p.slo.MinFPS > 0 {
+		s.MinFPS = new(p.slo.MinFPS)
+	}
 	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: histogram.Histogram{Buckets: [][2]uint64{}}})
 	for k, q := range e.queues {
 		st := live.Stage{

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/yoctune/yoctune/runtime/device/histogram"
@@ -22,13 +23,14 @@ type Snapshot struct {
 	Failures map[string]uint64   `json:"failures"` // by stage
 	Copies   map[string]uint64   `json:"copies"`   // by where
 	InFlight int                 `json:"in_flight"`
-	Level    int                 `json:"level"`  // of the ladder, 0: full work
-	Levels   int                 `json:"levels"` // number of levels, 1 without a ladder
-	Target   *int64              `json:"target_ns"`
-	Latency  histogram.Histogram `json:"latency_ns"` // of frames that were done, capture to sink
-	Stages   []Stage             `json:"stages"`     // from source to sink
-	Events   []Event             `json:"events"`     // the latest, oldest first
-	Numbers  []Number            `json:"metrics"`    // of the stages themselves
+	Level    int                 `json:"level"`             // of the ladder, 0: full work
+	Levels   int                 `json:"levels"`            // number of levels, 1 without a ladder
+	Target   *int64              `json:"target_ns"`         // objective of the 95th percentile; null: none
+	MinFPS   *int                `json:"min_fps,omitempty"` // objective of the rate; null: none
+	Latency  histogram.Histogram `json:"latency_ns"`        // of frames that were done, capture to sink
+	Stages   []Stage             `json:"stages"`            // from source to sink
+	Events   []Event             `json:"events"`            // the latest, oldest first
+	Numbers  []Number            `json:"metrics"`           // of the stages themselves
 	Counts   perf.Counts         `json:"counters"`
 
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU processed instead of the GPU, by stage
@@ -84,6 +86,23 @@ type Rates struct {
 	P95     *int64              `json:"p95_ns"`
 	Stages  []StageRates        `json:"stages"`
 	Counts  perf.Counts         `json:"counters"`
+}
+
+// Missed describes the objectives that the pipeline missed since the snapshot before, for
+// which there must be one.
+func (s *Snapshot) Missed(r Rates) []string {
+	missed := []string{}
+	if s.Target != nil && r.P95 != nil && *r.P95 > *s.Target {
+		missed = append(missed, fmt.Sprintf("latency p95 %.2f ms, at most %.2f ms wanted", float64(*r.P95)/1e6, float64(*s.Target)/1e6))
+	}
+	if s.Target != nil && r.P95 == nil && r.Frames.Dropped > 0 {
+		missed = append(missed, "latency p95: no frame was done, and some were dropped")
+	}
+	// A frame more or less at the ends of the interval is no miss.
+	if s.MinFPS != nil && float64(r.Frames.Done+1) < float64(*s.MinFPS)*r.Seconds {
+		missed = append(missed, fmt.Sprintf("%.1f fps, at least %d wanted", float64(r.Frames.Done)/r.Seconds, *s.MinFPS))
+	}
+	return missed
 }
 
 // StageRates is the difference of one stage between two snapshots.
