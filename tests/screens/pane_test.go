@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds each wait; a loaded machine is slow.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 var bin string // folder of the built programs
 
