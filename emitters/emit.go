@@ -33,6 +33,9 @@ type File struct {
 	causes []cause
 }
 
+// PipelineUnit is the systemd unit that runs a pipeline.
+func PipelineUnit(name string) string { return "yoctuned-pipeline@" + name + ".service" }
+
 // Need is a package that the layer's package group adds to an image.
 type Need struct {
 	Package string

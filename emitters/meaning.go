@@ -36,7 +36,7 @@ const (
 	Mode     Kind = "mode"     // power mode: "default", or its number
 	Profile  Kind = "profile"  // fan profile
 	Module   Kind = "module"   // kernel module: load or blacklist
-	Unit     Kind = "unit"     // systemd unit: "unit", or "drop-in"
+	Unit     Kind = "unit"     // systemd unit: "unit", "drop-in", or "enabled" for an instance of a unit of another recipe
 	Pipeline Kind = "pipeline" // inference pipeline: kind of its source
 	Package  Kind = "package"  // install, recommend or exclude
 	Model    Kind = "model"    // file of a pipeline: the address it is fetched from

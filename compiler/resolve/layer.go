@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -42,7 +41,12 @@ func (p *Project) Layer(targets []*Target, finder *programs.Finder, report *diag
 	l.Build = p.build(l.Origins, report)
 	l.Runtime = p.runtime(targets, finder, l.Origins, report)
 	if targets[0].Release.ONNXRuntime != "" && l.Runtime.Installed() {
-		recommend(l, onnxCollection, onnxPackage, targets, func(t *Target) string { return firstModel(t.Plan) })
+		recommend(l, onnxCollection, onnxPackage, targets, func(t *Target) string {
+			if name := t.Plan.FirstModel(); name != "" {
+				return "pipelines." + name
+			}
+			return ""
+		})
 	}
 	recommend(l, heapCollection, heapProfiler, targets, func(t *Target) string {
 		if tool := t.Config.Tools.Memory; tool.On && !t.Config.Packages.Has(heapProfiler) {
@@ -86,18 +90,6 @@ func recommend(l *plan.Layer, collection, name string, targets []*Target, why fu
 		l.Build.Optional = slices.Insert(l.Build.Optional, i, plan.Optional{Collection: collection})
 	}
 	l.Build.Optional[i].Recommended = append(l.Build.Optional[i].Recommended, wanted...)
-}
-
-// firstModel names the first pipeline that runs a model, "" for none.
-func firstModel(p *plan.Plan) string {
-	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
-		for _, s := range p.Pipelines[name].Stages {
-			if s.Model != nil {
-				return "pipelines." + name
-			}
-		}
-	}
-	return ""
 }
 
 func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {

@@ -69,6 +69,7 @@ func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 	if c.Nice.IsSet() {
 		p.Nice = new(c.Nice.Value)
 	}
+	p.Start = c.Start.Or(p.Source.Live)
 	policy, capacity := pipeline.Queue(p.Source.Live)
 	p.Queue = plan.PipelineQueue{
 		Capacity: c.Queue.Capacity.Or(capacity), Policy: c.Queue.Policy.Or(policy),

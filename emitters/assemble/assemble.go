@@ -18,6 +18,7 @@ import (
 	"github.com/yoctune/yoctune/emitters/layerconf"
 	"github.com/yoctune/yoctune/emitters/models"
 	"github.com/yoctune/yoctune/emitters/modules"
+	"github.com/yoctune/yoctune/emitters/onnxruntime"
 	"github.com/yoctune/yoctune/emitters/optional"
 	"github.com/yoctune/yoctune/emitters/packagegroup"
 	"github.com/yoctune/yoctune/emitters/planfile"
@@ -55,6 +56,7 @@ func artefacts() []emit {
 		yoctuned.Emit,
 		cuda.Emit,
 		models.Emit,
+		onnxruntime.Emit,
 		optional.Emit,
 		kas.Emit,
 		bbsetup.Emit,

@@ -5,6 +5,7 @@ package config
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"sort"
@@ -27,6 +28,7 @@ type machine struct {
 	Files   []file
 	Folders []string // taken whole
 	Units   []string // started at boot
+	Started []string // instances of a unit of another recipe that are started at boot
 }
 
 // Emit returns the recipe for the files that have an Install.
@@ -41,6 +43,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	}{Layer: l, Signed: len(l.Runtime.Keys) > 0, Packaged: []string{
 		"${nonarch_base_libdir}/udev/rules.d", "${nonarch_libdir}/tmpfiles.d", "${nonarch_libdir}/yoctune",
 	}}
+	var means []emitters.Meaning
 	for _, target := range l.Targets {
 		m := machine{Machine: target.Machine}
 		for _, f := range files {
@@ -67,6 +70,13 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 			}
 		}
 		sort.Strings(m.Units)
+		for _, name := range slices.Sorted(maps.Keys(target.Plan.Pipelines)) {
+			if target.Plan.Pipelines[name].Start {
+				instance := emitters.PipelineUnit(name)
+				m.Started = append(m.Started, instance)
+				means = append(means, emitters.Meaning{Kind: emitters.Unit, Name: instance, Value: "enabled", Machine: target.Machine, ID: "pipelines." + name})
+			}
+		}
 		for _, f := range m.Files {
 			data.Packaged = append(data.Packaged, packagedFolders(f.Dest)...)
 		}
@@ -76,7 +86,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	slices.Sort(data.Packaged)
 	data.Packaged = slices.Compact(data.Packaged)
 	t := emitters.NewTemplate("config", recipe)
-	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("%s/yoctune-%s-config_%d.0.bb", emitters.ConfigDir(l), l.Name, l.Version)}, data)
+	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("%s/yoctune-%s-config_%d.0.bb", emitters.ConfigDir(l), l.Name, l.Version), Means: means}, data)
 	if err != nil {
 		return nil, err
 	}

@@ -186,8 +186,8 @@ func Vision(t testing.TB) *plan.Layer {
 		}},
 		Pipelines: map[string]plan.Pipeline{"door": {
 			Source: plan.PipelineSource{Kind: "v4l2", Path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", Format: "mjpeg", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1, Live: true},
-			Stages: []plan.PipelineStage{}, Sink: plan.PipelineSink{Kind: "ndjson"},
-			Queue: plan.PipelineQueue{Capacity: 4, Policy: "drop-oldest"}, CPUs: "4-5",
+			Stages: []plan.PipelineStage{{ID: "count", Kind: "model", Input: "source", Model: &plan.Model{SHA256: strings.Repeat("d", 64)}}}, Sink: plan.PipelineSink{Kind: "ndjson"},
+			Queue: plan.PipelineQueue{Capacity: 4, Policy: "drop-oldest"}, CPUs: "4-5", Start: true,
 		}},
 		Units: []plan.Unit{{Name: "vision.service", Slice: "inference.slice"}},
 	}

@@ -127,7 +127,7 @@ func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitter
 		if p.CPUs == "" && !p.Counters && p.Scheduling == "" && p.Nice == nil && !bounded && !locksMemory(p) && !p.WantsTensorRT() {
 			continue
 		}
-		instance := "yoctuned-pipeline@" + name + ".service"
+		instance := emitters.PipelineUnit(name)
 		if _, err := quote.SystemdUnit(instance); err != nil {
 			return nil, refuse(target, "pipelines."+name, err)
 		}

@@ -10,7 +10,10 @@
 // milli-degrees Celsius, power in milliwatts.
 package plan
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Schema identifies the format of plan.json. A reader refuses another major.
 const Schema = "yoctune.plan/1"
@@ -191,7 +194,8 @@ type Pipeline struct {
 	Sink   PipelineSink    `json:"sink"`
 	Queue  PipelineQueue   `json:"queue"`
 	SLO    *PipelineSLO    `json:"slo,omitempty"`
-	CPUs   string          `json:"cpus,omitempty"` // cpu list the pipeline may use
+	CPUs   string          `json:"cpus,omitempty"`  // cpu list the pipeline may use
+	Start  bool            `json:"start,omitempty"` // the layer enables its unit
 
 	Scheduling string          `json:"scheduling,omitempty"` // of all threads: other, batch, idle, fifo, rr; "": the system's
 	Priority   int             `json:"priority,omitempty"`   // 1 to 99 with fifo and rr
@@ -334,6 +338,21 @@ func (s *PipelineStage) ModelProviders() []string {
 // an engine is built first.
 func (p *Pipeline) WantsTensorRT() bool {
 	return slices.ContainsFunc(p.Stages, func(s PipelineStage) bool { return slices.Contains(s.ModelProviders(), "tensorrt") })
+}
+
+// RunsModel reports whether a stage of the pipeline runs a model.
+func (p *Pipeline) RunsModel() bool {
+	return slices.ContainsFunc(p.Stages, func(s PipelineStage) bool { return s.Model != nil })
+}
+
+// FirstModel returns the name of the first pipeline that runs a model, "" for none.
+func (p *Plan) FirstModel() string {
+	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
+		if pipeline := p.Pipelines[name]; pipeline.RunsModel() {
+			return name
+		}
+	}
+	return ""
 }
 
 // Preprocess makes a tensor of a frame in one pass.

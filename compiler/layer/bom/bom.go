@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/emitters/onnxruntime"
 	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/internal/sbom"
 	"github.com/yoctune/yoctune/internal/version"
@@ -37,6 +38,9 @@ func Encode(l compiler.Layer, created time.Time) ([]byte, error) {
 				doc.Depends(sbom.Package{Name: f.Name, Version: l.Runtime.Version, Location: location(f.URI), SHA256: f.SHA256, Licence: a.licences(l)})
 			}
 		}
+	}
+	if f, ok := onnxruntime.Fetched(l.Layer); ok {
+		doc.Depends(sbom.Package{Name: f.Name, Version: f.Version, Location: f.URI, SHA256: f.SHA256, Licence: f.Licence})
 	}
 	seen := map[string]bool{}
 	for _, t := range l.Targets {

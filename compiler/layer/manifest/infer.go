@@ -96,8 +96,12 @@ func inferMeanings(f emitters.File, machines []string) []emitters.Meaning {
 		return append(out, readPackages(text, strings.Split(f.Path, "/")[1], machines)...)
 	case strings.HasSuffix(folder, "-models") && strings.HasSuffix(base, ".bb"):
 		return append(out, readModels(text, machines)...)
+	case folder == "yoctune-onnxruntime" && strings.HasSuffix(base, ".bb"):
+		return append(out, readProgram(strings.TrimSuffix(base, ".bb"), text)[0])
 	case (folder == "yoctuned" || folder == "yoctune-cuda") && strings.HasSuffix(base, ".bb"):
 		return append(out, readProgram(strings.TrimSuffix(base, ".bb"), text)...)
+	case strings.HasSuffix(folder, "-config") && strings.HasSuffix(base, ".bb"):
+		return append(out, readEnabled(text, machines)...)
 	}
 	return out
 }
@@ -189,6 +193,26 @@ func readModels(text string, machines []string) []emitters.Meaning {
 				}
 			}
 			out = append(out, emitters.Meaning{Kind: emitters.Model, Name: path.Base(address), Value: address, SHA256: sum, Machine: machine, ID: "pipelines"})
+		}
+	}
+	return out
+}
+
+// readEnabled reads the units that the config recipe enables.
+func readEnabled(text string, machines []string) []emitters.Meaning {
+	var out []emitters.Meaning
+	machine := ""
+	for line := range strings.Lines(text) {
+		if name, ok := strings.CutSuffix(strings.TrimSpace(line), "() {"); ok {
+			machine = emitters.MachineOf(name, machines)
+		}
+		words := strings.Fields(line)
+		if len(words) != 4 || words[0] != "ln" || machine == "" {
+			continue
+		}
+		if dir, unit := path.Split(words[3]); strings.HasSuffix(dir, ".wants/") {
+			pipeline := strings.TrimSuffix(strings.TrimPrefix(unit, "yoctuned-pipeline@"), ".service")
+			out = append(out, emitters.Meaning{Kind: emitters.Unit, Name: unit, Value: "enabled", Machine: machine, ID: "pipelines." + pipeline})
 		}
 	}
 	return out

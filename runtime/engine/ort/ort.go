@@ -163,8 +163,9 @@ type Options struct {
 }
 
 // Find returns the path of the ONNX Runtime library: explicit if it is set, else the value
-// of [EnvLibrary], else the newest library in dirs. The default for dirs are the library
-// directories of Yocto and Debian. The error wraps [ErrNoLibrary] and lists the candidates.
+// of [EnvLibrary], else the newest library in the first of dirs that has
+// one. The default for dirs are the library directories of Yocto and Debian, then that of the
+// layer's own library. The error wraps [ErrNoLibrary] and lists the candidates.
 func Find(explicit string, dirs ...string) (string, error) {
 	for _, named := range []struct{ path, by string }{
 		{explicit, "given"},
@@ -183,6 +184,7 @@ func Find(explicit string, dirs ...string) (string, error) {
 		dirs = []string{
 			"/usr/lib", "/usr/lib64", "/usr/local/lib",
 			"/usr/lib/aarch64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
+			"/usr/lib/yoctune", // the layer's own, for the CPU only
 		}
 	}
 	for _, dir := range dirs {

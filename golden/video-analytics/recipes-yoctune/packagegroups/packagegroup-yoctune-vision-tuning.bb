@@ -22,6 +22,7 @@ RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " \
     util-linux-swapoff \
     util-linux-swapon \
     util-linux-zramctl \
+    yoctune-onnxruntime \
     yoctuned-serve \
 "
 RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " \
