@@ -8,6 +8,9 @@ SHELL       := /bin/bash
 GO      ?= go
 BUILD   := build
 BIN     := $(BUILD)/bin
+# The version of the tag that is checked out; it is found once, by the first rule that needs it.
+VERSION  = $(eval VERSION := $$(shell $(GO) run ./internal/cmd/dist -version))$(VERSION)
+LDFLAGS  = -ldflags '-X github.com/yoctune/yoctune/internal/version.Version=$(VERSION)'
 EXAMPLE := examples/video-analytics
 CUE_VERSION = $(shell $(GO) list -m -f '{{.Version}}' cuelang.org/go)
 
@@ -20,11 +23,12 @@ help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 .PHONY: build
-build: ## build the programs in build/bin
+build: ## build the programs in build/bin, and those that layers contain in build/lib/yoctune
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/yoctune ./cmd/yoctune
-	$(GO) build -trimpath -o $(BIN)/yoctuned ./cmd/yoctuned
-	$(GO) build -trimpath -tags serve -o $(BIN)/yoctuned-serve ./cmd/yoctuned
+	CGO_ENABLED=0 $(GO) build -trimpath $(LDFLAGS) -o $(BIN)/yoctune ./cmd/yoctune
+	$(GO) build -trimpath $(LDFLAGS) -o $(BIN)/yoctuned ./cmd/yoctuned
+	$(GO) build -trimpath $(LDFLAGS) -tags serve -o $(BIN)/yoctuned-serve ./cmd/yoctuned
+	$(GO) run ./internal/cmd/dist -runtime $(BUILD)/lib/yoctune -cache $(BUILD)/runtime
 
 .PHONY: demo
 demo: build ## build an example layer and apply its plan to a device tree

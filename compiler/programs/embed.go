@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// The folder is made by internal/cmd/dist -embed.
+// The folder is made by internal/cmd/dist -runtime compiler/programs/embedded.
 //
 //go:embed embedded
 var tree embed.FS

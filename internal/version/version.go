@@ -2,5 +2,6 @@
 // the release archives carry.
 package version
 
-// Version is the release, in semantic versioning.
-const Version = "0.1.0"
+// Version is the release, in semantic versioning. Of a program that is built at the tag of a
+// release, internal/cmd/dist and the Makefile set it through the linker.
+var Version = "0.2.0-dev"
