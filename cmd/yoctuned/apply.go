@@ -10,9 +10,11 @@ import (
 
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/trial"
+	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
 func newApplyCommand() *cobra.Command {
@@ -29,6 +31,9 @@ PLAN is a file on this host (default: /usr/lib/yoctune/plan.json below the root)
 The exit status covers what apply can write. Kernel arguments, modules, the power mode
 and settings with the policy "report" are compared and shown, but only "yoctuned verify"
 counts them. An optional setting whose node is absent never counts.
+
+A module or a device that a setting needs may come late. In the first minute after boot,
+apply waits for it until that minute is over; --wait sets another time.
 
 With --try the settings are reverted after a time, unless "yoctuned confirm" is run
 before. This also happens when apply is killed or its connection breaks. A plan that was
@@ -64,7 +69,7 @@ settings are not as wanted, or were tried and reverted.`,
 				return tryPlan(cmd, dev, file, try, unlock)
 			}
 			p := cli.NewPrinter(cmd)
-			results, err := enforce.Apply(dev, file.Plan, enforce.DefaultOptions())
+			results, err := enforce.Apply(dev, file.Plan, waitOptions(cmd, dev))
 			if err != nil {
 				return err
 			}
@@ -86,14 +91,35 @@ settings are not as wanted, or were tried and reverted.`,
 	planFlags(cmd)
 	quietFlag(cmd, notOK)
 	cmd.Flags().Duration("try", 0, "`TIME` after which to revert unless 'yoctuned confirm' is run, such as 60s")
+	cmd.Flags().Duration("wait", 0, "`TIME` to wait for modules and devices that are not there yet (default: until a minute after boot)")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		d, _ := cmd.Flags().GetDuration("try")
 		if cmd.Flags().Changed("try") && (d < time.Second || d > 24*time.Hour) {
 			return cli.UsageError(fmt.Errorf("--try %s: choose a time from 1s to 24h", d))
 		}
+		if wait, _ := cmd.Flags().GetDuration("wait"); wait < 0 || wait > time.Hour {
+			return cli.UsageError(fmt.Errorf("--wait %s: choose a time from 0s to 1h", wait))
+		}
 		return nil
 	}
+	cmd.MarkFlagsMutuallyExclusive("try", "wait")
 	return cmd
+}
+
+// waitOptions are the options of apply with the time to wait for nodes.
+func waitOptions(cmd *cobra.Command, dev *rootfs.Root) enforce.Options {
+	o := enforce.DefaultOptions()
+	if o.Wait, _ = cmd.Flags().GetDuration("wait"); !cmd.Flags().Changed("wait") && dev.Running() {
+		o.Wait = max(watch.Patience-rootfs.BootTime(), 0)
+	}
+	o.Waiting = func(missing []enforce.Node, wait time.Duration) {
+		more := ""
+		if n := len(missing) - 1; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		cli.Warn(cmd, "%s%s: no such node yet; waiting for at most %s", outcome.Name(missing[0].Path), more, wait.Round(100*time.Millisecond))
+	}
+	return o
 }
 
 // planFlags are those of the commands that take a plan.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,10 +32,11 @@ type deviceStatus struct {
 	Applied      *journal.Plan    `json:"applied"`          // since boot, null when none was
 	Journalled   int              `json:"journalled"`       // originals that rollback would restore
 	JournalError string           `json:"journal_error,omitempty"`
-	Holder       string           `json:"holder,omitempty"` // process that is changing the device now
-	Trial        *planfile.Trial  `json:"trial"`            // null: no trial, or it was confirmed
-	Boot         *planfile.Boot   `json:"boot"`             // null: no plan was applied at boot
-	Watch        *watch.State     `json:"watch"`            // drift since boot; null: enforce has not run
+	Unreadable   string           `json:"unreadable,omitempty"` // state that this user may not read
+	Holder       string           `json:"holder,omitempty"`     // process that is changing the device now
+	Trial        *planfile.Trial  `json:"trial"`                // null: no trial, or it was confirmed
+	Boot         *planfile.Boot   `json:"boot"`                 // null: no plan was applied at boot
+	Watch        *watch.State     `json:"watch"`                // drift since boot; null: enforce has not run
 	WatchError   string           `json:"watch_error,omitempty"`
 }
 
@@ -75,12 +78,9 @@ func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 			err = planfile.CheckSerial(dev, p)
 		}
 	}
-	if err != nil {
-		s.Refused = err.Error()
-	}
-	if s.Confirmed, err = planfile.Confirmed(dev); err != nil && s.Refused == "" {
-		s.Refused = err.Error()
-	}
+	s.refuse(err)
+	s.Confirmed, err = planfile.Confirmed(dev)
+	s.refuse(err)
 	if j, err := journal.Load(dev, id.BootID); err != nil {
 		s.JournalError = err.Error()
 	} else {
@@ -89,9 +89,8 @@ func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 	if s.Watch, err = watch.ReadState(dev, id.BootID); err != nil {
 		s.WatchError = err.Error()
 	}
-	if s.Trial, err = planfile.ReadTrial(dev); err != nil && s.Refused == "" {
-		s.Refused = err.Error()
-	}
+	s.Trial, err = planfile.ReadTrial(dev)
+	s.refuse(err)
 	if s.Boot, err = planfile.ReadBoot(dev); err != nil {
 		s.Boot = nil // is replaced at the next boot
 	}
@@ -99,6 +98,17 @@ func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 		s.Holder = fmt.Sprintf("pid %d (%s)", h.PID, h.Command)
 	}
 	return s
+}
+
+// refuse records why the plan would not be obeyed. The first reason counts. State that only
+// root may read is no reason.
+func (s *deviceStatus) refuse(err error) {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		s.Unreadable = cmp.Or(s.Unreadable, err.Error())
+	case err != nil:
+		s.Refused = cmp.Or(s.Refused, err.Error())
+	}
 }
 
 // signatureRule describes which plans the device accepts.
@@ -124,6 +134,9 @@ func (s deviceStatus) text(p cli.Printer) {
 	}
 	if s.Refused != "" {
 		row("refused", s.Refused)
+	}
+	if s.Unreadable != "" {
+		row("", "not known to this user, run it as root: "+s.Unreadable)
 	}
 	rule := s.Signature
 	if s.Signer != "" {

@@ -2,10 +2,12 @@ package assemble_test
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +147,65 @@ func TestTmpfilesCreatesTheFolders(t *testing.T) {
 	for _, d := range []string{"run/yoctune", "var/lib/yoctune"} {
 		if s, err := os.Stat(filepath.Join(root, d)); err != nil || !s.IsDir() {
 			t.Errorf("%s: %v", d, err)
+		}
+	}
+}
+
+// systemd makes the directories of a unit with the mode of the unit, 0755 by default, whatever
+// tmpfiles.d has made of them before.
+func TestUnitsAndTmpfilesAgreeOnModes(t *testing.T) {
+	vision := emittest.Vision(t)
+	vision.Targets[0].Plan.Pipelines = map[string]plan.Pipeline{
+		"gate": {Stages: []plan.PipelineStage{{ID: "m", Kind: "model", Device: "gpu", Model: &plan.Model{Path: "m.onnx"}}}},
+	}
+	line := regexp.MustCompile(`(?m)^d (\S+) (0\d+) `)
+	setting := regexp.MustCompile(`(?m)^(State|Runtime|Cache|Logs|Configuration)Directory(Mode)?=(.*)$`)
+	parents := map[string]string{"State": "/var/lib/", "Runtime": "/run/", "Cache": "/var/cache/", "Logs": "/var/log/", "Configuration": "/etc/"}
+	var compared []string
+	for _, l := range []*plan.Layer{vision, emittest.Control(t)} {
+		modes := map[string]string{}
+		files := emit(t, l)
+		for _, f := range files {
+			if strings.HasSuffix(f.Path, "tmpfiles.conf") {
+				for _, m := range line.FindAllStringSubmatch(string(f.Data), -1) {
+					modes[m[1]] = m[2]
+				}
+			}
+		}
+		for _, f := range files {
+			if filepath.Ext(f.Path) != ".service" {
+				continue
+			}
+			dirs, given := map[string][]string{}, map[string]string{}
+			for _, m := range setting.FindAllStringSubmatch(string(f.Data), -1) {
+				if m[2] != "" {
+					given[m[1]] = m[3]
+					continue
+				}
+				dirs[m[1]] = strings.Fields(m[3])
+			}
+			for kind, names := range dirs {
+				mode := cmp.Or(given[kind], "0755")
+				for _, name := range names {
+					dir := parents[kind] + name
+					if want, ok := modes[dir]; ok {
+						compared = append(compared, filepath.Base(f.Path)+" "+dir)
+						if mode != want {
+							t.Errorf("%s: %s has mode %s, and %s in tmpfiles.d", f.Path, dir, mode, want)
+						}
+					}
+					for parent := range modes {
+						if strings.HasPrefix(dir, parent+"/") {
+							t.Errorf("%s: systemd may make %s for %s with the mode 0755", f.Path, parent, dir)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, want := range []string{"yoctuned.service /var/lib/yoctune", "yoctuned.service /run/yoctune", "yoctuned-engines.service /var/lib/yoctune"} {
+		if !slices.Contains(compared, want) {
+			t.Errorf("%s was not compared: %q", want, compared)
 		}
 	}
 }

@@ -85,6 +85,34 @@ await direct-cgroup-write-is-repaired node_is $vision/cpu.weight 200
 yoctuned verify >/tmp/verify-units 2>&1
 is verify-of-units-exits-0 $? 0
 
+# Units that start after the plan was applied are pending until then, and nobody is blamed for
+# what systemd sets when it starts them.
+log_lacks() { if grep -E "$2" /log >/tmp/found; then fail "$1" "$(head -n 3 /tmp/found | tr '\n' ' ')"; else ok "$1"; fi; }
+yoctuned verify >/tmp/verify-late 2>&1
+if grep -q '^pending  *late.service ' /tmp/verify-late && grep -q 'late.service is not running in late.slice/late.service' /tmp/verify-late; then ok stopped-unit-is-pending; else fail stopped-unit-is-pending "$(tr '\n' ' ' </tmp/verify-late)"; fi
+unit_is() { [ "$(property "$2" "$1")" = "$3" ]; }
+is unit-file-of-a-later-unit-is-in-force "$(property MemoryMax uplink.service) $(property Nice uplink.service)" "33554432 -5"
+status_is() { case $(show StatusText) in $1) return 0 ;; *) return 1 ;; esac; }
+await status-text-follows-a-unit-that-started status_is "* ok, 1 pending"
+systemctl start late.service
+await property-of-a-unit-that-starts-later-is-set unit_is late.service MemoryMax 33554432
+late_nice() { [ "$(cut -d' ' -f19 "/proc/$(property MainPID late.service)/stat")" = -5 ]; }
+await task-of-a-unit-that-starts-later-is-set late_nice
+await log-reports-the-start-as-the-cause grep -q '^late.service started: re-applied 2 knobs' /log
+await status-text-has-nothing-pending status_is "*[0-9] ok"
+log_lacks nothing-is-forbidden '^forbidden|forbidden: '
+log_lacks nobody-is-blamed-for-a-start '^(uplink|late).service .*: set to'
+log_lacks unit-that-starts-as-its-file-wants-is-left-alone '^uplink.service .*, was '
+systemctl stop late.service
+await status-text-follows-a-unit-that-stopped status_is "* ok, 1 pending"
+
+# The state is root's alone, as tmpfiles.d declares it. Others still see the status, and
+# pipelines only what they may.
+is state-directory-is-private "$(stat -c %a /var/lib/yoctune)" 700
+su nobody -s /bin/sh -c '/usr/bin/yoctuned status' >/tmp/status-nobody 2>&1
+is status-of-another-user-is-accepted $? 0
+if grep -q 'run it as root: .*/var/lib/yoctune/serial' /tmp/status-nobody && ! grep -q '^refused' /tmp/status-nobody; then ok status-of-another-user-names-what-it-cannot-read; else fail status-of-another-user-names-what-it-cannot-read "$(tr '\n' ' ' </tmp/status-nobody)"; fi
+
 yoctuned doctor --duration 1s --format json >/tmp/doctor 2>&1
 if grep -q '"check":"services".*"verdict":"ok"' /tmp/doctor; then ok doctor-checks-services; else fail doctor-checks-services "$(grep '"services"' /tmp/doctor)"; fi
 
@@ -111,6 +139,12 @@ counters_permitted() { top_reports counted '"pipeline"' && ! top_reports counted
 systemctl start yoctuned-pipeline@counted.service yoctuned-pipeline@plain.service
 await pipeline-without-counters-is-denied top_reports plain 'cycles: not permitted'
 await pipeline-with-counters-is-permitted counters_permitted
+mkdir -p /var/lib/yoctune/engines
+echo engine >/var/lib/yoctune/engines/one
+systemctl restart yoctuned-pipeline@plain.service
+await pipeline-restarts top_reports plain '"pipeline"'
+sees="nsenter --target $(property MainPID yoctuned-pipeline@plain.service) --mount"
+is pipeline-sees-nothing-else-of-the-state "$($sees ls /var/lib/yoctune) $($sees cat /var/lib/yoctune/engines/one)" "engines engine"
 is counters-need-no-capability "$(property CapabilityBoundingSet yoctuned-pipeline@counted.service)" "$(property CapabilityBoundingSet yoctuned-pipeline@plain.service)"
 systemctl stop yoctuned-pipeline@counted.service yoctuned-pipeline@plain.service
 is stopped-pipeline-exits-cleanly "$(property Result yoctuned-pipeline@counted.service)" success

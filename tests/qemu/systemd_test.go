@@ -29,7 +29,7 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	cache := guestKernel(t)
 	dir := t.TempDir()
 	archive := newGuest(t, cache, systemdScript)
-	for _, tool := range []string{"ls", "stat", "cp", "switch_root", "umount", "cut", "sleep"} {
+	for _, tool := range []string{"ls", "stat", "cp", "switch_root", "umount", "cut", "sleep", "nsenter"} {
 		archive.addSymlink("bin/"+tool, "busybox")
 	}
 	for name, host := range buildBinary(t, dir) {
@@ -50,12 +50,17 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	}
 	archive.addFile("lib/systemd/system/yoctuned.service.d/40-scheduling.conf", 0o644, data)
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/vision.service", "/etc/systemd/system/vision.service")
+	archive.addSymlink("etc/systemd/system/multi-user.target.wants/uplink.service", "/etc/systemd/system/uplink.service")
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/yoctuned.service", "/lib/systemd/system/yoctuned.service")
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
 	for name, text := range map[string]string{
 		"etc/systemd/system/check.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
 		// Unit files from before the plan: they have none of its properties.
-		"etc/systemd/system/vision.service":                "[Unit]\nBefore=yoctuned.service\n[Service]\nType=exec\nSlice=inference.slice\nExecStart=/bin/sleep 100000\n",
+		"etc/systemd/system/vision.service": "[Unit]\nBefore=yoctuned.service\n[Service]\nType=exec\nSlice=inference.slice\nExecStart=/bin/sleep 100000\n",
+		// The unit of a layer starts after yoctuned, and its file has the properties.
+		"etc/systemd/system/uplink.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=exec\nMemoryMax=33554432\nNice=-5\nExecStart=/bin/sleep 100000\n",
+		// Started by hand, and its file lacks them.
+		"etc/systemd/system/late.service":                  "[Service]\nType=exec\nSlice=late.slice\nExecStart=/bin/sleep 100000\n",
 		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=8\nStandardOutput=append:/log\nStandardError=append:/log\n",
 		"etc/passwd":     "root:x:0:0::/root:/bin/sh\nyoctune:x:900:900::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
 		"etc/group":      "root:x:0:\ntty:x:5:\nkvm:x:6:\nsystemd-journal:x:7:\nyoctune:x:900:\nvideo:x:44:\nnogroup:x:65534:\n",
@@ -68,7 +73,7 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 		archive.addFile(name, 0o644, data)
 	}
 	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
-	report(t, console, 45)
+	report(t, console, 60)
 }
 
 // rampPipeline returns a pipeline without a model or a camera.
@@ -127,6 +132,8 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 	}, Pipelines: map[string]plan.Pipeline{"counted": rampPipeline(true), "plain": rampPipeline(false)}, Units: []plan.Unit{
 		{Name: "inference.slice", CPUs: "1"},
 		{Name: "vision.service", Slice: "inference.slice", CPUWeight: 200, MemoryMax: 64 << 20, CPUQuota: 150, Scheduling: "rr", Priority: 10},
+		{Name: "uplink.service", MemoryMax: 32 << 20, Nice: new(-5)},
+		{Name: "late.service", Slice: "late.slice", MemoryMax: 32 << 20, Nice: new(-5)},
 	}}
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,51 @@ func Apply(dev rootfs.Device, p *plan.Plan, o Options) ([]Result, error) {
 	if _, err := s.RemoveOverlay(); err != nil {
 		return nil, err
 	}
-	return s.Apply()
+	results, err := s.Apply()
+	if err == nil && s.options.Wait > 0 {
+		return s.awaitNodes(results)
+	}
+	return results, err
+}
+
+// awaitNodes waits for the nodes that a device must have and that do not exist, and applies
+// the plan again when one appears. results are those of the plan so far.
+func (s *Session) awaitNodes(results []Result) ([]Result, error) {
+	missing := s.listMissing()
+	if len(missing) == 0 {
+		return results, nil
+	}
+	if s.options.Waiting != nil {
+		s.options.Waiting(missing, s.options.Wait)
+	}
+	const longest = time.Second
+	deadline := time.Now().Add(s.options.Wait)
+	for pause := 50 * time.Millisecond; len(missing) > 0; pause = min(2*pause, longest) {
+		left := time.Until(deadline)
+		if left <= 0 {
+			break
+		}
+		time.Sleep(min(pause, left))
+		if len(s.Rescan()) > 0 {
+			var err error
+			if results, err = s.Apply(); err != nil {
+				return nil, err
+			}
+		}
+		missing = s.listMissing()
+	}
+	for i := range results {
+		r := &results[i]
+		if slices.ContainsFunc(missing, func(n Node) bool { return n.ID == r.ID && n.Path == r.Path }) {
+			r.Message += fmt.Sprintf(", after waiting for %s", s.options.Wait.Round(100*time.Millisecond))
+		}
+	}
+	return results, nil
+}
+
+// listMissing returns the settings that wait for a node which the device must have.
+func (s *Session) listMissing() []Node {
+	return slices.DeleteFunc(s.Waiting(), func(n Node) bool { return n.Optional })
 }
 
 // selectWritable returns the targets to write, in the order of writing. It finishes those

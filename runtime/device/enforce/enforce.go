@@ -56,6 +56,11 @@ type Options struct {
 	Backoff     []time.Duration // pauses before a busy node is tried again; nil means 0.05, 0.2, 0.8 s
 	Root        bool            // this process is root; explains EACCES
 	MissingCaps []string        // capabilities that this process lacks; explain EPERM
+
+	// Wait is how long Apply waits for modules and devices that are not there yet.
+	// Waiting, if not nil, is called once before it does.
+	Wait    time.Duration
+	Waiting func(missing []Node, wait time.Duration)
 }
 
 // DefaultOptions returns the options of the command line.

@@ -137,6 +137,8 @@ type Node struct {
 	Want   string   // by the plan or a lease
 	Policy string   // plan.Enforce, plan.Report or plan.Once
 	Moved  []string // resolved nodes whose writes may change this one
+
+	Optional bool // of an absent node: the device may lack it
 }
 
 // Nodes returns the existing nodes that can be written, each once.
@@ -166,15 +168,26 @@ func (s *Session) Nodes() []Node {
 	return out
 }
 
-// Waiting returns the settings whose node is provided by a module that is not loaded.
+// Waiting returns the settings that would be written to a node that does not exist: the
+// module or the device that provides it may still come.
 func (s *Session) Waiting() []Node {
 	var out []Node
 	for _, t := range s.targets {
-		if t.real == "" && t.isAbsent() && knob.ProvidingModule(t.path) != "" {
-			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: t.setting.Want, Policy: t.setting.Policy})
+		if t.isMissing() {
+			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: t.setting.Want, Policy: t.setting.Policy, Optional: t.setting.Optional})
 		}
 	}
 	return out
+}
+
+// isMissing reports whether the setting has no node yet. One that is only compared counts if
+// a module provides the node.
+func (t *target) isMissing() bool {
+	noDevice := t.done && t.err == nil && t.result.Outcome == outcome.Unsupported
+	if t.real != "" || !t.isAbsent() && !noDevice {
+		return false
+	}
+	return knob.ProvidingModule(t.path) != "" || !isReadOnly(t.setting) && t.setting.Policy != plan.Report
 }
 
 // MissingCapabilities returns a text for each capability that the plan's nodes may require

@@ -81,6 +81,17 @@ func cgroupOf(u plan.Unit) string {
 	return path.Join(sliceDir(strings.TrimSuffix(slice, ".slice")+".slice"), u.Name)
 }
 
+// UnitDirs returns the cgroups of the plan's units, which exist while the units run.
+func (s *Session) UnitDirs() []string {
+	var dirs []string
+	for _, u := range s.plan.Units {
+		if !strings.Contains(u.Name, "/") && !strings.Contains(u.Slice, "/") {
+			dirs = append(dirs, cgroupOf(u))
+		}
+	}
+	return dirs
+}
+
 func sliceDir(name string) string {
 	dir, so := cgroups, ""
 	for _, part := range strings.Split(strings.TrimSuffix(name, ".slice"), "-") {

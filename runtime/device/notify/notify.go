@@ -51,6 +51,9 @@ func Connect(getenv func(string) string, pid int) (*Systemd, error) {
 	return s, nil
 }
 
+// Connected reports whether a service manager has started this process.
+func (s *Systemd) Connected() bool { return s.fd >= 0 }
+
 // Send sends states in one datagram. Its error should only be logged.
 func (s *Systemd) Send(states ...string) error {
 	if s.fd < 0 {

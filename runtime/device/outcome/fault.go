@@ -237,6 +237,8 @@ func Name(name string) string {
 		return "irqbalance's exclusions"
 	case rootfs.IsVirtual(name) && strings.HasPrefix(name, rootfs.CgroupDir):
 		return parts[n-3] + " " + last
+	case rootfs.IsUnitDir(name):
+		return last
 	case below("/sys/block/", 4):
 		return parts[2] + " " + last
 	case below("/sys/", 4) && parts[n-2] == "queue":

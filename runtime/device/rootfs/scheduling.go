@@ -2,7 +2,6 @@ package rootfs
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -29,9 +28,17 @@ func (n taskNode) read(r *Root) (string, error) {
 		return err
 	})
 	if err == nil && len(all) == 0 {
-		err = fs.ErrNotExist // no process to set
+		err = unix.ENOENT // no process to set
 	}
 	return strings.Join(all, ", "), err
+}
+
+// hasProcess reports whether the unit has a process. A unit that starts has a cgroup before
+// it has processes.
+func (n taskNode) hasProcess(r *Root) bool {
+	found := false
+	err := n.eachProcess(r, func(int) error { found = true; return nil })
+	return err == nil && found
 }
 
 // eachProcess calls do with each process of the unit and ignores those that have ended.
@@ -45,11 +52,21 @@ func (n taskNode) eachProcess(r *Root, do func(pid int) error) error {
 		if err != nil || pid == 0 {
 			continue // of another PID namespace
 		}
+		if isStarting(r, int(pid)) {
+			continue
+		}
 		if err := do(int(pid)); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 	}
 	return nil
+}
+
+// isStarting reports whether a process is still systemd's own. systemd sets its scheduling,
+// among others, before it executes the unit's program, and names it "(program)" until then.
+func isStarting(r *Root, pid int) bool {
+	name := ReadText(r, "/proc/"+strconv.Itoa(pid)+"/comm")
+	return strings.HasPrefix(name, "(") || name == "systemd" || name == "systemd-executo"
 }
 
 // describe returns the policy of a task, such as "fifo 50" or "other", or its nice level.

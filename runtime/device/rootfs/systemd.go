@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,6 +141,11 @@ func (p unitProperty) matchesFile(property, file string) bool {
 		step = a/1000 + 1
 	}
 	return max(a, b)-min(a, b) < step
+}
+
+// IsUnitDir reports whether name is the cgroup of a unit.
+func IsUnitDir(name string) bool {
+	return strings.HasPrefix(name, CgroupDir+"/") && isUnit(path.Base(name))
 }
 
 // isUnit reports whether a cgroup directory is that of a unit.

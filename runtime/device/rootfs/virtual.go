@@ -32,7 +32,7 @@ func virtualNode(name string) (dir, rest string, node virtual, ok bool) {
 	dir, file := path.Split(name)
 	dir, folder := path.Split(path.Clean(dir))
 	dir = path.Clean(dir)
-	if !strings.HasPrefix(dir, CgroupDir+"/") || !isUnit(path.Base(dir)) {
+	if !IsUnitDir(dir) {
 		return "", "", nil, false
 	}
 	switch folder {
@@ -82,7 +82,7 @@ func (r *Root) resolveVirtual(name string) (real string, ok bool, err error) {
 	if !ok {
 		return "", false, nil
 	}
-	switch node.(type) {
+	switch n := node.(type) {
 	case unitNode:
 		if !isSystemdRunning() {
 			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
@@ -91,9 +91,15 @@ func (r *Root) resolveVirtual(name string) (real string, ok bool, err error) {
 		if _, err := irqbalancePID(r); err != nil {
 			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
 		}
+	case taskNode:
+		if !n.hasProcess(r) {
+			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
+		}
 	}
-	real, err = r.Resolve(dir)
-	return real + rest, true, err
+	if real, err = r.Resolve(dir); err != nil {
+		return "", true, err // the device or unit is not there
+	}
+	return real + rest, true, nil
 }
 
 // IsVirtual reports whether a node is not a file, so that writes to it raise no events.

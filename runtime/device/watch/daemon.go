@@ -121,9 +121,14 @@ type daemon struct {
 	links      *netlink // changes of network interfaces; nil if the plan has no such nodes
 	drivers    *netlink // changes of their drivers' settings
 	networkErr error
+	units      *units // nil if the plan has none
+	unitsErr   error
 	server     *server
 	sampling   *sampling
 	adaptive   *adaptive // nil: the power mode is fixed
+
+	status  string // as systemd shows it
+	changes int    // of the keeper's nodes, when it was made
 
 	// Deadlines; 0: none.
 	aliveAt         time.Duration // of the next watchdog message
@@ -154,7 +159,8 @@ func (d *daemon) apply() error {
 	}
 	d.keeper.Reindex()
 	d.Report.Applied(results)
-	d.notifySystemd(notify.Ready, notify.Status(summary(results)))
+	d.status = summary(results)
+	d.notifySystemd(notify.Ready, notify.Status(d.status))
 	d.probeSources()
 	if d.Prove != nil {
 		d.proveAt = rootfs.BootTime() + d.ProveAfter
@@ -240,9 +246,23 @@ func (d *daemon) runDue(now time.Duration) {
 	if err := d.keeper.Tick(now); err != nil {
 		d.Report.Problem(err)
 	}
+	d.updateStatus()
 	if d.Systemd.Watchdog > 0 && now >= d.aliveAt {
 		d.aliveAt = now + d.Systemd.Watchdog/2
 		d.notifySystemd(notify.Alive)
+	}
+}
+
+// updateStatus corrects the status that systemd shows after nodes have appeared or gone: what
+// was pending may be in force now.
+func (d *daemon) updateStatus() {
+	if d.changes == d.keeper.changes || !d.Systemd.Connected() {
+		return
+	}
+	d.changes = d.keeper.changes
+	if now := summary(enforce.Verify(d.Root, d.File.Plan, d.Enforce)); now != d.status {
+		d.status = now
+		d.notifySystemd(notify.Status(now))
 	}
 }
 

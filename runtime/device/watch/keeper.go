@@ -23,7 +23,7 @@ import (
 const (
 	SweepEvery  = 5 * time.Minute // between looks at every node, if writes raise events
 	SweepBlind  = 5 * time.Second // and if they do not
-	Patience    = time.Minute     // in which the module that a setting waits for should be loaded
+	Patience    = time.Minute     // in which the node that a setting waits for should appear
 	settleFirst = 20 * time.Millisecond
 	settleGap   = time.Second     // between selections, however many devices are added
 	settleLast  = 2 * time.Second // udev and drivers are done by then
@@ -57,9 +57,11 @@ type Keeper struct {
 	scanAt      []time.Duration // when to select nodes again, soonest first
 	why         string          // reason of the next selection
 	causes      []string        // of the same, as shown to the user, without duplicates
+	lookAt      []time.Duration // when to look for the nodes of waiting settings, soonest first
 	overdueAt   time.Duration   // deadline of waiting settings; 0: reported
 	overdueTime time.Time       // the same on the wall clock
 	scanned     time.Duration   // time of the last selection
+	changes     int             // selections with other nodes than the one before
 	fresh       map[string]bool // during a selection: nodes that are new
 	began       time.Time       // when the events in hand arrived
 	blind       map[string]bool // file systems whose writes raise no events
@@ -114,10 +116,7 @@ func (k *Keeper) Reindex() {
 			wanted[other] = true
 		}
 	}
-	k.state.Waiting = k.state.Waiting[:0]
-	for _, w := range k.session.Waiting() {
-		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: knob.ProvidingModule(w.Path), Until: k.overdueTime})
-	}
+	k.listWaiting()
 	maps.DeleteFunc(k.last, func(real string, _ Event) bool { _, ok := k.nodes[real]; return !ok })
 	for real := range k.marked {
 		if !wanted[real] {
@@ -127,6 +126,17 @@ func (k *Keeper) Reindex() {
 	for real, ok := range wanted {
 		if ok {
 			k.mark(real)
+		}
+	}
+}
+
+// listWaiting lists the settings whose node does not exist. Without a module that provides it,
+// a node that has not appeared in time probably never does, and verify reports that.
+func (k *Keeper) listWaiting() {
+	k.state.Waiting = k.state.Waiting[:0]
+	for _, w := range k.session.Waiting() {
+		if module := knob.ProvidingModule(w.Path); module != "" || k.overdueAt > 0 {
+			k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: module, Until: k.overdueTime, optional: w.Optional})
 		}
 	}
 }
@@ -163,6 +173,11 @@ func (k *Keeper) SetSources(now time.Duration, sources []Source) {
 	}
 	k.sweepAt = now + k.sweepInterval()
 	k.overdueAt = now + Patience
+	// The kernel does not report every node that appears, such as an interrupt. Most come soon.
+	k.lookAt = k.lookAt[:0]
+	for after := time.Second; after < Patience; after *= 2 {
+		k.lookAt = append(k.lookAt, now+after)
+	}
 	k.dirty = true
 }
 
@@ -265,15 +280,31 @@ func (k *Keeper) handleDriverChange(now time.Duration, iface string) {
 	k.examine(now, look, nil, Drift, "")
 }
 
+// HandleUnit selects nodes again after a unit of the plan has started or stopped. systemd
+// itself applies the unit's files within that time.
+func (k *Keeper) HandleUnit(now time.Duration, what string) {
+	k.addCause(what)
+	k.why = what
+	if len(k.scanAt) == 0 {
+		k.scanAt = []time.Duration{0}
+	}
+	k.scanAt[len(k.scanAt)-1] = now + settleLast
+	slices.Sort(k.scanAt)
+}
+
+// addCause adds a cause that explains the devices that reappear, and therefore comes first.
+func (k *Keeper) addCause(cause string) {
+	if !slices.Contains(k.causes, cause) {
+		k.causes = slices.Insert(k.causes, 0, cause)
+		k.causes = k.causes[:min(len(k.causes), maxCauses)]
+	}
+}
+
 // Rescan schedules two selections of the plan's nodes: one soon, and one after the rest of
 // a device's initialisation. Kernels before 4.17 announce a module before its sysctls
 // exist.
 func (k *Keeper) Rescan(now time.Duration, why string) {
-	// The reason, such as a resume, comes first: it explains the devices that reappear.
-	if !slices.Contains(k.causes, why) {
-		k.causes = slices.Insert(k.causes, 0, why)
-		k.causes = k.causes[:min(len(k.causes), maxCauses)]
-	}
+	k.addCause(why)
 	k.scheduleRescan(now, why, "")
 }
 
@@ -301,6 +332,9 @@ func (k *Keeper) Next() time.Duration {
 	}
 	if k.overdueAt > 0 && len(k.state.Waiting) > 0 {
 		next = min(next, k.overdueAt)
+		if len(k.lookAt) > 0 {
+			next = min(next, k.lookAt[0])
+		}
 	}
 	if due, ok := k.guard.Next(); ok {
 		next = min(next, due)
@@ -319,9 +353,18 @@ func (k *Keeper) Tick(now time.Duration) error {
 			k.causes = nil
 		}
 	}
+	if len(k.lookAt) > 0 && now >= k.lookAt[0] {
+		k.lookAt = k.lookAt[1:]
+		// A selection that an event has scheduled knows the cause.
+		if len(k.state.Waiting) > 0 && len(k.scanAt) == 0 {
+			k.rescanAndSweep(now, Drift, "")
+		}
+	}
 	if k.overdueAt > 0 && now >= k.overdueAt {
-		k.overdueAt = 0
 		k.reportOverdue()
+		k.overdueAt = 0
+		k.listWaiting()
+		k.dirty = true
 	}
 	if now >= k.sweepAt {
 		// A node may be added or removed without a uevent.
@@ -360,10 +403,13 @@ func (k *Keeper) reportReturn(settings int) {
 	})
 }
 
-// reportOverdue reports settings whose module was not loaded in time. They are applied if
-// it is loaded later.
+// reportOverdue reports settings whose node did not appear in time. They are applied if it
+// appears later.
 func (k *Keeper) reportOverdue() {
 	for _, w := range k.state.Waiting {
+		if w.optional && w.Module == "" {
+			continue
+		}
 		k.record(Event{Type: Overdue, Time: k.Wall().UTC(), ID: w.ID, Path: w.Path, Outcome: outcome.Pending, Message: w.Text(k.Wall())})
 	}
 }
@@ -371,10 +417,14 @@ func (k *Keeper) reportOverdue() {
 // rescanAndSweep selects the plan's nodes again and looks at all of them.
 func (k *Keeper) rescanAndSweep(now time.Duration, kind, why string) {
 	k.scanned = now
+	before := len(k.nodes)
 	for _, real := range k.session.Rescan() {
 		k.fresh[real] = true
 	}
 	k.Reindex()
+	if len(k.fresh) > 0 || len(k.nodes) != before {
+		k.changes++
+	}
 	k.sweep(now, kind, why)
 	clear(k.fresh)
 }
@@ -419,6 +469,7 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 			}
 			continue
 		}
+		kind, why := k.explain(real, by[real], kind, why)
 		event := k.newEvent(kind, k.nodes[real], r, by[real], why)
 		if k.mustRepair(now, real, r, &event) {
 			fix = append(fix, real)
@@ -426,6 +477,15 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 		k.last[real] = event
 	}
 	k.repairNodes(fix, by, kind, why)
+}
+
+// explain returns the kind of an event and its cause. A node that appears has its default
+// value, which nobody has written.
+func (k *Keeper) explain(real string, by *rootfs.Process, kind, why string) (string, string) {
+	if kind == Drift && by == nil && k.fresh[real] {
+		return Reapplied, "its node appeared"
+	}
+	return kind, why
 }
 
 // mustRepair decides what to do with a node that is not as wanted. It reports whether to
@@ -486,6 +546,7 @@ func (k *Keeper) repairNodes(reals []string, by map[string]*rootfs.Process, kind
 		if !ok {
 			continue // its device was removed meanwhile
 		}
+		kind, why := k.explain(real, by[real], kind, why)
 		e, seen := k.last[real]
 		if !seen {
 			e = k.newEvent(kind, k.nodes[real], r, by[real], why)

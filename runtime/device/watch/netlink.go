@@ -43,6 +43,12 @@ func needsNetwork(p *plan.Plan) bool {
 	})
 }
 
+// needsInterrupts reports whether a plan has nodes of interrupts. Many drivers request those
+// of a network interface when it is brought up, and the kernel does not report that.
+func needsInterrupts(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Settings, func(s plan.Setting) bool { return s.Select.Class == rootfs.ClassIRQ })
+}
+
 func openNetlink(protocol int, groups uint32) (*netlink, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 	if err != nil {

@@ -110,6 +110,23 @@ func FuzzNetlink(f *testing.F) {
 	})
 }
 
+func FuzzInotify(f *testing.F) {
+	event := binary.NativeEndian.AppendUint32(nil, 1) // wd, mask, cookie, length of the name
+	for _, n := range []uint32{unix.IN_CREATE | unix.IN_ISDIR, 0, 16} {
+		event = binary.NativeEndian.AppendUint32(event, n)
+	}
+	event = append(event, "vision.service\x00\x00"...)
+	f.Add(event)
+	if got := parseInotify(append(event, event...)); len(got) != 2 || got[1].wd != 1 || got[1].name != "vision.service" || got[1].mask&unix.IN_CREATE == 0 {
+		f.Errorf("%+v", got)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got := parseInotify(b); len(got) > len(b)/unix.SizeofInotifyEvent {
+			t.Errorf("%d events in %d bytes", len(got), len(b))
+		}
+	})
+}
+
 func FuzzFanotify(f *testing.F) {
 	event := make([]byte, 24)
 	binary.NativeEndian.PutUint32(event, 24)

@@ -20,15 +20,11 @@ func (d *daemon) openSources() {
 	} else if d.uevents, d.ueventsErr = openUevents(); d.ueventsErr == nil {
 		d.ueventsErr = d.handle(d.uevents.fd, d.readUevents)
 	}
-	if d.watchesNetwork() {
-		if d.links, d.networkErr = openLinks(); d.networkErr == nil {
-			d.networkErr = d.handle(d.links.fd, d.readLinks)
+	d.openNetwork()
+	if dirs := d.session.UnitDirs(); len(dirs) > 0 {
+		if d.units, d.unitsErr = openUnits(d.Root, dirs); d.unitsErr == nil {
+			d.unitsErr = d.handle(d.units.fd, d.readUnits)
 		}
-		var err error
-		if d.drivers, err = openEthtool(); err == nil {
-			err = d.handle(d.drivers.fd, d.readDrivers)
-		}
-		d.networkErr = errors.Join(d.networkErr, err)
 	}
 	var err error
 	if d.resume, err = openResumeTimer(); err == nil {
@@ -39,7 +35,27 @@ func (d *daemon) openSources() {
 	}
 }
 
-func (d *daemon) watchesNetwork() bool { return d.Root.Running() && needsNetwork(d.File.Plan) }
+// openNetwork opens the sources of changes of network interfaces.
+func (d *daemon) openNetwork() {
+	if !d.watchesNetwork() {
+		return
+	}
+	if d.links, d.networkErr = openLinks(); d.networkErr == nil {
+		d.networkErr = d.handle(d.links.fd, d.readLinks)
+	}
+	if !needsNetwork(d.File.Plan) {
+		return
+	}
+	var err error
+	if d.drivers, err = openEthtool(); err == nil {
+		err = d.handle(d.drivers.fd, d.readDrivers)
+	}
+	d.networkErr = errors.Join(d.networkErr, err)
+}
+
+func (d *daemon) watchesNetwork() bool {
+	return d.Root.Running() && (needsNetwork(d.File.Plan) || needsInterrupts(d.File.Plan))
+}
 
 func (d *daemon) closeSources() {
 	if d.marks != nil {
@@ -47,6 +63,9 @@ func (d *daemon) closeSources() {
 	}
 	if d.resume != nil {
 		_ = unix.Close(d.resume.fd)
+	}
+	if d.units != nil {
+		_ = unix.Close(d.units.fd)
 	}
 	for _, n := range []*netlink{d.uevents, d.links, d.drivers} {
 		if n != nil {
@@ -86,6 +105,9 @@ func (d *daemon) probeSources() {
 	sources = append(sources, newSource("uevents", d.ueventsErr))
 	if d.watchesNetwork() {
 		sources = append(sources, newSource("network", d.networkErr))
+	}
+	if d.units != nil || d.unitsErr != nil {
+		sources = append(sources, newSource("units", d.unitsErr))
 	}
 	d.keeper.SetSources(now, sources)
 	d.keeper.HandleWrites(now, early)
@@ -148,6 +170,16 @@ func (d *daemon) readLinks(now time.Duration) {
 		}
 	}) {
 		d.keeper.Rescan(now, "network interface events were lost")
+	}
+}
+
+func (d *daemon) readUnits(now time.Duration) {
+	started, stopped := d.units.read()
+	for _, name := range stopped {
+		d.keeper.HandleUnit(now, name+" stopped")
+	}
+	for _, name := range started {
+		d.keeper.HandleUnit(now, name+" started")
 	}
 }
 

@@ -21,9 +21,9 @@ const maxEvents = 256
 // Kinds of events.
 const (
 	Drift     = "drift"     // a process or the kernel changed a node
-	Reapplied = "reapplied" // a node of a device that was added got its setting
+	Reapplied = "reapplied" // a node that appeared got its setting
 	Returned  = "returned"  // summary of such settings after one cause
-	Overdue   = "overdue"   // the module of a waiting setting was not loaded in time
+	Overdue   = "overdue"   // the node of a waiting setting did not appear in time
 	Contest   = "contested" // another program keeps changing a node, which is not repaired any more
 	Regained  = "regained"  // a contested node is enforced again
 	Switched  = "switched"  // the power mode changed with the load, temperature or a lease
@@ -59,17 +59,23 @@ type Contested struct {
 type Waiting struct {
 	ID     string    `json:"id"`
 	Path   string    `json:"path"`
-	Module string    `json:"module"`
-	Until  time.Time `json:"until"` // when it is reported as overdue
+	Module string    `json:"module"` // that provides it, "" if unknown
+	Until  time.Time `json:"until"`  // when it is reported as overdue
+
+	optional bool // the device may lack the node: it is never overdue
 }
 
 // Text describes what the setting waits for.
 func (w Waiting) Text(now time.Time) string {
 	left := w.Until.Sub(now).Round(time.Second)
-	if left <= 0 {
-		return fmt.Sprintf("%s: module %s is not loaded; the setting is applied when it is", outcome.Name(w.Path), w.Module)
+	overdue, what := "no such node so far; the setting is applied when it appears", "its node"
+	if w.Module != "" {
+		overdue, what = "module "+w.Module+" is not loaded; the setting is applied when it is", "module "+w.Module
 	}
-	return fmt.Sprintf("%s: waits for module %s (%d:%02d left)", outcome.Name(w.Path), w.Module, int(left.Minutes()), int(left.Seconds())%60)
+	if left <= 0 {
+		return outcome.Name(w.Path) + ": " + overdue
+	}
+	return fmt.Sprintf("%s: waits for %s (%d:%02d left)", outcome.Name(w.Path), what, int(left.Minutes()), int(left.Seconds())%60)
 }
 
 // Lease is a lease in force, as status shows it.
@@ -95,7 +101,7 @@ type State struct {
 	Drifts    int         `json:"drifts"`               // since the start
 	Repairs   int         `json:"repairs"`              // of those
 	Contested []Contested `json:"contested"`
-	Waiting   []Waiting   `json:"waiting"` // settings whose node a module provides
+	Waiting   []Waiting   `json:"waiting"` // settings whose node does not exist yet
 	Leases    []Lease     `json:"leases"`
 	History   []Event     `json:"history"` // oldest first, bounded
 }
