@@ -47,7 +47,7 @@ func startServer(t *testing.T) *httptest.Server {
 		return sampler.Take()
 	}, time.Second)
 	h, err := metrics.Handler(metrics.Source{
-		Sample: hub.Now, Watch: func() *watch.State { return &watch.State{PID: 7, Drifts: 3, Repairs: 3} },
+		Sample: hub.Now, Watch: func() (*watch.State, error) { return &watch.State{PID: 7, Drifts: 3, Repairs: 3}, nil },
 		Pipelines: func() []*live.Snapshot {
 			f := frames.Add(30)
 			took := histogram.Histogram{Count: f, Sum: int64(f) * 40e6, Buckets: [][2]uint64{{uint64(histogram.Bucket(40e6)), f}}}
