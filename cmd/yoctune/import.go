@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/importer"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
+	"github.com/yoctune/yoctune/internal/printable"
 )
 
 // importOptions are the flags of import.
@@ -34,15 +36,16 @@ func newImportCommand() *cobra.Command {
 lines, units, udev rules, module settings, scripts, or a whole layer, and write an
 equivalent yoctune configuration. - reads standard input, and needs --as.
 
-The report accounts for every line: understood, adjusted or left, with the reason. Lines
-that "yoctune vet" would refuse are left, so the written configuration has no errors.
-The report also points out well-known traps.
+The report accounts for every line: understood, adjusted or left, with the reason, and
+names every file that was not read. Lines that "yoctune vet" would refuse are left, so the
+written configuration has no errors. The report also points out well-known traps. Links in
+a folder are followed to files, not to folders.
 
 Without -o the configuration goes to standard output and the report to standard error.
 --as gives the kind of the files where names and content do not show it:
 %s.
 
-Exit status: 0 imported, 1 the request is wrong, 2 wrong usage, 3 lines were left (with
+Exit status: 0 imported, 1 the request is wrong or there is nothing to import, 2 wrong usage, 3 lines were left (with
 --strict).`, strings.Join(importer.Kinds(), ", ")),
 		Example: `  yoctune import meta-vision -o config/config.cue
   yoctune import nvpmodel.conf --board orin-nano-8gb --release scarthgap
@@ -77,12 +80,15 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 			return fmt.Errorf("%s exists: choose another file with -o, or overwrite it with --force", o.out)
 		}
 	}
-	sources, err := readSources(cmd, names, o.Kind)
+	read, err := readSources(cmd, names, o.Kind)
 	if err != nil {
 		return err
 	}
 	o.Check = checkFiles
-	result, err := importer.Import(sources, o.Options)
+	result, err := importer.Import(read.sources, o.Options)
+	if errors.Is(err, importer.ErrNothing) {
+		return reportNothing(cmd, names, result, read, err)
+	}
 	if err != nil {
 		if errors.Is(err, importer.ErrWhich) || errors.Is(err, importer.ErrUnknown) {
 			return cli.UsageError(err)
@@ -97,34 +103,52 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 			return err
 		}
 	}
-	if err := showImport(cmd, result, o); err != nil {
+	if err := showImport(cmd, result, read, o); err != nil {
 		return err
 	}
 	return cli.Answer(!o.strict || result.Count(importer.Left) == 0)
 }
 
+// filesRead is what was read to import, and the files that hold no settings.
+type filesRead struct {
+	sources []importer.Source
+	skipped []importer.Skipped
+}
+
 // readSources reads the files and folders to import; - is standard input.
-func readSources(cmd *cobra.Command, names []string, kind importer.Kind) ([]importer.Source, error) {
+func readSources(cmd *cobra.Command, names []string, kind importer.Kind) (read filesRead, err error) {
 	stdin := slices.Index(names, "-")
 	if stdin < 0 {
-		return importer.Read(names)
+		read.sources, read.skipped, err = importer.Read(names)
+		return read, err
 	}
 	rest := slices.Delete(slices.Clone(names), stdin, stdin+1)
 	if slices.Contains(rest, "-") {
-		return nil, cli.UsageError(errStdinTwice)
+		return read, cli.UsageError(errStdinTwice)
 	}
 	if kind == "" {
-		return nil, cli.UsageError(errors.New("--as KIND is required for standard input (-)"))
+		return read, cli.UsageError(errors.New("--as KIND is required for standard input (-)"))
 	}
 	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), importer.MaxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading standard input: %w", err)
+		return read, fmt.Errorf("reading standard input: %w", err)
 	}
 	if len(text) > importer.MaxFile {
-		return nil, fmt.Errorf("standard input is larger than %d MiB", importer.MaxFile>>20)
+		return read, fmt.Errorf("standard input is larger than %d MiB", importer.MaxFile>>20)
 	}
-	sources, err := importer.Read(rest)
-	return slices.Insert(sources, 0, importer.Source{Name: "stdin", Text: text}), err
+	read.sources, read.skipped, err = importer.Read(rest)
+	read.sources = slices.Insert(read.sources, 0, importer.Source{Name: "stdin", Text: text})
+	return read, err
+}
+
+// reportNothing reports what was found where nothing can be imported.
+func reportNothing(cmd *cobra.Command, names []string, r *importer.Result, read filesRead, err error) error {
+	if out := cli.NewPrinter(cmd); out.JSON {
+		showFilesJSON(out, r, read)
+	} else {
+		writeFiles(cmd.ErrOrStderr(), r.Lines, read)
+	}
+	return fmt.Errorf("importing %s: %w; --as KIND gives the kind where names and content do not show it", strings.Join(names, ", "), err)
 }
 
 // checkFiles checks a configuration as vet does.
@@ -134,18 +158,33 @@ func checkFiles(files map[string][]byte) *diag.Report {
 	return p.Report
 }
 
-func showImport(cmd *cobra.Command, r *importer.Result, o importOptions) error {
+func showFilesJSON(out cli.Printer, r *importer.Result, read filesRead) {
+	for _, s := range read.sources {
+		if s.Link != "" {
+			out.Line("link", struct {
+				File   string `json:"file"`
+				Target string `json:"target"`
+			}{s.Name, s.Link})
+		}
+	}
+	for _, l := range r.Lines {
+		out.Line("line", l)
+	}
+	for _, f := range read.skipped {
+		out.Line("skipped", f)
+	}
+}
+
+func showImport(cmd *cobra.Command, r *importer.Result, read filesRead, o importOptions) error {
 	out := cli.NewPrinter(cmd)
 	if out.JSON {
-		for _, l := range r.Lines {
-			out.Line("line", l)
-		}
+		showFilesJSON(out, r, read)
 		if o.out == "" {
 			out.Line("config", struct {
 				Text string `json:"text"`
 			}{string(r.Config)})
 		}
-		out.Summary("import", summaryOf(r))
+		out.Summary("import", summaryOf(r, read))
 		return nil
 	}
 	report := cmd.OutOrStdout()
@@ -155,7 +194,7 @@ func showImport(cmd *cobra.Command, r *importer.Result, o importOptions) error {
 		}
 		report = cmd.ErrOrStderr()
 	}
-	return writeImportReport(report, r, o)
+	return writeImportReport(report, r, read, o)
 }
 
 // importSummary counts lines by verdict.
@@ -169,60 +208,83 @@ type importSummary struct {
 	Left       int    `json:"left"`
 	Comments   int    `json:"comments"`
 	Traps      int    `json:"traps"`
+	Skipped    int    `json:"skipped,omitempty"` // files that hold no settings
 }
 
-func summaryOf(r *importer.Result) importSummary {
+func summaryOf(r *importer.Result, read filesRead) importSummary {
 	s := importSummary{Board: r.Board, Machine: r.Machine, Release: r.Release, Lines: len(r.Lines),
-		Understood: r.Count(importer.Understood), Adjusted: r.Count(importer.Adjusted), Left: r.Count(importer.Left), Comments: r.Count(importer.Comment)}
+		Understood: r.Count(importer.Understood), Adjusted: r.Count(importer.Adjusted), Left: r.Count(importer.Left), Comments: r.Count(importer.Comment), Skipped: len(read.skipped)}
 	for _, l := range r.Lines {
 		s.Traps += len(l.Traps)
 	}
 	return s
 }
 
-func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error {
+func writeImportReport(out io.Writer, r *importer.Result, read filesRead, o importOptions) error {
 	traps := importer.Traps()
 	var met []importer.Trap
-	file := ""
+	var shown []*importer.Line
 	for _, l := range r.Lines {
-		var marks []string
 		for _, t := range l.Traps {
-			marks = append(marks, string(t))
 			if !slices.Contains(met, t) {
 				met = append(met, t)
 			}
 		}
-		if !o.all && (l.Verdict == importer.Comment || l.Verdict == importer.Understood && len(marks)+len(l.Remarks) == 0) {
-			continue
-		}
-		if l.File != file {
-			file = l.File
-			fmt.Fprintln(out, file)
-		}
-		text := l.Text
-		if text == "" {
-			text = "(whole file)"
-		}
-		const indent = "                      "
-		fmt.Fprintf(out, "  %6s  %-10s  %s\n", fmt.Sprintf("%d:%d", l.Line, l.Column), l.Verdict, strings.ReplaceAll(text, "\t", " "))
-		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", strings.Join(marks, ", ")}, {"~", strings.Join(l.Remarks, "; ")}} {
-			if more.text != "" {
-				fmt.Fprintf(out, "%s%s %s\n", indent, more.mark, more.text)
-			}
+		if o.all || l.Verdict != importer.Comment && (l.Verdict != importer.Understood || len(l.Traps)+len(l.Remarks) > 0) {
+			shown = append(shown, l)
 		}
 	}
+	writeFiles(out, shown, read)
 	if len(met) > 0 {
 		fmt.Fprintln(out, "Traps found:")
 		for _, t := range met {
 			fmt.Fprintf(out, "  %s: %s\n", t, traps[t])
 		}
 	}
-	s := summaryOf(r)
-	to := ""
+	s := summaryOf(r, read)
+	to, skipped := "", ""
 	if o.out != "" {
 		to = o.out + ": "
 	}
-	_, err := fmt.Fprintf(out, "%sboard %s, machine %s, release %s: %s: %d understood, %d adjusted, %d left, %d blank or comment\n",
-		to, s.Board, s.Machine, s.Release, count(s.Lines, "line"), s.Understood, s.Adjusted, s.Left, s.Comments)
+	if s.Skipped > 0 {
+		skipped = fmt.Sprintf("; %s without settings", count(s.Skipped, "file"))
+	}
+	_, err := fmt.Fprintf(out, "%sboard %s, machine %s, release %s: %s: %d understood, %d adjusted, %d left, %d blank or comment%s\n",
+		to, s.Board, s.Machine, s.Release, count(s.Lines, "line"), s.Understood, s.Adjusted, s.Left, s.Comments, skipped)
 	return err
+}
+
+// writeFiles writes lines below the names of their files, then the files that were not read.
+func writeFiles(out io.Writer, lines []*importer.Line, read filesRead) {
+	links := map[string]string{}
+	for _, s := range read.sources {
+		if s.Link != "" && s.Unread == "" {
+			links[s.Name] = " -> " + s.Link
+		}
+	}
+	const indent = "                      "
+	file := ""
+	for _, l := range lines {
+		if l.File != file {
+			file = l.File
+			printable.Fprintf(out, "%s%s\n", file, links[file])
+		}
+		var marks []string
+		for _, t := range l.Traps {
+			marks = append(marks, string(t))
+		}
+		text := cmp.Or(l.Text, "(whole file)")
+		printable.Fprintf(out, "  %6s  %-10s  %s\n", fmt.Sprintf("%d:%d", l.Line, l.Column), l.Verdict, strings.ReplaceAll(text, "\t", " "))
+		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", strings.Join(marks, ", ")}, {"~", strings.Join(l.Remarks, "; ")}} {
+			if more.text != "" {
+				printable.Fprintf(out, "%s%s %s\n", indent, more.mark, more.text)
+			}
+		}
+	}
+	for i, f := range read.skipped {
+		if i == 0 {
+			fmt.Fprintln(out, "Not read:")
+		}
+		printable.Fprintf(out, "  %s: %s\n", f.File, f.Why)
+	}
 }

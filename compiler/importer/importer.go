@@ -8,6 +8,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -88,11 +89,19 @@ var (
 	// errRefused is returned when the checks refuse the configuration for a reason
 	// that cannot be traced to a source line.
 	errRefused = errors.New("the configuration would not pass the checks")
+	// ErrNothing is returned when no file is of a kind that can be imported.
+	ErrNothing = errors.New("nothing to import: no file is of a kind that yoctune reads")
 	// ErrUnknown is returned for a board or release without facts.
 	ErrUnknown = errors.New("not known")
 )
 
-// Import reads sources and returns the configuration.
+// readsSomething reports whether a source is of a kind that can be imported.
+func (im *importer) readsSomething() bool {
+	return slices.ContainsFunc(im.sources, func(s Source) bool { return s.Unread == "" && s.Kind != Other })
+}
+
+// Import reads sources and returns the configuration. With [ErrNothing] the result has the
+// lines only, which give the reasons.
 func Import(sources []Source, o Options) (*Result, error) {
 	im := &importer{o: o, scope: everywhere}
 	for _, s := range sources {
@@ -100,9 +109,15 @@ func Import(sources []Source, o Options) (*Result, error) {
 			s.Kind = o.Kind
 		}
 		if s.Kind == "" {
-			s.Kind = KindOf(s.Name, s.Text)
+			s.Kind = KindOf(cmp.Or(s.resolved, s.Name), s.Text)
 		}
 		im.sources = append(im.sources, s)
+	}
+	if !im.readsSomething() {
+		for _, s := range im.sources {
+			im.importSource(s)
+		}
+		return &Result{Lines: im.lines}, ErrNothing
 	}
 	if err := im.identify(); err != nil {
 		return nil, err

@@ -329,23 +329,44 @@ func TestReadIsBoundedAndStaysInside(t *testing.T) {
 	write("README.md", []byte("text\n"))
 	write(".git/config", []byte("x\n"))
 	write("big.cfg", bytes.Repeat([]byte("CONFIG_A=y\n"), importer.MaxFile/11+1))
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "passwd.conf")); err != nil {
-		t.Fatal(err)
+	for name, target := range map[string]string{
+		"passwd.conf": "/etc/passwd", "conf/again.conf": "layer.conf", "gone.conf": "nowhere", "loop": ".", "self.conf": "self.conf", "null.conf": "/dev/null",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	sources, err := importer.Read([]string{dir})
+	sources, skipped, err := importer.Read([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, s := range sources {
 		rel, _ := filepath.Rel(dir, s.Name)
-		names = append(names, rel+" "+string(s.Kind))
+		names = append(names, rel+" "+s.Link+" "+s.Unread)
 	}
 	slices.Sort(names)
-	if d := cmp.Diff([]string{"big.cfg other", "conf/layer.conf "}, names); d != "" {
+	want := []string{
+		"big.cfg  the file has 2097161 bytes; at most 2 MiB are read",
+		"conf/again.conf layer.conf ",
+		"gone.conf nowhere a link to nowhere, which does not exist",
+		"loop . a link to the folder .; give that folder to import it",
+		"null.conf /dev/null a link to /dev/null, which is not a regular file",
+		"passwd.conf /etc/passwd ",
+		"self.conf self.conf a link to self.conf: too many levels of symbolic links",
+	}
+	if d := cmp.Diff(want, names); d != "" {
 		t.Error(d)
 	}
-	if _, err := importer.Read([]string{"/dev/null"}); err == nil {
+	names = nil
+	for _, s := range skipped {
+		rel, _ := filepath.Rel(dir, s.File)
+		names = append(names, rel+": "+strings.ReplaceAll(s.Why, dir+"/", ""))
+	}
+	if d := cmp.Diff([]string{".git: data of version control", "README.md: files of this kind hold no settings", "conf/layer.conf: the same file as conf/again.conf"}, names); d != "" {
+		t.Error(d)
+	}
+	if _, _, err := importer.Read([]string{"/dev/null"}); err == nil {
 		t.Error("a device was read")
 	}
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,6 +46,19 @@ type Source struct {
 	Name string // as the user calls it, with slashes
 	Text []byte
 	Kind Kind // "" to look at name and content
+	// Link is the target of the symbolic link that the file was read through.
+	Link string
+	// resolved is the file itself, which decides the kind: whoever made the link may be
+	// a stranger, and only files that look like settings are shown.
+	resolved string
+	// Unread is the reason why the file was not read, although it may hold settings.
+	Unread string
+}
+
+// Skipped is a file or folder that holds no settings, and was not read.
+type Skipped struct {
+	File string `json:"file"`
+	Why  string `json:"why"`
 }
 
 // Bounds of the input.
@@ -59,55 +73,130 @@ const (
 // errTooLarge is returned when the sources exceed the limits of [Import].
 var errTooLarge = errors.New("too large to import")
 
-// Read reads files and folders. Folders are read recursively without version control data;
-// symbolic links are not followed.
-func Read(names []string) ([]Source, error) {
+// Read reads files and folders, and returns what it did not read beside the sources.
+// Folders are read recursively, through links to files.
+func Read(names []string) ([]Source, []Skipped, error) {
 	r := &reader{}
 	for _, name := range names {
 		info, err := os.Stat(name)
 		if err != nil {
-			return nil, fmt.Errorf("importing: %w", err)
+			return nil, nil, fmt.Errorf("importing: %w", err)
 		}
-		if !info.IsDir() {
-			if !info.Mode().IsRegular() {
-				return nil, fmt.Errorf("importing %s: not a regular file", name)
-			}
-			if err := r.readFile(name); err != nil {
-				return nil, err
-			}
-			continue
+		switch {
+		case info.IsDir():
+			err = r.readFolder(name)
+		case !info.Mode().IsRegular():
+			err = fmt.Errorf("importing %s: not a regular file", name)
+		default:
+			err = r.readFile(name, "", info)
 		}
-		if err := r.readFolder(name); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, nil, err
 		}
 	}
-	return r.sources, nil
+	return r.sources, r.skipped, nil
 }
 
 type reader struct {
 	sources []Source
+	skipped []Skipped
+	read    []os.FileInfo // of sources, nil for those that were not read
 	total   int64
 }
 
 func (r *reader) readFolder(name string) error {
-	err := filepath.WalkDir(name, func(p string, e fs.DirEntry, err error) error {
-		if err != nil {
+	// A slash at the end makes a link to a folder the folder.
+	err := filepath.WalkDir(name+string(filepath.Separator), func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil && p == name+string(filepath.Separator):
 			return err
-		}
-		if e.IsDir() {
-			if base := e.Name(); p != name && (base == ".git" || base == ".repo" || base == "cue.mod") {
-				return filepath.SkipDir
+		case err != nil:
+			return r.leave(p, "", reasonOf(err))
+		case e.IsDir():
+			why := map[string]string{".git": "data of version control", ".repo": "data of version control", "cue.mod": "a CUE module"}[e.Name()]
+			if why == "" || p == name+string(filepath.Separator) {
+				return nil
 			}
-			return nil
+			r.skip(p, why)
+			return filepath.SkipDir
+		case e.Type()&fs.ModeSymlink != 0:
+			return r.readLink(p)
+		case !e.Type().IsRegular():
+			return r.leave(p, "", "not a regular file")
 		}
-		if !e.Type().IsRegular() || !canHoldSettings(filepath.ToSlash(p)) {
-			return nil
-		}
-		return r.readFile(p)
+		return r.readEntry(p, "")
 	})
 	if err != nil {
 		return fmt.Errorf("importing: %w", err)
 	}
+	return nil
+}
+
+// readLink reads the file that a link in a folder leads to. Links to folders may form
+// loops and are not followed.
+func (r *reader) readLink(name string) error {
+	target, err := os.Readlink(name)
+	if err != nil {
+		return r.leave(name, "", reasonOf(err))
+	}
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return r.leave(name, target, "a link to "+target+", which does not exist")
+	case err != nil:
+		return r.leave(name, target, "a link to "+target+": "+reasonOf(err))
+	case info.IsDir():
+		return r.leave(name, target, "a link to the folder "+target+"; give that folder to import it")
+	case !info.Mode().IsRegular():
+		return r.leave(name, target, "a link to "+target+", which is not a regular file")
+	}
+	if err := r.readEntry(name, target); err != nil {
+		return err
+	}
+	if last := &r.sources[len(r.sources)-1]; last.Name == filepath.ToSlash(name) {
+		resolved, err := filepath.EvalSymlinks(name)
+		last.resolved = filepath.ToSlash(cmp.Or(resolved, name))
+		return err
+	}
+	return nil
+}
+
+// reasonOf returns the cause of a failed access without the name of the file.
+func reasonOf(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
+}
+
+// readEntry reads a file of a folder, unless files of its kind hold no settings.
+func (r *reader) readEntry(name, link string) error {
+	if !canHoldSettings(filepath.ToSlash(name)) {
+		r.skip(name, "files of this kind hold no settings")
+		return nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return r.leave(name, link, reasonOf(err))
+	}
+	return r.readFile(name, link, info)
+}
+
+func (r *reader) skip(name, why string) {
+	r.skipped = append(r.skipped, Skipped{filepath.ToSlash(name), why})
+}
+
+// leave adds a file that cannot be read.
+func (r *reader) leave(name, link, why string) error {
+	return r.add(Source{Name: filepath.ToSlash(name), Link: link, Unread: why}, nil)
+}
+
+func (r *reader) add(s Source, info os.FileInfo) error {
+	if len(r.sources) == maxFiles {
+		return fmt.Errorf("more than %d files: %w", maxFiles, errTooLarge)
+	}
+	r.sources, r.read = append(r.sources, s), append(r.read, info)
 	return nil
 }
 
@@ -122,27 +211,25 @@ func canHoldSettings(name string) bool {
 		!strings.HasPrefix(base, "README") && base != "MAINTAINERS" && base != "CODEOWNERS" && base != "Makefile" && base != "Dockerfile"
 }
 
-func (r *reader) readFile(name string) error {
-	if len(r.sources) == maxFiles {
-		return fmt.Errorf("more than %d files: %w", maxFiles, errTooLarge)
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return fmt.Errorf("importing: %w", err)
+// readFile reads a file, through a link when there is one.
+func (r *reader) readFile(name, link string, info os.FileInfo) error {
+	for i, other := range r.read {
+		if other != nil && os.SameFile(other, info) {
+			r.skip(name, "the same file as "+r.sources[i].Name)
+			return nil
+		}
 	}
 	if info.Size() > MaxFile {
-		r.sources = append(r.sources, Source{Name: filepath.ToSlash(name), Kind: Other, Text: []byte(fmt.Sprintf("a file of %d bytes\n", info.Size()))})
-		return nil
+		return r.leave(name, link, fmt.Sprintf("the file has %d bytes; at most %d MiB are read", info.Size(), MaxFile>>20))
 	}
 	if r.total += info.Size(); r.total > maxTotal {
 		return fmt.Errorf("more than %d MiB: %w", maxTotal>>20, errTooLarge)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("importing: %w", err)
+		return r.leave(name, link, reasonOf(err))
 	}
-	r.sources = append(r.sources, Source{Name: filepath.ToSlash(name), Text: text})
-	return nil
+	return r.add(Source{Name: filepath.ToSlash(name), Text: text, Link: link}, info)
 }
 
 // KindOf guesses the format of a file by its name, then by its content.
@@ -220,6 +307,11 @@ func confKind(name string, text []byte) Kind {
 // have their verdicts.
 func split(s Source) (lines []*Line, problem string) {
 	text := bytes.TrimPrefix(s.Text, []byte("\ufeff"))
+	if s.Unread != "" {
+		l := &Line{File: s.Name, Line: 1, Column: 1}
+		l.leave(s.Unread)
+		return []*Line{l}, l.Why
+	}
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 || s.Kind == Other {
 		l := &Line{File: s.Name, Line: 1, Column: 1}
 		l.leave("yoctune has no setting for files of this kind")
