@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ import (
 // so that a typo could go unnoticed.
 func checkDefinitions(cfg *load.Config, lang *conform.Schema, report *diag.Report) {
 	var files []*ast.File
-	own := map[string]map[string]bool{}
+	own := map[string]map[string]map[string]bool{} // fields by folder, which is a package, and definition
 	for _, name := range cfg.Sources.Names() {
 		text := cfg.Sources.Text(name)
 		if !strings.HasSuffix(name, ".cue") || !bytes.Contains(text, []byte("?:")) && !bytes.Contains(text, []byte("!:")) {
@@ -33,9 +34,14 @@ func checkDefinitions(cfg *load.Config, lang *conform.Schema, report *diag.Repor
 			continue // reported where it was read
 		}
 		files = append(files, f)
-		collectFields(f, own)
+		folder := path.Dir(name)
+		if own[folder] == nil {
+			own[folder] = map[string]map[string]bool{}
+		}
+		collectFields(f, own[folder])
 	}
 	for _, f := range files {
+		own := own[path.Dir(f.Filename)]
 		ast.Walk(f, func(n ast.Node) bool {
 			b, ok := n.(*ast.BinaryExpr)
 			if !ok || b.Op != token.AND {

@@ -380,11 +380,11 @@ func FormatPosition(p plan.Position) string { return fmt.Sprintf("%s:%d:%d", p.F
 
 // PathsAt lists the fields written on a line of the configuration, such as
 // config.cue:12, as paths; fields of profiles as well.
-func (p *Project) PathsAt(place string) ([]string, bool) {
-	file, number, ok := strings.Cut(place, ":")
+func (p *Project) PathsAt(place string) []string {
+	file, number, _ := strings.Cut(place, ":")
 	line, err := strconv.Atoi(number)
-	if !ok || err != nil || p.Config == nil || p.Config.Root == nil {
-		return nil, false
+	if err != nil {
+		return nil
 	}
 	var paths []string
 	p.walkFields(func(path string, n *load.Node) {
@@ -392,7 +392,19 @@ func (p *Project) PathsAt(place string) ([]string, bool) {
 			paths = append(paths, path)
 		}
 	})
-	return paths, true
+	return paths
+}
+
+// LinesOf lists the lines of a file of the configuration on which fields are set.
+func (p *Project) LinesOf(file string) []int {
+	var lines []int
+	p.walkFields(func(_ string, n *load.Node) {
+		if n.Pos.File == file {
+			lines = append(lines, n.Pos.Line)
+		}
+	})
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }
 
 // Paths lists the fields that the configuration sets.

@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -28,7 +29,9 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 	}
 	files := map[string][]byte{}
 	for _, name := range p.Config.Sources.Names() {
-		if !strings.Contains(name, "/") { // files of modules are read from the folder
+		// Files that HCL and Jsonnet import are read from the folder, and other people's
+		// packages are not changed.
+		if !strings.Contains(name, "/") || path.Ext(name) == ".cue" && !strings.Contains("/"+name, "/cue.mod/") {
 			files[name] = p.Config.Sources.Text(name)
 		}
 	}
@@ -77,7 +80,7 @@ func (o Options) applyFirstImprovement(dir string, files map[string][]byte, p *P
 func (o Options) reopen(dir string, files map[string][]byte) *Project {
 	end, closeRoot := o.frontEnd(dir)
 	defer closeRoot()
-	cfg, report := load.Files(files, end)
+	cfg, report := load.FilesIn(dir, files, end)
 	p := resolveAndCheck(cfg, report, o.Cache, folder(dir))
 	p.Verify()
 	return p

@@ -14,6 +14,11 @@ const ImportPath = "github.com/yoctune/yoctune/schema"
 //go:embed *.cue
 var FS embed.FS
 
+// ModuleFile is cue.mod/module.cue of the language as a CUE module.
+//
+//go:embed cue.mod/module.cue
+var ModuleFile []byte
+
 // File is a file of the language.
 type File struct {
 	Name string // "cpu.cue"

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 )
 
@@ -30,8 +33,10 @@ func newExplainCommand() *cobra.Command {
                            line that set it, what it replaced, the range the kernel
                            accepts, side effects, and the settings and files made from it
   a line                   such as config.cue:12: the fields that are set there
+  a name of the facts      such as vm.swappiness, where the configuration does not set it
 
-Fields are looked up in the configuration of --dir, lines in the folder of FILE.
+Fields are looked up in the configuration of --dir. Lines are looked up in the folder of
+FILE, or with --dir in a configuration that imports FILE from its module.
 
 With --list the command lists what can be explained: all of it, or only the diagnostics,
 the rules, or the paths of the fields that the configuration sets.`,
@@ -51,25 +56,17 @@ the rules, or the paths of the fields that the configuration sets.`,
 				showPage(cmd, page)
 				return nil
 			}
-			if looksLikeID(args[0]) {
+			if looksLikeID(args[0]) && !hasFacts(args[0]) {
 				return newUnknownTopic(args[0], compiler.PageIDs())
 			}
-			what := args[0]
-			if m := placePattern().FindStringSubmatch(what); m != nil {
-				file := m[1]
-				if !cmd.Flags().Changed("dir") {
-					dir = filepath.Dir(file)
-				}
-				if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
-					file = rel
-				}
-				what = file + ":" + m[2]
+			if m := placePattern().FindStringSubmatch(args[0]); m != nil {
+				return explainLine(cmd, dir, m[1], m[2], args[0])
 			}
 			folder, err := folderOf(dir)
 			if err != nil {
 				return err
 			}
-			return explainField(cmd, folder, what, args[0])
+			return explainField(cmd, folder, args[0])
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -188,34 +185,112 @@ func showPage(cmd *cobra.Command, page diag.Explanation) {
 	}
 }
 
-// explainField explains a field by its path or by its line. arg is the argument as
+// explainLine explains the fields that are set on a line of a file. arg is the argument as
 // the user wrote it.
-func explainField(cmd *cobra.Command, dir, what, arg string) error {
+func explainLine(cmd *cobra.Command, dir, file, line, arg string) error {
+	folders := []string{dir}
+	if !cmd.Flags().Changed("dir") {
+		// The file may be of a package that the configuration in the current folder imports.
+		folders = []string{filepath.Dir(file), dir}
+	}
+	first := error(nil)
+	for i, folder := range folders {
+		name := file
+		if rel, err := filepath.Rel(folder, file); err == nil && (filepath.IsLocal(rel) || exists(file)) {
+			name = filepath.ToSlash(rel)
+		}
+		folder, err := folderOf(folder)
+		if err != nil {
+			return err
+		}
+		p, err := openProject(cmd, folder)
+		if err == nil {
+			if paths := p.PathsAt(name + ":" + line); len(paths) > 0 {
+				return explainPaths(cmd, p, folder, paths)
+			}
+			err = fmt.Errorf("no field of the configuration is set at %s%s", arg, describeNearLines(p, name, line))
+		}
+		if i == 0 {
+			first = err
+		}
+	}
+	return first
+}
+
+// describeNearLines names the lines around one on which fields are set.
+func describeNearLines(p *compiler.Project, file, line string) string {
+	number, err := strconv.Atoi(line)
+	lines := p.LinesOf(file)
+	if err != nil || len(lines) == 0 {
+		return ""
+	}
+	i, _ := slices.BinarySearch(lines, number)
+	var near []string
+	for _, at := range lines[max(i-1, 0):min(i+1, len(lines))] {
+		near = append(near, strconv.Itoa(at))
+	}
+	return "; the nearest lines that set one: " + strings.Join(near, " and ")
+}
+
+// hasFacts reports whether there are facts about a name.
+func hasFacts(name string) bool {
+	_, isBoard := board.Lookup(name)
+	_, isRelease := release.Lookup(name)
+	_, isSysctl := sysctl.Lookup(name)
+	return isBoard || isRelease || isSysctl
+}
+
+// explainFacts explains a name that the configuration in dir does not have, from the facts.
+func explainFacts(cmd *cobra.Command, dir, name string) error {
+	p := cli.NewPrinter(cmd)
+	if err := showFacts(p, name); err != nil || p.JSON {
+		return err
+	}
+	if _, isSysctl := sysctl.Lookup(name); isSysctl {
+		p.Printf("\nThe configuration in %s does not set it; sysctl: %q: VALUE of a target or a profile would.\n", dir, name)
+	}
+	return nil
+}
+
+// explainField explains a field by its path.
+func explainField(cmd *cobra.Command, dir, path string) error {
 	p, err := openProject(cmd, dir)
+	if err != nil && hasFacts(path) {
+		return showFacts(cli.NewPrinter(cmd), path)
+	}
 	if err != nil {
-		if !strings.ContainsAny(what, ".:") { // a word alone is a valid path, but is rarely meant as one
-			return newUnknownTopic(arg, compiler.PageIDs())
+		if key, ok := sysctl.Nearest(path); ok && strings.Contains(path, ".") && !cmd.Flags().Changed("dir") {
+			return fmt.Errorf("%w; did you mean the sysctl %q?", err, key)
+		}
+		if !strings.ContainsAny(path, ".:") { // a word alone is a valid path, but is rarely meant as one
+			return newUnknownTopic(path, compiler.PageIDs())
 		}
 		return err
 	}
-	paths := []string{what}
-	if at, ok := p.PathsAt(what); ok {
-		if len(at) == 0 {
-			return fmt.Errorf("no field of the configuration is set at %s", arg)
-		}
-		paths = at
+	err = explainPaths(cmd, p, dir, []string{path})
+	if errors.Is(err, compiler.ErrNoField) && hasFacts(path) {
+		return explainFacts(cmd, dir, path)
 	}
+	if errors.Is(err, compiler.ErrNoField) && strings.Contains(path, ".") {
+		if key, ok := sysctl.Nearest(path); ok {
+			return fmt.Errorf("%w; did you mean the sysctl %q?", err, key)
+		}
+	}
+	if errors.Is(err, compiler.ErrNoField) && !strings.ContainsAny(path, ".:") {
+		known := compiler.PageIDs()
+		for _, path := range p.Paths() {
+			field, _, _ := strings.Cut(path, ".")
+			known = append(known, field)
+		}
+		return newUnknownTopic(path, known)
+	}
+	return err
+}
+
+func explainPaths(cmd *cobra.Command, p *compiler.Project, dir string, paths []string) error {
 	w := cli.NewPrinter(cmd)
 	for i, path := range paths {
 		a, err := p.Explain(path)
-		if errors.Is(err, compiler.ErrNoField) && !strings.ContainsAny(what, ".:") {
-			known := compiler.PageIDs()
-			for _, path := range p.Paths() {
-				field, _, _ := strings.Cut(path, ".")
-				known = append(known, field)
-			}
-			return newUnknownTopic(arg, known)
-		}
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -133,11 +132,11 @@ func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Revi
 	}
 	switch {
 	case o.rev != "":
-		dir, err := review.CheckOut(cmd.Context(), what.dir, o.rev)
+		dir, remove, err := review.CheckOut(cmd.Context(), what.dir, o.rev)
 		if err != nil {
 			return nil, fmt.Errorf("--rev %s: %w", o.rev, err)
 		}
-		defer os.RemoveAll(dir)
+		defer remove()
 		was, err := openSingleLayer(cmd, dir, o.Selection)
 		if err != nil {
 			return nil, fmt.Errorf("the configuration at %s: %w", o.rev, err)

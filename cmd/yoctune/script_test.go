@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -54,11 +55,24 @@ func TestScripts(t *testing.T) {
 			e.Setenv("RUNTIME", folder)
 			return err
 		},
+		Condition: hasTool,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":   assertExitCode,
 			"registry": serveRegistry,
 		},
 	})
+}
+
+// hasTool reports whether cue is on the path; it must be where YOCTUNE_REQUIRE_CUE is set.
+func hasTool(name string) (bool, error) {
+	if name != "cue" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	_, err := exec.LookPath(name)
+	if err != nil && os.Getenv("YOCTUNE_REQUIRE_CUE") != "" {
+		return false, errors.New("the cue command is not on the path, and YOCTUNE_REQUIRE_CUE is set")
+	}
+	return err == nil, nil
 }
 
 // assertExitCode runs a command and asserts its exit code: `status 3 yoctune build …`.

@@ -121,7 +121,7 @@ func userPlaces(e cueerrors.Error) []plan.Position {
 	seen := map[plan.Position]bool{}
 	for _, p := range cueerrors.Positions(e) {
 		q := position(p)
-		if q.File == "" || q.File == "schema.cue" || seen[q] {
+		if q.File == "" || q.File == standIn || seen[q] {
 			continue
 		}
 		seen[q] = true

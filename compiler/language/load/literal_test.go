@@ -34,7 +34,7 @@ func readBothWays(t *testing.T, text string) (literal *Node, ok bool, evaluated 
 	}
 	literal, ok = literalTree(parse())
 	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}}
-	l.evaluate(parse())
+	l.evaluate(parse(), &packages{})
 	return literal, ok, l.cfg.Root, l.report
 }
 

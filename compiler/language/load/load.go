@@ -85,10 +85,7 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 	if len(files) == 0 {
 		return nil, nil, fmt.Errorf("no configuration in %s: it holds no regular .cue%s file", dir, nameFrontEndFiles(ends))
 	}
-	cfg, r := Files(files, ends...)
-	if cfg != nil {
-		cfg.Dir = dir
-	}
+	cfg, r := FilesIn(dir, files, ends...)
 	r.Merge(report)
 	return cfg, r, nil
 }
@@ -101,9 +98,18 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// Files loads a configuration from the text of its files, by name.
+// Files loads a configuration from the text of its files, by name. It imports no packages.
 func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
-	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}}
+	return FilesIn("", files, ends...)
+}
+
+// FilesIn loads the configuration of a folder from the text of its files, by name. A name
+// with a slash is of a file of an imported package, whose text then replaces that on disk.
+func FilesIn(dir string, files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
+	l := &loader{report: &diag.Report{}, cfg: &Config{Dir: dir, Sources: diag.NewSources()}}
+	all := files
+	files = maps.Clone(all)
+	maps.DeleteFunc(files, func(name string, _ []byte) bool { return strings.Contains(name, "/") })
 	names := slices.Sorted(maps.Keys(files))
 	total := 0
 	for _, name := range names {
@@ -121,6 +127,7 @@ func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return filepath.Ext(name) != ".cue" })
 	parsed := l.parse(names, files)
+	imported := l.collectPackages(dir, parsed, all, total)
 	broken := l.report.Failed()
 	roots, ok := l.collectForeign(files, ends)
 	if broken || !ok {
@@ -140,7 +147,7 @@ func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 	if root, ok := literalTree(parsed); ok {
 		l.cfg.Root = root
 	} else {
-		l.evaluate(parsed)
+		l.evaluate(parsed, imported)
 	}
 	return l.cfg, l.report
 }
@@ -178,7 +185,7 @@ func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
 			continue
 		}
 		parsed = append(parsed, f)
-		l.refuse(f)
+		l.refuseAttributes(f)
 		if p := f.PackageName(); p != "" {
 			if pkg == "" {
 				pkg = p
@@ -299,17 +306,8 @@ func isPurePackage(path string) bool {
 	return false
 }
 
-// refuse reports imports and attributes that would reach outside the configuration.
-func (l *loader) refuse(f *ast.File) {
-	for spec := range f.ImportSpecs() {
-		path := strings.Trim(spec.Path.Value, `"`)
-		if isSchema(path) || isPurePackage(path) {
-			continue
-		}
-		l.report.Add(diag.Diagnostic{ID: "YT0003", Severity: diag.Error, Pos: position(spec.Path.Pos()),
-			Message: fmt.Sprintf("import of %q is not allowed", path),
-			Help:    fmt.Sprintf("a configuration may import %q and CUE's packages that compute from their arguments alone, such as \"list\" and \"strings\"", schema.ImportPath)})
-	}
+// refuseAttributes reports attributes that would reach outside the configuration.
+func (l *loader) refuseAttributes(f *ast.File) {
 	ast.Walk(f, func(n ast.Node) bool {
 		a, ok := n.(*ast.Attribute)
 		if !ok {
@@ -324,6 +322,9 @@ func (l *loader) refuse(f *ast.File) {
 	}, nil)
 }
 
+// standIn is the name of the permissive schema as a file. No file of a user has it.
+const standIn = "schema:stand-in"
+
 // newPermissiveSchema returns a schema package whose definitions accept any value.
 func newPermissiveSchema(ctx *build.Context) *build.Instance {
 	inst := ctx.NewInstance("schema", nil)
@@ -333,7 +334,7 @@ func newPermissiveSchema(ctx *build.Context) *build.Instance {
 	for _, name := range definitions() {
 		fmt.Fprintf(&b, "%s: _\n", name)
 	}
-	f, err := parser.ParseFile("schema.cue", b.String())
+	f, err := parser.ParseFile(standIn, b.String())
 	if err == nil {
 		err = inst.AddSyntax(f)
 	}
@@ -358,11 +359,11 @@ func definitions() []string {
 
 // evaluate runs CUE's evaluator within bounds. CUE cannot be interrupted: an evaluation
 // beyond the bounds is abandoned, and the program exits soon after the report.
-func (l *loader) evaluate(files []*ast.File) {
+func (l *loader) evaluate(files []*ast.File, imported *packages) {
 	done := make(chan *loader, 1)
 	go func() {
 		w := &loader{report: &diag.Report{}, cfg: &Config{}}
-		w.evaluateUnbounded(files)
+		w.evaluateUnbounded(files, imported)
 		done <- w
 	}()
 	limit := time.NewTimer(cmp.Or(l.wall, maxWall))
@@ -404,14 +405,9 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func (l *loader) evaluateUnbounded(files []*ast.File) {
+func (l *loader) evaluateUnbounded(files []*ast.File, imported *packages) {
 	bctx := build.NewContext()
-	inst := bctx.NewInstance("", func(_ token.Pos, path string) *build.Instance {
-		if isSchema(path) {
-			return newPermissiveSchema(bctx)
-		}
-		return nil
-	})
+	inst := bctx.NewInstance("", imported.load(bctx))
 	for _, f := range files {
 		if err := inst.AddSyntax(f); err != nil {
 			l.cueErrors(err, files)
@@ -478,7 +474,7 @@ func valuePos(v cue.Value) plan.Position {
 	case *ast.Field:
 		return position(src.Value.Pos())
 	case ast.Node:
-		if p := position(src.Pos()); p.File != "" && p.File != "schema.cue" {
+		if p := position(src.Pos()); p.File != "" && p.File != standIn {
 			return p
 		}
 	}

@@ -179,7 +179,7 @@ layer: {for a in list.Range(0, 250, 1) for b in list.Range(0, 250, 1) {"x\(a)": 
 		t.Fatal(err)
 	}
 	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}, wall: 20 * time.Millisecond}
-	l.evaluate([]*ast.File{f})
+	l.evaluate([]*ast.File{f}, &packages{})
 	if all := l.report.All(); len(all) != 1 || all[0].ID != "YT0007" || all[0].Pos.Line != 1 {
 		t.Errorf("%+v", all)
 	}

@@ -113,10 +113,21 @@ func Files(o Options) ([]File, error) {
 		return files, nil
 	}
 	// cue and editors look for the language's definitions there.
+	return append(files, definitions(path.Join("cue.mod/pkg", schema.ImportPath))...), nil
+}
+
+// SchemaModule returns the files of the language as a CUE module, which
+// "cue mod publish" takes.
+func SchemaModule() []File {
+	return append(definitions("."), File{Path: "cue.mod/module.cue", Text: schema.ModuleFile})
+}
+
+// definitions returns the files of the language in a folder.
+func definitions(folder string) (files []File) {
 	for _, f := range schema.Files() {
-		files = append(files, File{Path: path.Join("cue.mod/pkg", schema.ImportPath, f.Name), Text: f.Text})
+		files = append(files, File{Path: path.Join(folder, f.Name), Text: f.Text})
 	}
-	return files, nil
+	return files
 }
 
 // quoteHCL writes text so that HCL takes no part of it for a template.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -16,9 +17,12 @@ import (
 // maxSnapshot bounds the size of the configuration at a revision, in bytes.
 const maxSnapshot = 256 << 20
 
-// CheckOut writes dir as it was at a revision of its git repository to a temporary folder,
-// which the caller removes. It runs git, and nothing of the repository.
-func CheckOut(ctx context.Context, dir, rev string) (string, error) {
+// CheckOut writes the configuration in dir as it was at a revision of its git repository,
+// with the .cue files of the module that it is in, to a temporary folder. It returns where
+// the configuration is, and a function that removes the folder. It runs git, and nothing of
+// the repository.
+func CheckOut(ctx context.Context, dir, rev string) (config string, remove func() error, err error) {
+	fail := func(err error) (string, func() error, error) { return "", nil, err }
 	in := dir
 	git := func(args ...string) ([]byte, error) {
 		var stderr bytes.Buffer
@@ -36,31 +40,50 @@ func CheckOut(ctx context.Context, dir, rev string) (string, error) {
 	hash, err := git("rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {
 		if _, again := git("rev-parse", "--git-dir"); again != nil {
-			return "", again
+			return fail(again)
 		}
-		return "", errors.New("no such revision in the repository; fetch it, or check the spelling")
+		return fail(errors.New("no such revision in the repository; fetch it, or check the spelling"))
 	}
 	prefix, err := git("rev-parse", "--show-prefix")
 	if err != nil {
-		return "", err
+		return fail(err)
 	}
 	top, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
-		return "", err
+		return fail(err)
 	}
 	in = strings.TrimSuffix(string(top), "\n") // below it, archive looks for the folder twice
-	archive, err := git("archive", "--format=tar", strings.TrimSpace(string(hash))+":"+strings.TrimSuffix(string(prefix), "\n"))
+	commit := strings.TrimSpace(string(hash))
+	folder := path.Clean(strings.TrimSuffix(string(prefix), "\n"))
+	module, files := folder, []string{"."}
+	for at := folder; ; at = path.Dir(at) {
+		if _, err := git("cat-file", "-e", commit+":"+path.Join(at, "cue.mod/module.cue")); err == nil {
+			module = at
+			break
+		}
+		if at == "." {
+			break
+		}
+	}
+	below, err := filepath.Rel(module, folder)
 	if err != nil {
-		return "", err
+		return fail(err)
+	}
+	if below != "." {
+		files = []string{below, ":(glob)**/*.cue"}
+	}
+	archive, err := git(append([]string{"archive", "--format=tar", commit + ":" + strings.TrimPrefix(module+"/", "./"), "--"}, files...)...)
+	if err != nil {
+		return fail(err)
 	}
 	out, err := os.MkdirTemp("", "yoctune-review-*")
 	if err != nil {
-		return "", err
+		return fail(err)
 	}
 	if err := unpack(archive, out); err != nil {
-		return "", errors.Join(err, os.RemoveAll(out))
+		return fail(errors.Join(err, os.RemoveAll(out)))
 	}
-	return out, nil
+	return filepath.Join(out, below), func() error { return os.RemoveAll(out) }, nil
 }
 
 // unpack writes the regular files of an archive below a folder, and nothing else.
