@@ -87,18 +87,23 @@ func serveBoard(t *testing.T, interval time.Duration) *httptest.Server {
 		}
 		return sampler.Take()
 	}, interval)
-	store, _, err := history.Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), 1<<20)
+	store, _, err := history.Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), 32<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close(t.Context()) })
-	frames := atomic.Uint64{}
+	recordDay(t, store, hub)
+	frames, killed := atomic.Uint64{}, atomic.Bool{}
 	h, err := (&web.Site{
-		Device: rootfs.Identify(dev), Hub: hub, History: store,
+		Device: rootfs.Identify(dev), Hostname: "bench-7", Hub: hub, History: store, Planned: true,
 		Watch: func() (*watch.State, error) {
-			return &watch.State{PID: 7, History: []watch.Event{{
+			s := &watch.State{PID: 7, Written: time.Now().Add(-3 * time.Minute), History: []watch.Event{{
 				Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Found: "<b>77</b>", Outcome: "ok", Time: time.Now(), By: &rootfs.Process{PID: 812, Command: "sh"},
-			}}}, nil
+			}}}
+			if killed.Load() {
+				s.PID, s.Killed = 0, s.PID
+			}
+			return s, nil
 		},
 		Pipelines: func() []*live.Snapshot {
 			f := frames.Add(6)
@@ -115,6 +120,7 @@ func serveBoard(t *testing.T, interval time.Duration) *httptest.Server {
 	var server *httptest.Server
 	mux := http.NewServeMux()
 	mux.Handle("/", h)
+	mux.HandleFunc("POST /test/kill", func(http.ResponseWriter, *http.Request) { killed.Store(true) })
 	mux.HandleFunc("POST /test/end", func(http.ResponseWriter, *http.Request) {
 		_ = server.Listener.Close()
 		go server.CloseClientConnections()
@@ -122,6 +128,48 @@ func serveBoard(t *testing.T, interval time.Duration) *httptest.Server {
 	server = httptest.NewServer(mux)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server
+}
+
+// recordDay fills a history as a day of serve does, the last minute not yet written.
+func recordDay(t *testing.T, store *history.Store, hub *monitor.Hub) {
+	t.Helper()
+	hub.Now() // loads are since the sample before
+	samples := make([]*monitor.Sample, 20)
+	for i := range samples {
+		samples[i] = hub.Now()
+	}
+	now := time.Now()
+	at := now.Add(-25 * time.Hour)
+	for n := 0; at.Before(now); n++ {
+		s := *samples[n%len(samples)]
+		s.Time = at
+		store.Add(&s)
+		step := 5 * time.Minute
+		if now.Sub(at) < 90*time.Minute {
+			step = 10 * time.Second
+		}
+		if at = at.Add(step); store.Pending() > 100 && now.Sub(at) > time.Minute {
+			if err := store.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// Recording goes on.
+	tick, ended := time.NewTicker(time.Second), make(chan bool)
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-t.Context().Done():
+				return
+			case at := <-tick.C:
+				s := *samples[n%len(samples)]
+				s.Time = at
+				store.Add(&s)
+			}
+		}
+	}()
+	t.Cleanup(func() { <-ended })
 }
 
 // What a person saw.
@@ -132,7 +180,52 @@ type seen struct {
 	Tiles                                          map[string]string
 	Mode, Title, Drift, Pipelines, Pressed, Legend string
 	Light, Dark, System, State                     string
-	Paused                                         bool
+	Host, Enforcer, Killed, DriftNote, LegendTime  string
+	Paused, Old                                    bool
+	Overlaps                                       map[string][]string
+	Covered                                        map[string]map[string]float64
+	Texts                                          map[string]map[string][]string
+}
+
+// checkCharts checks what the charts of the history show.
+func (s *seen) checkCharts(t *testing.T) {
+	t.Helper()
+	for where, list := range s.Overlaps {
+		if len(list) > 0 {
+			t.Errorf("%s: %q", where, list)
+		}
+	}
+	for _, name := range []string{"1 min", "5 min", "1 h", "24 h"} {
+		for chart, share := range s.Covered[name] {
+			if share < 0.7 {
+				t.Errorf("%s: the curves of %s cover %.0f %% of the width", name, chart, 100*share)
+			}
+		}
+		if len(s.Covered[name]) != 8 {
+			t.Errorf("%s: %d charts", name, len(s.Covered[name]))
+		}
+		clock := regexp.MustCompile(`^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$`)
+		var times, others int
+		for _, text := range s.Texts[name]["Load"] {
+			switch {
+			case clock.MatchString(text):
+				times++
+			case !regexp.MustCompile(`^(\d+|[A-Z][a-z]{2} \d+)$`).MatchString(text):
+				others++
+			}
+		}
+		if times < 3 || others > 0 {
+			t.Errorf("%s: the axes are labelled %q", name, s.Texts[name]["Load"])
+		}
+	}
+	for chart, want := range map[string]string{"Temperature": "slowed at 99 °C", "Clocks": "cpu limit", "Memory": "total", "Pressure stall": "10"} {
+		if text := strings.Join(s.Texts["5 min"][chart], "|"); !strings.Contains(text, want) {
+			t.Errorf("%s has no %q: %s", chart, want, text)
+		}
+	}
+	if ok, _ := regexp.MatchString(`^time:?\s*\d\d:\d\d:\d\d$`, s.LegendTime); !ok {
+		t.Errorf("the legend's time is %q", s.LegendTime)
+	}
 }
 
 func TestPageRendersInChromium(t *testing.T) {
@@ -146,7 +239,18 @@ func TestPageRendersInChromium(t *testing.T) {
 			t.Errorf("%s: %q", where, list)
 		}
 	}
-	if len(s.Misfits) != 5 {
+	s.checkCharts(t)
+	if s.Host != "bench-7" || s.Enforcer != "yoctuned enforces the plan (pid 7)" || !s.Old {
+		t.Errorf("host %q, enforcer %q, old values are marked: %v", s.Host, s.Enforcer, s.Old)
+	}
+	if !strings.HasPrefix(s.Killed, "nobody enforces the plan: yoctuned.service is not running; pid 7 ended unexpectedly; its last state is 3m") ||
+		s.DriftNote != "recorded by an enforcer that has ended, 3 min ago; nothing is repaired now" {
+		t.Errorf("after a kill: %q, %q", s.Killed, s.DriftNote)
+	}
+	if ok, _ := regexp.MatchString(`^disconnected: values of \d\d:\d\d:\d\d, \d+ s old$`, s.State); !ok {
+		t.Errorf("without a connection the state is %q", s.State)
+	}
+	if len(s.Misfits) != 7 {
 		t.Errorf("looked at %d widths", len(s.Misfits))
 	}
 	for _, chart := range []string{"Load", "Cores", "Clocks", "Power", "Temperature", "Memory", "Pressure stall", "Fan"} {
@@ -159,7 +263,7 @@ func TestPageRendersInChromium(t *testing.T) {
 			t.Errorf("tile %s is %q, want %s; all: %v", tile, s.Tiles[tile], want, s.Tiles)
 		}
 	}
-	if s.Mode != "power mode MODE_30W" || !strings.HasSuffix(s.Title, " – yoctuned") || s.Pressed != "true" || !s.Paused || !strings.Contains(s.State, "disconnected") {
+	if s.Mode != "power mode MODE_30W" || !strings.HasSuffix(s.Title, " – yoctuned") || s.Pressed != "true" || !s.Paused {
 		t.Errorf("%+v", s)
 	}
 	if !strings.Contains(s.Legend, "VIN_SYS_5V01612") {
@@ -168,7 +272,7 @@ func TestPageRendersInChromium(t *testing.T) {
 	if !strings.Contains(s.Drift, "/proc/sys/vm/swappiness<b>77</b>sh (pid 812)ok") {
 		t.Errorf("drift is shown as %q", s.Drift)
 	}
-	if ok, _ := regexp.MatchString(`^door30\.340\.\d+40\.\d+100\.001 of 2\d+00infer \d+ %$`, s.Pipelines); !ok {
+	if ok, _ := regexp.MatchString(`^door30\.340\.\d+40\.\d+met1 of 2\d+00infer \d+ %$`, s.Pipelines); !ok {
 		t.Errorf("pipelines are shown as %q", s.Pipelines)
 	}
 	if s.Light == s.Dark || s.System != s.Dark {

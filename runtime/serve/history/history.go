@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,12 +34,15 @@ const DefaultSize = 32 << 20
 // pageSize is the page size of SQLite, in bytes.
 const pageSize = 4096
 
-// Store is an open history. It must be used by one goroutine, except for Query and Problem.
+// Store is an open history. It must be used by one goroutine, except for Query, Names and
+// Problem.
 type Store struct {
 	db    *sql.DB
 	limit int64 // pages
 	ids   map[string]int64
-	batch []entry
+
+	mu    sync.Mutex
+	batch []entry // not yet written
 
 	failed atomic.Pointer[string] // error of the last write, nil if it succeeded
 }
@@ -162,11 +166,19 @@ func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, query s
 
 // Add buffers a sample in memory until Flush.
 func (s *Store) Add(sample *monitor.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.batch = append(s.batch, entry{sample.Time.UnixMilli(), sample.Values()})
 }
 
 // Pending returns the number of buffered samples.
-func (s *Store) Pending() int { return len(s.batch) }
+func (s *Store) Pending() int { return len(s.pending()) }
+
+func (s *Store) pending() []entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.batch
+}
 
 // Problem returns the error of the last write, "" if it succeeded.
 func (s *Store) Problem() string {
@@ -190,11 +202,16 @@ func (s *Store) Flush(ctx context.Context) error {
 }
 
 func (s *Store) flush(ctx context.Context) error {
-	batch := s.batch
-	s.batch = nil
+	batch := s.pending()
 	if len(batch) == 0 {
 		return nil
 	}
+	// Until it is written, queries find it here.
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.batch = s.batch[len(batch):]
+	}()
 	if err := s.trim(ctx); err != nil {
 		return fmt.Errorf("remove old values from the history: %w", err)
 	}
@@ -263,30 +280,52 @@ type Point struct {
 // maxPoints bounds the points of a query; a chart has no more columns.
 const maxPoints = 2000
 
-// Query returns a series between two times, reduced to at most points averages.
+// Query returns a series between two times, reduced to at most points averages. The values that
+// are not yet written are among them.
 func (s *Store) Query(ctx context.Context, name string, from, to time.Time, points int) ([]Point, error) {
 	points = min(max(points, 1), maxPoints)
 	step := max((to.UnixMilli()-from.UnixMilli())/int64(points), 1)
-	out := []Point{}
+	out, late := []Point{}, s.pending()
 	err := s.eachRow(ctx, func(rows *sql.Rows) error {
-		var at float64
+		var bin int64
 		var p Point
-		err := rows.Scan(&at, &p.Value)
-		p.Time = int64(at)
+		err := rows.Scan(&bin, &p.Value)
+		// The same time for all series, some of which may have a gap.
+		p.Time = from.UnixMilli() + bin*step + step/2
 		out = append(out, p)
 		return err
-	}, `SELECT avg(time), avg(value) FROM value
-		WHERE series = (SELECT id FROM series WHERE name = ?) AND time BETWEEN ? AND ? GROUP BY (time - ?) / ? ORDER BY 1 LIMIT ?`,
-		name, from.UnixMilli(), to.UnixMilli(), from.UnixMilli(), step, maxPoints+1)
+	}, `SELECT (time - ?) / ? AS bin, avg(value) FROM value
+		WHERE series = (SELECT id FROM series WHERE name = ?) AND time BETWEEN ? AND ? GROUP BY bin ORDER BY bin LIMIT ?`,
+		from.UnixMilli(), step, name, from.UnixMilli(), to.UnixMilli(), maxPoints+1)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	return out, nil
+	return appendPending(out, late, name, from.UnixMilli(), to.UnixMilli()), nil
+}
+
+// appendPending adds the values of a series that were not written when the query began. Some may
+// have been written since.
+func appendPending(out []Point, late []entry, name string, from, to int64) []Point {
+	last := from - 1
+	if n := len(out); n > 0 {
+		last = out[n-1].Time
+	}
+	for _, e := range late {
+		if e.at <= last || e.at > to {
+			continue
+		}
+		for _, v := range e.values {
+			if v.Name == name {
+				out = append(out, Point{e.at, v.Value})
+			}
+		}
+	}
+	return out
 }
 
 // Names returns the names of all series.
 func (s *Store) Names(ctx context.Context) ([]string, error) {
-	out := []string{}
+	out, late := []string{}, s.pending()
 	err := s.eachRow(ctx, func(rows *sql.Rows) error {
 		var name string
 		err := rows.Scan(&name)
@@ -295,6 +334,17 @@ func (s *Store) Names(ctx context.Context) ([]string, error) {
 	}, "SELECT name FROM series ORDER BY id")
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
+	}
+	known := map[string]bool{}
+	for _, name := range out {
+		known[name] = true
+	}
+	for _, e := range late {
+		for _, v := range e.values {
+			if !known[v.Name] {
+				out, known[v.Name] = append(out, v.Name), true
+			}
+		}
 	}
 	return out, nil
 }

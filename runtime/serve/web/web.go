@@ -212,7 +212,8 @@ func (s *Site) readPipelines() []*live.Snapshot {
 // runningPipeline is a pipeline with its rates since the last event of the stream.
 type runningPipeline struct {
 	*live.Snapshot
-	Rates live.Rates `json:"rates"`
+	Rates  live.Rates `json:"rates"`
+	Missed []string   `json:"missed"` // objectives, since the last event
 }
 
 // streamedSample is a sample in the form that the page draws.
@@ -252,7 +253,8 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		now, rows := map[string]*live.Snapshot{}, []runningPipeline{}
 		for _, p := range s.readPipelines() {
 			now[p.Pipeline] = p
-			rows = append(rows, runningPipeline{p, p.Since(before[p.Pipeline])})
+			rates := p.Since(before[p.Pipeline])
+			rows = append(rows, runningPipeline{p, rates, p.Missed(rates)})
 		}
 		if len(rows)+len(before) > 0 && send("pipelines", rows) != nil {
 			return
@@ -273,6 +275,9 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+// historyPoints bounds the points of each series; a chart is not wider.
+const historyPoints = 300
 
 type pastValues struct {
 	Points []history.Point `json:"points"`
@@ -299,7 +304,7 @@ func (s *Site) serveHistory(w http.ResponseWriter, r *http.Request) {
 	to := time.Now()
 	out := map[string]pastValues{}
 	for _, n := range names {
-		points, err := s.History.Query(r.Context(), n, to.Add(-time.Duration(seconds)*time.Second), to, 300)
+		points, err := s.History.Query(r.Context(), n, to.Add(-time.Duration(seconds)*time.Second), to, historyPoints)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -307,8 +312,9 @@ func (s *Site) serveHistory(w http.ResponseWriter, r *http.Request) {
 		out[n] = pastValues{Points: points}
 	}
 	writeJSON(w, http.StatusOK, struct {
+		To     int64                 `json:"to"` // ms since 1970
 		Series map[string]pastValues `json:"series"`
-	}{out})
+	}{to.UnixMilli(), out})
 }
 
 // NewServer returns a server with limits for a small device.
