@@ -158,6 +158,7 @@ func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files 
 	p.book = forecast.NewBook(cache)
 	check.Run(p.Project, report, p.book, files.model)
 	p.book.Save()
+	p.reportUnheld()
 	return p
 }
 
@@ -229,8 +230,20 @@ func (p *Project) Verify() {
 	if p.Report.Failed() || p.Project == nil {
 		return
 	}
+	for _, g := range p.buildable() {
+		if l := p.Layer(g, nil, p.Report); !p.Report.Failed() {
+			if err := assemble.Check(l); err != nil {
+				p.Report.Add(diagnoseRefusal(l, err))
+			}
+		}
+	}
+}
+
+// buildable returns all targets in groups that one layer can hold: those of a release whose
+// MACHINEs differ.
+func (p *Project) buildable() [][]*resolve.Target {
+	var groups [][]*resolve.Target
 	for _, g := range groupByRelease(p.Targets) {
-		// Targets with the same MACHINE are built one at a time.
 		for len(g) > 0 {
 			var together, later []*resolve.Target
 			for _, t := range g {
@@ -240,14 +253,10 @@ func (p *Project) Verify() {
 					together = append(together, t)
 				}
 			}
-			if l := p.Layer(together, nil, p.Report); !p.Report.Failed() {
-				if err := assemble.Check(l); err != nil {
-					p.Report.Add(diagnoseRefusal(l, err))
-				}
-			}
-			g = later
+			groups, g = append(groups, together), later
 		}
 	}
+	return groups
 }
 
 // selectTargets returns the targets of a selection, by release. Errors are added to the

@@ -31,6 +31,7 @@ type File struct {
 	Install *Install  // set on files that the config recipe installs on the device
 
 	causes []cause
+	read   bool // Means has the variables
 }
 
 // PipelineUnit is the systemd unit that runs a pipeline.

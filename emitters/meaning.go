@@ -3,6 +3,7 @@ package emitters
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -63,18 +64,29 @@ func (m Meaning) Part() string {
 	return m.ID
 }
 
-// Complete adds to each file what depends on the whole layer: the meaning of its bitbake
-// variables, and the lines of the configuration that caused it.
-func Complete(l *plan.Layer, files []File) {
-	targets := map[string]string{} // by machine
+// ReadVariables adds to files the meaning of their bitbake variables, once.
+func ReadVariables(l *plan.Layer, files []File) {
 	var machines []string
 	for _, t := range l.Targets {
-		targets[t.Machine] = t.Name
 		machines = append(machines, t.Machine)
 	}
 	for i := range files {
+		if f := &files[i]; !f.read {
+			f.Means, f.read = append(f.Means, readBitBake(f.Path, f.Data, machines, f.causes)...), true
+		}
+	}
+}
+
+// Complete adds to each file what depends on the whole layer: the meaning of its bitbake
+// variables, and the lines of the configuration that caused it.
+func Complete(l *plan.Layer, files []File) {
+	ReadVariables(l, files)
+	targets := map[string]string{} // by machine
+	for _, t := range l.Targets {
+		targets[t.Machine] = t.Name
+	}
+	for i := range files {
 		f := &files[i]
-		f.Means = append(f.Means, readBitBake(f.Path, f.Data, machines, f.causes)...)
 		stated := map[string]bool{}
 		for j := range f.Means {
 			m := &f.Means[j]
@@ -86,6 +98,48 @@ func Complete(l *plan.Layer, files []File) {
 		}
 		f.From = slices.DeleteFunc(Lines(l, f.Origins), func(at string) bool { return stated[at] })
 	}
+}
+
+// PlanFile is the base name of the plan.
+const PlanFile = "plan.json"
+
+// Holders returns the files that put each part of a target's plan in force without yoctuned,
+// by part. The plan itself and the keys it is signed with do nothing alone.
+func Holders(t *plan.Target, files []File) map[string][]*File {
+	out := map[string][]*File{}
+	for i := range files {
+		f := &files[i]
+		if path.Base(f.Path) == PlanFile {
+			continue
+		}
+		for _, m := range f.Means {
+			part := m.Part()
+			if machine := cmp.Or(m.Machine, f.Machine, t.Machine); machine == t.Machine && !slices.Contains(out[part], f) {
+				out[part] = append(out[part], f)
+			}
+		}
+	}
+	return out
+}
+
+// Unheld returns the parts of each target's plan that no file of the layer puts in force
+// without yoctuned.
+func Unheld(l *plan.Layer, files []File) []Ref {
+	var out []Ref
+	for _, t := range l.Targets {
+		held := Holders(t, files)
+		for _, f := range files {
+			if f.Machine != t.Machine || path.Base(f.Path) != PlanFile {
+				continue
+			}
+			for _, m := range f.Means {
+				if m.Kind != Plan && len(held[m.Part()]) == 0 {
+					out = append(out, Ref{Target: t.Name, ID: m.Part()})
+				}
+			}
+		}
+	}
+	return out
 }
 
 // Lines returns the configuration lines of refs, sorted and without duplicates.

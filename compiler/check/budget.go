@@ -8,7 +8,6 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // budgetRules are rules about resources of services, cores and memory that the kernel or
@@ -138,7 +137,7 @@ func checkCpusetPartition(s *subject) {
 }
 
 func checkIOWeight(s *subject) {
-	if slices.ContainsFunc(s.Storage, func(d plan.Storage) bool { return d.Scheduler == "bfq" }) {
+	if slices.ContainsFunc(s.Config.Storage.Entries, func(d *config.Storage) bool { return d.Scheduler.Text == "bfq" }) {
 		return
 	}
 	for _, svc := range s.Config.Services.Entries {

@@ -184,8 +184,8 @@ func mirrors(all *config.Map[config.Mirror], pattern string) []plan.Mirror {
 func (p *Project) runtime(targets []*Target, finder *programs.Finder, origins plan.Origins, report *diag.Report) plan.Runtime {
 	c := runtimeOf(targets, report)
 	r := plan.Runtime{Form: plan.RuntimeNone}
-	if c == nil {
-		return r
+	if c == nil || c.Form.Text == r.Form {
+		return r // the compiler reports the fields that are about the program
 	}
 	r.Form, r.CUDA = formOf(c, targets[0].Release), c.CUDA.On
 	for _, k := range c.Keys.Sorted() {
@@ -200,8 +200,6 @@ func (p *Project) runtime(targets []*Target, finder *programs.Finder, origins pl
 		fail("the bundled program takes no manifest", "leave out manifest, or use form \"prebuilt\" or \"source\"")
 	case r.Bundled():
 		p.addPrograms(&r, targets, finder, report)
-	case !r.Installed() && (c.Manifest.IsSet() || c.CUDA.On):
-		fail("form \"none\" installs no program, and manifest and cuda are about one", "leave them out, or leave out form")
 	case c.Manifest.IsSet():
 		p.addFiles(&r, c.Manifest, report)
 	case r.Installed():

@@ -144,12 +144,11 @@ func (t *Target) Compressor(algorithm string) string {
 
 func (r *resolver) resolveStorage() {
 	for _, c := range r.c.Storage.Sorted() {
-		s := plan.Storage{ID: c.Key(), Name: c.Key(), Scheduler: c.Scheduler.Text, ReadKiB: -1, Requests: c.Requests.Value, RQ: c.RqAffinity.Or(-1)}
 		setting := func(attr, kind string) plan.Setting {
 			// A medium that is not plugged in is not an error.
 			return plan.Setting{Domain: plan.DomainStorage, Type: kind, Select: plan.Select{Class: "block", Name: c.Key(), Attr: attr}, Optional: true}
 		}
-		if s.Scheduler == "bfq" {
+		if c.Scheduler.Text == "bfq" {
 			// The other schedulers are part of every BSP's configuration.
 			r.implyOption("IOSCHED_BFQ", "y", c.Scheduler)
 		}
@@ -158,14 +157,12 @@ func (r *resolver) resolveStorage() {
 			if size%1024 != 0 {
 				r.reportQuantity(c.Readahead, units.ErrInexact)
 			}
-			s.ReadKiB = int(size >> 10)
 			read := setting("queue/read_ahead_kb", plan.TypeInt)
-			read.Want = strconv.Itoa(s.ReadKiB)
+			read.Want = strconv.FormatInt(size>>10, 10)
 			r.set(c.Readahead, read)
 		}
 		r.setInt(c.Requests, setting("queue/nr_requests", plan.TypeInt))
 		r.setInt(c.RqAffinity, setting("queue/rq_affinity", plan.TypeInt))
-		r.t.Storage = append(r.t.Storage, s)
 	}
 }
 

@@ -101,6 +101,7 @@ func write(l *plan.Layer) ([]emitters.File, error) {
 		}
 		files = append(files, more...)
 	}
+	emitters.ReadVariables(l, files)
 	for _, s := range summaries() {
 		more, err := s(l, files)
 		if err != nil {

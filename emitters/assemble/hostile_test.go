@@ -44,7 +44,13 @@ func TestHostileValueStopsTheLayerAndIsNamed(t *testing.T) {
 		{"sysctl value", func(_ *plan.Layer, t *plan.Target) { t.Plan.Settings[3].Want = "1\nkernel.core_pattern = |/x" }, "line-camera", "sysctl.vm.swappiness"},
 		{"sysctl node", func(_ *plan.Layer, t *plan.Target) { t.Plan.Settings[3].Select.Path = "/proc/sys/vm/../../x" }, "line-camera", "sysctl.vm.swappiness"},
 		{"node outside /proc/sys", func(_ *plan.Layer, t *plan.Target) { t.Plan.Settings[3].Select.Path = "/etc/passwd" }, "line-camera", "sysctl.vm.swappiness"},
-		{"device pattern", func(_ *plan.Layer, t *plan.Target) { t.Storage[1].Name = `x", RUN+="/bin/sh` }, "line-camera", "storage.nvme*.scheduler"},
+		{"device pattern", func(_ *plan.Layer, t *plan.Target) {
+			setting(t, "storage.nvme*.scheduler").Select.Name = `x", RUN+="/bin/sh`
+		}, "line-camera", "storage.nvme*.scheduler"},
+		{"udev value", func(_ *plan.Layer, t *plan.Target) { setting(t, "network.eth*.mtu").Want = "1\nRUN+=\"/bin/sh\"" }, "line-camera", "network.eth*.mtu"},
+		{"word of ethtool", func(_ *plan.Layer, t *plan.Target) { setting(t, "network.eth*.coalesce.rxUsecs").Want = "1 -K" }, "line-camera", "network.eth*.coalesce.rxUsecs"},
+		{"tmpfiles value", func(_ *plan.Layer, t *plan.Target) { setting(t, "memory.thp").Want = "never\nd /x" }, "line-camera", "memory.thp"},
+		{"tmpfiles node", func(_ *plan.Layer, t *plan.Target) { setting(t, "cpu.governor").Select.Name = "policy0 x\n" }, "line-camera", "cpu.governor"},
 		{"module to load", func(_ *plan.Layer, t *plan.Target) { t.Modules[0].Name = "x y" }, "line-camera", "modules.x y"},
 		{"module action", func(_ *plan.Layer, t *plan.Target) { t.Modules[0].Action = "install" }, "line-camera", "modules.tcp_bbr"},
 		{"package", func(_ *plan.Layer, t *plan.Target) { t.Packages[0].Name = "a;b" }, "line-camera", "packages.a;b"},
@@ -272,4 +278,14 @@ func TestUnsupportedSettingsAreRefused(t *testing.T) {
 	if err := old(curve); err == nil || !strings.Contains(err.Error(), "no nvfancontrol") {
 		t.Errorf("a fan curve: %v", err)
 	}
+}
+
+// setting finds a setting of a target's plan.
+func setting(t *plan.Target, id string) *plan.Setting {
+	for i := range t.Plan.Settings {
+		if t.Plan.Settings[i].ID == id {
+			return &t.Plan.Settings[i]
+		}
+	}
+	panic("the fixture has no setting " + id)
 }

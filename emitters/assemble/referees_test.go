@@ -210,6 +210,71 @@ func TestUnitsAndTmpfilesAgreeOnModes(t *testing.T) {
 	}
 }
 
+// systemd-tmpfiles writes the values into the nodes of a device, and goes on where an
+// optional node is missing.
+func TestTmpfilesWritesTheValues(t *testing.T) {
+	create := tool(t, "systemd-tmpfiles")
+	l := emittest.Vision(t)
+	root := t.TempDir()
+	nodes := map[string]string{
+		"sys/kernel/mm/transparent_hugepage/enabled":              "madvise",
+		"sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "schedutil",
+		"sys/devices/system/cpu/cpufreq/policy4/scaling_governor": "schedutil",
+		"sys/block/nvme0n1/queue/read_ahead_kb":                   "4096",
+		"sys/block/sda/queue/read_ahead_kb":                       "",
+	}
+	for name := range nodes {
+		emittest.Write(t, root, []emitters.File{{Path: name, Mode: 0o644}})
+	}
+	installed(t, root, "jetson-orin-nano-devkit", emit(t, l))
+	for _, file := range []string{"usr/lib/tmpfiles.d/yoctune.conf", "usr/lib/yoctune/late.conf"} {
+		out, err := exec.Command(create, "--root="+root, "--create", "--prefix=/sys", filepath.Join(root, file)).CombinedOutput()
+		if err != nil || len(bytes.TrimSpace(out)) > 0 {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+	}
+	for name, want := range nodes {
+		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+// udev reads the rules without a complaint, writes the attributes of an interface, and
+// would run ethtool for it. The interface is the loopback of a network namespace.
+func TestUdevAppliesTheRules(t *testing.T) {
+	tool(t, "udevadm")
+	l := emittest.Vision(t)
+	for i, s := range l.Targets[0].Plan.Settings {
+		if s.Select.Class == "net" {
+			l.Targets[0].Plan.Settings[i].Select.Name = "l[o]*"
+		}
+	}
+	root := t.TempDir()
+	installed(t, root, "jetson-orin-nano-devkit", emit(t, l))
+	const script = `set -e
+mount -t sysfs sysfs /sys
+mkdir -p /run/udev
+mount -t tmpfs tmpfs /run/udev
+mkdir /run/udev/rules.d
+cp "$1" /run/udev/rules.d/
+udevadm test --action=add /sys/class/net/lo 2>&1
+echo "mtu $(cat /sys/class/net/lo/mtu)"`
+	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", script, "sh", filepath.Join(root, "usr/lib/udev/rules.d/99-yoctune.rules"))
+	out, err := cmd.CombinedOutput()
+	if err != nil && (os.Geteuid() != 0 || bytes.Contains(out, []byte("ermi"))) {
+		t.Skipf("udev needs a network namespace and /sys of its own: %v: %s", err, out)
+	}
+	for _, want := range []string{"mtu 9000\n", "run: '/usr/sbin/ethtool -C lo adaptive-rx off rx-usecs 50'\n"} {
+		if err != nil || !bytes.Contains(out, []byte(want)) {
+			t.Errorf("%v: udev's output lacks %q:\n%s", err, want, out)
+		}
+	}
+	if bytes.Contains(out, []byte("\n/run/udev/rules.d/99-yoctune.rules:")) {
+		t.Errorf("udev complains:\n%s", out)
+	}
+}
+
 // oelint-adv finds no fault with recipes and appends beyond what the layer means
 // to do.
 func TestOelintAcceptsTheRecipes(t *testing.T) {

@@ -106,6 +106,15 @@ func sysctl(key, typ, want string) plan.Setting {
 	}
 }
 
+// device is a setting of the devices of a class.
+func device(id, class, name, attr, typ, want string) plan.Setting {
+	domain, _, _ := strings.Cut(id, ".")
+	return plan.Setting{
+		ID: id, Domain: domain, Select: plan.Select{Class: class, Name: name, Attr: attr},
+		Type: typ, Want: want, Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing, Optional: name != "",
+	}
+}
+
 // Vision is a layer for one Orin Nano on scarthgap: power modes of its own,
 // isolated cores, kernel parameters, storage, services with and without a
 // command, modules and compressed swap.
@@ -145,11 +154,7 @@ func Vision(t testing.TB) *plan.Layer {
 			},
 		},
 		Packages: []plan.Package{{Name: "htop", Action: "install"}, {Name: "nfs-utils", Action: "exclude"}},
-		Storage: []plan.Storage{
-			{ID: "mmcblk*", Name: "mmcblk*", Scheduler: "mq-deadline", ReadKiB: -1, RQ: -1},
-			{ID: "nvme*", Name: "nvme*", Scheduler: "none", ReadKiB: 4096, Requests: 256, RQ: 2},
-		},
-		ZRAM: &plan.ZRAM{Bytes: 2 << 30, Algorithm: "lz4"},
+		ZRAM:     &plan.ZRAM{Bytes: 2 << 30, Algorithm: "lz4"},
 		Fan: &plan.Fans{Fan: plan.Fan{Profile: "lab", Governor: "cont"}, Profiles: []plan.FanProfile{
 			{Name: "lab", Curve: []plan.FanPoint{{Temp: 30_000}, {Temp: 60_000, Hysteresis: 3000, PWM: 102}, {Temp: 95_000, PWM: 255, RPM: 6000}}},
 		}},
@@ -180,7 +185,17 @@ func Vision(t testing.TB) *plan.Layer {
 		Layer:   "vision", Target: target.Name, Board: target.Board, Machine: target.Machine, Release: "scarthgap", L4T: "36.5.0", Serial: 7,
 		Settings: []plan.Setting{first, vlan, floor, sysctl("vm.swappiness", plan.TypeInt, "10"),
 			{ID: "memory.thp", Domain: plan.DomainMemory, Select: plan.Select{Path: "/sys/kernel/mm/transparent_hugepage/enabled"},
-				Type: plan.TypeChoice, Want: "madvise", Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing}},
+				Type: plan.TypeChoice, Want: "madvise", Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing},
+			device("cpu.governor", "cpufreq", "", "scaling_governor", plan.TypeString, "schedutil"),
+			device("irq.affinity.eth*", "irq", "eth*", "smp_affinity_list", plan.TypeCPUList, "0-3"),
+			device("network.eth*.mtu", "net", "eth*", "mtu", plan.TypeInt, "9000"),
+			device("network.eth*.coalesce.adaptiveRx", "net", "eth*", "ethtool/coalesce/adaptive-rx", plan.TypeBool, "0"),
+			device("network.eth*.coalesce.rxUsecs", "net", "eth*", "ethtool/coalesce/rx-usecs", plan.TypeInt, "50"),
+			device("storage.mmcblk*.scheduler", "block", "mmcblk*", "queue/scheduler", plan.TypeChoice, "mq-deadline"),
+			device("storage.nvme*.readahead", "block", "nvme*", "queue/read_ahead_kb", plan.TypeInt, "4096"),
+			device("storage.nvme*.requests", "block", "nvme*", "queue/nr_requests", plan.TypeInt, "256"),
+			device("storage.nvme*.rqAffinity", "block", "nvme*", "queue/rq_affinity", plan.TypeInt, "2"),
+			device("storage.nvme*.scheduler", "block", "nvme*", "queue/scheduler", plan.TypeChoice, "none")},
 		Power: &plan.Power{Table: "extend", Default: "INFER_20W", Modes: []plan.PowerMode{
 			{ID: 3, Name: "INFER_20W", From: "25W", Params: stockParams(t, "orin-nano-8gb", "scarthgap", "25W")},
 		}},

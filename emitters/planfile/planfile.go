@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -75,7 +77,10 @@ func key(l *plan.Layer, t *plan.Target, k plan.PublicKey) (emitters.File, error)
 	return f, nil
 }
 
-// meanings are the parts of a plan; the plan itself has them in full.
+// meanings are the parts of a plan; the plan itself has them in full. Every part that the
+// plan asks of the device is among them, except the units, whose files hold their other
+// properties: what no other file of the layer means is in force only where yoctuned is (see
+// [emitters.Unheld]).
 func meanings(t *plan.Target) []emitters.Meaning {
 	out := []emitters.Meaning{{Kind: emitters.Plan, Name: t.Name, Value: t.Plan.Digest}}
 	for _, s := range t.Plan.Settings {
@@ -89,11 +94,65 @@ func meanings(t *plan.Target) []emitters.Meaning {
 		}
 		out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
 	}
-	if p := t.Plan.Power; p != nil && p.Default != "" {
-		out = append(out, emitters.Meaning{Kind: emitters.Mode, Name: p.Default, Value: "default", ID: "power.default"})
+	out = append(out, powerMeanings(t.Plan.Power)...)
+	out = append(out, fanMeanings(t.Plan.Fan)...)
+	for _, u := range t.Plan.Units {
+		out = append(out, partition(t, u)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Plan.Pipelines)) {
 		out = append(out, emitters.Meaning{Kind: emitters.Pipeline, Name: name, Value: t.Plan.Pipelines[name].Source.Kind, ID: "pipelines." + name})
 	}
+	if m := t.Plan.Monitor; m != nil {
+		out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: "monitor", Value: time.Duration(m.Interval).String()})
+	}
 	return out
+}
+
+func powerMeanings(p *plan.Power) []emitters.Meaning {
+	var out []emitters.Meaning
+	if p == nil {
+		return nil
+	}
+	if p.Default != "" {
+		out = append(out, emitters.Meaning{Kind: emitters.Mode, Name: p.Default, Value: "default", ID: "power.default"})
+	}
+	for _, m := range p.Modes {
+		out = append(out, emitters.Meaning{Kind: emitters.Mode, Name: m.Name, Value: strconv.Itoa(m.ID), ID: "power.modes." + m.Name})
+	}
+	if a := p.Adaptive; a != nil {
+		out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: "power.adaptive", Value: strings.Join(a.Ladder, " ")})
+	}
+	return out
+}
+
+func fanMeanings(f *plan.Fan) []emitters.Meaning {
+	var out []emitters.Meaning
+	if f == nil {
+		return nil
+	}
+	for _, field := range []struct{ id, value string }{{"fan.profile", f.Profile}, {"fan.governor", f.Governor}, {"fan.control", f.Control}} {
+		if field.value != "" {
+			out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: field.id, Value: field.value})
+		}
+	}
+	if len(f.Curve) > 0 {
+		out = append(out, emitters.Meaning{Kind: emitters.Profile, Name: f.Profile, ID: "fan.curves." + f.Profile})
+	}
+	return out
+}
+
+// partition is that of a slice, for which systemd has no property. The service that
+// declares it names it.
+func partition(t *plan.Target, u plan.Unit) []emitters.Meaning {
+	if u.CPUPartition == "" {
+		return nil
+	}
+	m := emitters.Meaning{Kind: emitters.Setting, Name: "services." + u.Name, Value: u.CPUPartition}
+	for _, s := range t.Services {
+		id := "services." + s.Name + ".cpuPartition"
+		if _, declared := t.Origins[id]; declared && s.Slice == u.Name {
+			m.Name = id
+		}
+	}
+	return []emitters.Meaning{m}
 }

@@ -55,6 +55,21 @@ func UdevGlob(v string) (string, error) {
 	return `"` + v + `"`, nil
 }
 
+// UdevAttribute writes the left side of an assignment to an attribute of a device.
+func UdevAttribute(v string) (string, error) {
+	word, err := checkWord("udev attribute", v, "write letters, digits, '/', '_', '.' and '-'", func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("/_.-", r)
+	})
+	return "ATTR{" + word + "}", err
+}
+
+// UdevWord writes an argument of a program in a udev rule.
+func UdevWord(v string) (string, error) {
+	return checkWord("argument of a udev rule", v, "write letters, digits, '_' and '-'", func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("_-", r)
+	})
+}
+
 // Sysctl writes one line of sysctl.d(5) for the node at path below /proc/sys,
 // e.g. net/ipv4/conf/eth0.100/rp_filter. The format has no quoting: it trims
 // blanks, and the key is read with slashes where its first separator is one.

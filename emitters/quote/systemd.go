@@ -159,3 +159,16 @@ func Tmpfiles(v string) (string, error) {
 	}
 	return systemdWord("tmpfiles path", v, false)
 }
+
+// TmpfilesText writes the argument of a line of tmpfiles.d(5), which is the rest of the
+// line: "-" and blanks at its ends would be dropped, and % starts a specifier.
+func TmpfilesText(v string) (string, error) {
+	const sink = "tmpfiles argument"
+	if err := checkText(sink, v, ""); err != nil {
+		return "", err
+	}
+	if v == "" || v == "-" || strings.TrimSpace(v) != v {
+		return "", refuse(sink, v, "it is empty, \"-\", or begins or ends with a blank, which would be dropped", "")
+	}
+	return strings.NewReplacer(`\`, `\\`, "%", "%%").Replace(v), nil
+}

@@ -1,53 +1,104 @@
-// Package udev writes rules.d/99-yoctune.rules, which set the queues of block
-// devices as they appear.
+// Package udev writes rules.d/99-yoctune.rules, which set the queues of block devices and
+// the parameters of network interfaces as the devices appear.
 package udev
 
 import (
+	"cmp"
 	_ "embed"
-	"strconv"
+	"slices"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 //go:embed 99-yoctune.rules.tmpl
 var text string
 
-// Emit returns one file for each target that configures storage.
+// rule writes an attribute, or runs ethtool with the parameters of one group.
+type rule struct {
+	Attr     string // "" for ethtool
+	Group    string
+	Settings []setting
+}
+
+type setting struct{ ID, Option, Want string }
+
+// device is what the rules do to the devices of one name.
+type device struct {
+	Class, Name string
+	Rules       []rule
+}
+
+// Emit returns one file for each target that configures such devices.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	t := emitters.NewTemplate("udev", text)
 	var files []emitters.File
 	for _, target := range l.Targets {
-		if len(target.Storage) == 0 {
+		devices, means := collect(target.Plan.Settings)
+		if len(devices) == 0 {
 			continue
 		}
 		f, err := t.Fill(emitters.NewDeviceFile(l, target, "99-yoctune.rules", "${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules"),
 			struct {
 				Layer, Target string
-				Storage       []plan.Storage
-			}{l.Name, target.Name, target.Storage})
+				Devices       []device
+			}{l.Name, target.Name, devices})
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range target.Storage {
-			f.Means = append(f.Means, settings(s)...)
-		}
+		f.Means, f.Needs = means, needs(target, devices)
 		files = append(files, f)
 	}
 	return files, nil
 }
 
-// settings are the values that the rules of one entry write.
-func settings(s plan.Storage) []emitters.Meaning {
-	var out []emitters.Meaning
-	set := func(field, value string, set bool) {
-		if set {
-			out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: "storage." + s.ID + "." + field, Value: value})
+// collect returns the rules for a plan's settings, by class and name of the devices.
+func collect(settings []plan.Setting) ([]device, []emitters.Meaning) {
+	var devices []device
+	var means []emitters.Meaning
+	ordered := slices.Clone(settings)
+	slices.SortStableFunc(ordered, func(a, b plan.Setting) int {
+		return cmp.Or(strings.Compare(a.Select.Class, b.Select.Class), strings.Compare(a.Select.Name, b.Select.Name),
+			knob.WriteRank("/"+a.Select.Attr)-knob.WriteRank("/"+b.Select.Attr))
+	})
+	for _, s := range ordered {
+		file := knob.FindPlainFile(s)
+		r := rule{Attr: s.Select.Attr, Group: file.Group, Settings: []setting{{s.ID, file.Option, file.Want}}}
+		switch {
+		case slices.Contains(file.Places, knob.PlaceEthtool):
+			r.Attr = ""
+		case !slices.Contains(file.Places, knob.PlaceUdev):
+			continue
+		}
+		if n := len(devices); n == 0 || devices[n-1].Class != s.Select.Class || devices[n-1].Name != s.Select.Name {
+			devices = append(devices, device{Class: s.Select.Class, Name: s.Select.Name})
+		}
+		devices[len(devices)-1].add(r)
+		means = append(means, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
+	}
+	return devices, means
+}
+
+// add adds a rule. ethtool takes all parameters of a group at once: some drivers accept
+// them only together.
+func (d *device) add(r rule) {
+	if i := slices.IndexFunc(d.Rules, func(o rule) bool { return r.Attr == "" && o.Group == r.Group }); i >= 0 {
+		d.Rules[i].Settings = append(d.Rules[i].Settings, r.Settings...)
+		return
+	}
+	d.Rules = append(d.Rules, r)
+}
+
+// needs are the packages with the programs that the rules run.
+func needs(t *plan.Target, devices []device) []emitters.Need {
+	for _, d := range devices {
+		for _, r := range d.Rules {
+			if r.Attr == "" {
+				return []emitters.Need{{Package: "ethtool", Machine: t.Machine, ID: r.Settings[0].ID}}
+			}
 		}
 	}
-	set("scheduler", s.Scheduler, s.Scheduler != "")
-	set("readahead", strconv.Itoa(s.ReadKiB), s.ReadKiB >= 0)
-	set("requests", strconv.Itoa(s.Requests), s.Requests != 0)
-	set("rqAffinity", strconv.Itoa(s.RQ), s.RQ >= 0)
-	return out
+	return nil
 }

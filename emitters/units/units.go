@@ -38,7 +38,7 @@ const unitDir = "${systemd_system_unitdir}/"
 // reserved are units this layer or the system owns: a service of the
 // configuration with one of these names and a command of its own would replace
 // it.
-var reserved = []string{"yoctuned.service", "yoctuned-serve.service", enginesUnit, "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
+var reserved = []string{"yoctuned.service", "yoctuned-serve.service", enginesUnit, "yoctune-zram.service", "yoctune-late.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
 type templates struct {
 	service, dropin, slice, pipeline, scheduling, engines *emitters.Template
@@ -78,7 +78,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 // services, if there are any to schedule.
 func (t *templates) emitScheduling(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
 	scheduled := slices.DeleteFunc(slices.Clone(target.Services), func(s plan.Service) bool { return s.Scheduling == "" && s.Nice == nil })
-	if len(scheduled) == 0 {
+	if len(scheduled) == 0 || !l.Runtime.Installed() {
 		return nil, nil
 	}
 	realtime := slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
@@ -113,6 +113,9 @@ func (t *templates) emitSlices(l *plan.Layer, target *plan.Target) ([]emitters.F
 // emitPipelines returns the drop-ins of the pipelines that need one, after the unit that
 // builds their engines.
 func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
+	if !l.Runtime.Installed() {
+		return nil, nil
+	}
 	var files []emitters.File
 	if slices.ContainsFunc(slices.Collect(maps.Values(target.Plan.Pipelines)), func(p plan.Pipeline) bool { return p.WantsTensorRT() }) {
 		f, err := t.engines.Fill(emitters.NewDeviceFile(l, target, enginesUnit, unitDir+enginesUnit), struct{ Layer string }{l.Name})

@@ -48,7 +48,6 @@ type Target struct {
 	Slices   []Slice
 	Services []Service
 	Packages []Package
-	Storage  []Storage
 	ZRAM     *ZRAM
 	Fan      *Fans
 	Models   []ModelFile // sorted by SHA256
@@ -133,16 +132,6 @@ type Service struct {
 type Package struct {
 	Name   string
 	Action string // install, exclude
-}
-
-// Storage is a udev rule for block devices.
-type Storage struct {
-	ID        string // glob as written
-	Name      string // KERNEL== glob
-	Scheduler string
-	ReadKiB   int // read_ahead_kb, -1: unset
-	Requests  int // nr_requests, 0: unset
-	RQ        int // rq_affinity, -1: unset
 }
 
 // ModelFile is a model of a pipeline, or its labels, that the layer installs on the

@@ -91,7 +91,7 @@ func rampPipeline(counters bool) plan.Pipeline {
 // pipelineDropIns returns the drop-ins that a layer installs for the pipelines of p.
 func pipelineDropIns(t *testing.T, p *plan.Plan) map[string][]byte {
 	t.Helper()
-	made, err := unitfiles.Emit(&plan.Layer{Name: p.Layer, Targets: []*plan.Target{{Name: p.Target, Plan: p}}})
+	made, err := unitfiles.Emit(&plan.Layer{Name: p.Layer, Runtime: plan.Runtime{Form: plan.RuntimePrebuilt}, Targets: []*plan.Target{{Name: p.Target, Plan: p}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ SRC_URI:append:yoctune-on-jetson-orin-nano-devkit-nvme = " \
     file://99-yoctune.rules \
     file://sensors.service \
     file://uplink.service \
+    file://yoctune-late.conf \
+    file://yoctune-late.service \
     file://yoctune-modprobe.conf \
     file://yoctune-tmpfiles.conf \
     file://yoctune-zram.service \
@@ -31,7 +33,7 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit-nvme)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
-SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit-nvme = " sensors.service uplink.service yoctune-zram.service"
+SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit-nvme = " sensors.service uplink.service yoctune-late.service yoctune-zram.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -52,6 +54,8 @@ do_install:append:yoctune-on-jetson-orin-nano-devkit-nvme() {
     install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
     install -D -m 0644 ${S}/sensors.service ${D}${systemd_system_unitdir}/sensors.service
     install -D -m 0644 ${S}/uplink.service ${D}${systemd_system_unitdir}/uplink.service
+    install -D -m 0644 ${S}/yoctune-late.conf ${D}${nonarch_libdir}/yoctune/late.conf
+    install -D -m 0644 ${S}/yoctune-late.service ${D}${systemd_system_unitdir}/yoctune-late.service
     install -D -m 0644 ${S}/yoctune-modprobe.conf ${D}${sysconfdir}/modprobe.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service

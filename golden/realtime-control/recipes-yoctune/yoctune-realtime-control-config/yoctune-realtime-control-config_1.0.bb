@@ -12,6 +12,8 @@ SRC_URI:append:yoctune-on-jetson-agx-orin-devkit = " \
     file://95-yoctune.conf \
     file://canbus.service \
     file://motion.service \
+    file://yoctune-late.conf \
+    file://yoctune-late.service \
     file://yoctune-modules-load.conf \
     file://yoctune-tmpfiles.conf \
     file://yoctuned.service.d-40-scheduling.conf \
@@ -28,7 +30,7 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-agx-orin-devkit)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
-SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " canbus.service motion.service"
+SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " canbus.service motion.service yoctune-late.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -48,6 +50,8 @@ do_install:append:yoctune-on-jetson-agx-orin-devkit() {
     install -D -m 0644 ${S}/motion.service ${D}${systemd_system_unitdir}/motion.service
     install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
     install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
+    install -D -m 0644 ${S}/yoctune-late.conf ${D}${nonarch_libdir}/yoctune/late.conf
+    install -D -m 0644 ${S}/yoctune-late.service ${D}${systemd_system_unitdir}/yoctune-late.service
     install -D -m 0644 ${S}/yoctune-modules-load.conf ${D}${sysconfdir}/modules-load.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
     install -D -m 0644 ${S}/yoctuned.service.d-40-scheduling.conf ${D}${systemd_system_unitdir}/yoctuned.service.d/40-scheduling.conf

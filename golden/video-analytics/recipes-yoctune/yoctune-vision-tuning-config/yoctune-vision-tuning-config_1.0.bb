@@ -13,6 +13,8 @@ SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
     file://99-yoctune.rules \
     file://inference.slice \
     file://vision.service \
+    file://yoctune-late.conf \
+    file://yoctune-late.service \
     file://yoctune-modules-load.conf \
     file://yoctune-tmpfiles.conf \
     file://yoctune-zram.service \
@@ -32,7 +34,7 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
-SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " vision.service yoctune-zram.service"
+SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " vision.service yoctune-late.service yoctune-zram.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -53,6 +55,8 @@ do_install:append:yoctune-on-jetson-orin-nano-devkit() {
     install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
     install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
     install -D -m 0644 ${S}/vision.service ${D}${systemd_system_unitdir}/vision.service
+    install -D -m 0644 ${S}/yoctune-late.conf ${D}${nonarch_libdir}/yoctune/late.conf
+    install -D -m 0644 ${S}/yoctune-late.service ${D}${systemd_system_unitdir}/yoctune-late.service
     install -D -m 0644 ${S}/yoctune-modules-load.conf ${D}${sysconfdir}/modules-load.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service
