@@ -105,8 +105,7 @@ func (t *topRun) run(ctx context.Context) error {
 		rows, errs := t.read()
 		switch {
 		case len(rows) == 0:
-			late := t.timeout > 0 && time.Since(began) >= t.timeout || t.timeout == 0 && t.once
-			if late && (t.once || !were) {
+			if (t.once || !were) && t.isLate(began) {
 				return errors.Join(append([]error{t.notRunning()}, errs...)...)
 			}
 			if err := t.wait(errs); err != nil {
@@ -125,6 +124,14 @@ func (t *topRun) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// isLate reports whether the wait for a pipeline is over.
+func (t *topRun) isLate(began time.Time) bool {
+	if t.timeout == 0 {
+		return t.once
+	}
+	return time.Since(began) >= t.timeout
 }
 
 // pause handles keys until the next update.

@@ -46,17 +46,23 @@ func screenshots(t *testing.T) string {
 	return t.TempDir()
 }
 
-// runBrowserScript runs a script that controls Chromium and decodes its observations.
-func runBrowserScript(t *testing.T, saw any, script string, args ...string) {
+// browserTools returns Chromium and the folder of Playwright, or skips the test.
+func browserTools(t *testing.T) (program, modules string) {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	require(t, err != nil, "no chromium: scripts/setup.sh browser")
-	modules, err := filepath.Abs("../../build/browser/node_modules")
-	if err != nil {
+	if modules, err = filepath.Abs("../../build/browser/node_modules"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = os.Stat(filepath.Join(modules, "playwright-core"))
 	require(t, err != nil, "no playwright-core: scripts/setup.sh browser")
+	return program, modules
+}
+
+// runBrowserScript runs a script that controls Chromium and decodes its observations.
+func runBrowserScript(t *testing.T, saw any, script string, args ...string) {
+	t.Helper()
+	program, modules := browserTools(t)
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{script, program}, args...)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	var out, errs bytes.Buffer

@@ -1,6 +1,7 @@
 package screens
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func TestMonitorDrawsThePagesAndRestoresTheTerminal(t *testing.T) {
@@ -82,6 +85,85 @@ func TestPipelineTopShowsWhatItWaitsFor(t *testing.T) {
 	})
 }
 
+// The pane follows the enforcer: it runs, it is killed.
+func TestMonitorShowsWhoEnforces(t *testing.T) {
+	tree := board(t, "orin-nano-8gb")
+	file := makePlan(t, tree, "/proc/sys/vm/swappiness\t11\n")
+	enforcer := exec.Command(filepath.Join(bin, "yoctuned"), "enforce", "--root", tree, file)
+	if err := enforcer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = enforcer.Process.Kill() })
+	p := start(t, 120, 30, nil, "yoctuned", "monitor", "--root", tree, "--interval", "100ms")
+	p.sees(fmt.Sprintf("enforcer by pid %d; 0 drifts", enforcer.Process.Pid))
+	write(t, tree, "proc/sys/vm/swappiness", "77\n")
+	p.sees("vm.swappiness 77 by ")
+	_ = enforcer.Process.Kill()
+	_ = enforcer.Wait()
+	p.sees(fmt.Sprintf("enforcer no longer; nobody enforces the plan: pid %d ended unexpectedly; its last state is ", enforcer.Process.Pid))
+	if strings.Contains(p.text(), "by pid") {
+		t.Error(p.text())
+	}
+}
+
+const slowPipeline = `{"layer": "demo", "target": "cam", "board": "orin-nano-8gb", "release": "scarthgap", "l4t": "36.4.0", "serial": 7, "settings": [],
+ "pipelines": {"slow": {
+  "source": {"kind": "synthetic", "format": "nv12", "width": 320, "height": 240, "fps_num": 30, "fps_den": 1, "live": true},
+  "queue": {}, "slo": {"latency_p95": 1000, "min_fps": 1000},
+  "stages": [{"id": "pre", "kind": "preprocess", "input": "source", "preprocess": {"width": 32, "height": 32}},
+             {"id": "out", "kind": "postprocess", "input": "pre", "post": {"kind": "raw"}}],
+  "sink": {"kind": "ndjson", "path": "/dev/null"}}}}`
+
+// The pane waits for the pipeline, marks the objectives that it misses, and shows its end.
+func TestPipelineTopMarksMissedObjectives(t *testing.T) {
+	tree := board(t, "orin-nano-8gb")
+	var pl plan.Plan
+	if err := json.Unmarshal([]byte(slowPipeline), &pl); err != nil {
+		t.Fatal(err)
+	}
+	if err := pl.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := pl.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, tree, "slow.json", string(b))
+	p := start(t, 100, 40, nil, "yoctuned", "pipeline", "top", "slow", "--root", tree, "--interval", "200ms")
+	p.sees("no pipeline is running")
+	pipeline := exec.Command(filepath.Join(bin, "yoctuned"), "pipeline", "run", "--root", tree, filepath.Join(tree, "slow.json"))
+	if err := pipeline.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pipeline.Process.Kill() })
+	text := p.sees("slo      MISSED")
+	for _, want := range []string{"1 pipeline running", "at most 0.00 ms wanted", "fps, at least 1000 wanted", "source ", "pre "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if !strings.Contains(p.printed(), "\x1b[31mMISSED") {
+		t.Error("a missed objective is not red")
+	}
+	_ = pipeline.Process.Kill()
+	_ = pipeline.Wait()
+	p.sees(`waiting for pipeline "slow"`)
+	p.press("q")
+	if code := p.exits(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	p.restored()
+}
+
+// makePlan makes a plan of kernel files and values.
+func makePlan(t *testing.T, tree, table string) (file string) {
+	t.Helper()
+	write(t, tree, "plan.tsv", table)
+	file = filepath.Join(tree, "plan.json")
+	run(t, "plan", filepath.Join(bin, "yoctune"), "plan", "--knobs", filepath.Join(tree, "plan.tsv"), "-o", file)
+	return file
+}
+
 // Lines fit every width, and follow a resize.
 func TestMonitorFollowsTheSizeOfTheTerminal(t *testing.T) {
 	tree := board(t, "agx-orin-64gb")
@@ -141,9 +223,11 @@ func TestPipeGetsPlainLines(t *testing.T) {
 // Colours are there on a terminal, and each of them stands beside a word or sign.
 func TestColoursOfTables(t *testing.T) {
 	tree, project := board(t, "orin-nano-8gb"), t.TempDir()
-	write(t, tree, "plan.tsv", "/proc/sys/vm/swappiness\t11\n/proc/sys/vm/dirty_ratio\t20\n")
-	run(t, "plan", filepath.Join(bin, "yoctune"), "plan", "--knobs", filepath.Join(tree, "plan.tsv"), "-o", filepath.Join(tree, "plan.json"))
+	file := makePlan(t, tree, "/proc/sys/vm/swappiness\t11\n/proc/sys/vm/dirty_ratio\t20\n")
 	run(t, "init", filepath.Join(bin, "yoctune"), "init", project, "--name", "demo")
+	broken := t.TempDir()
+	run(t, "init", filepath.Join(bin, "yoctune"), "init", broken, "--name", "broken")
+	write(t, broken, "wrong.cue", "package broken\n\ntargets: device: cpu: governor: 7\n")
 	layer := filepath.Join(project, "layer")
 	run(t, "build", filepath.Join(bin, "yoctune"), "build", project, "-o", layer, "--runtime", programs)
 	config, err := os.ReadFile(filepath.Join(project, "config.cue"))
@@ -155,8 +239,9 @@ func TestColoursOfTables(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"yoctuned", "verify", filepath.Join(tree, "plan.json"), "--root", tree}, []string{"\x1b[1moutcome", "\x1b[31mdiffers", "\x1b[32mok"}},
+		{[]string{"yoctuned", "verify", file, "--root", tree}, []string{"\x1b[1moutcome", "\x1b[31mdiffers", "\x1b[32mok"}},
 		{[]string{"yoctuned", "doctor", "--root", tree, "--duration", "100ms"}, []string{"\x1b[32mok "}},
+		{[]string{"yoctune", "vet", broken}, []string{"\x1b[1m\x1b[31merror["}},
 		{[]string{"yoctune", "review", project, layer, "--runtime", programs}, []string{"\x1b[1m", "\x1b[32m+ ", "\x1b[31m- "}},
 		{[]string{"yoctune", "diff", project, layer, "--runtime", programs}, []string{"\x1b[1m+++ ", "\x1b[32m+", "\x1b[31m-", "\x1b[36m@@ "}},
 	} {
@@ -179,10 +264,8 @@ func TestColoursOfTables(t *testing.T) {
 // Tables are as wide as the terminal.
 func TestTablesFitTheTerminal(t *testing.T) {
 	tree := board(t, "orin-nano-8gb")
-	write(t, tree, "plan.tsv", "/proc/sys/vm/swappiness\t11\n/proc/sys/net/ipv4/tcp_rmem\t4096 131072 99999999\n/proc/sys/kernel/no_such_parameter_of_any_kernel\t1\n")
-	plan := filepath.Join(tree, "plan.json")
-	run(t, "plan", filepath.Join(bin, "yoctune"), "plan", "--knobs", filepath.Join(tree, "plan.tsv"), "-o", plan)
-	for _, args := range [][]string{{"verify", plan}, {"doctor", "--duration", "100ms"}} {
+	file := makePlan(t, tree, "/proc/sys/vm/swappiness\t11\n/proc/sys/net/ipv4/tcp_rmem\t4096 131072 99999999\n/proc/sys/kernel/no_such_parameter_of_any_kernel\t1\n")
+	for _, args := range [][]string{{"verify", file}, {"doctor", "--duration", "100ms"}} {
 		for _, columns := range []int{40, 60, 200} {
 			p := start(t, 400, 200, nil, append([]string{"yoctuned", "--root", tree}, args...)...)
 			p.setSize(columns, 200) // of the kernel; the emulator does not wrap at 400
