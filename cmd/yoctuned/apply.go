@@ -30,7 +30,8 @@ PLAN is a file on this host (default: /usr/lib/yoctune/plan.json below the root)
 
 The exit status covers what apply can write. Kernel arguments, modules, the power mode
 and settings with the policy "report" are compared and shown, but only "yoctuned verify"
-counts them. An optional setting whose node is absent never counts.
+counts them. An optional setting whose node is absent never counts. The outcome of a row
+that does not count is in parentheses.
 
 A module or a device that a setting needs may come late. In the first minute after boot,
 apply waits for it until that minute is over; --wait sets another time.

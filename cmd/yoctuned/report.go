@@ -114,7 +114,7 @@ func (r report) text(p cli.Printer) {
 		if o := r.origin(res.ID); o != nil {
 			origin = *o
 		}
-		rows = append(rows, []string{string(res.Outcome), label(res), res.Wanted, found, origin})
+		rows = append(rows, []string{outcomeWord(res), label(res), res.Wanted, found, origin})
 		shown = append(shown, res)
 	}
 	if len(rows) > 1 {
@@ -202,28 +202,48 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
 }
 
+// outcomeWord is the outcome, in parentheses where it does not count.
+func outcomeWord(res enforce.Result) string {
+	if res.Excused && res.Outcome != outcome.OK {
+		return "(" + string(res.Outcome) + ")"
+	}
+	return string(res.Outcome)
+}
+
+// summary counts the rows: those that are ok or count, by outcome, and those that do not
+// count.
 func (r report) summary() string {
-	counts := r.counts()
-	var parts []string
-	for _, o := range outcome.Outcomes() {
-		if n := counts[string(o)]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, o))
-		}
-	}
-	if len(parts) == 0 {
-		return r.Command + ": nothing to do"
-	}
-	no := 0
+	counts, no := map[string]int{}, 0
 	for _, res := range r.Results {
+		counts[outcomeWord(res)]++
 		if !res.Satisfied() {
 			no++
 		}
 	}
-	s := fmt.Sprintf("%s: %s", r.Command, strings.Join(parts, ", "))
-	if no > 0 {
-		s += fmt.Sprintf("; %d not as wanted", no)
+	list := func(form string) string {
+		var parts []string
+		for _, o := range outcome.Outcomes() {
+			word := fmt.Sprintf(form, o)
+			if n := counts[word]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, word))
+			}
+		}
+		return strings.Join(parts, ", ")
 	}
-	return s
+	if len(r.Results) == 0 {
+		return r.Command + ": nothing to do"
+	}
+	parts := []string{}
+	if counted := list("%s"); counted != "" {
+		parts = append(parts, counted)
+	}
+	if no > 0 {
+		parts = append(parts, fmt.Sprintf("%d not as wanted", no))
+	}
+	if excused := list("(%s)"); excused != "" {
+		parts = append(parts, "not counted: "+excused)
+	}
+	return r.Command + ": " + strings.Join(parts, "; ")
 }
 
 // label is the short name of the node, or the id where that is clearer.

@@ -16,7 +16,8 @@ func newVerifyCommand() *cobra.Command {
 enough. PLAN can be - for standard input.
 
 Everything in the plan counts, even what is pending until a reboot, a new image, a module
-or nvpmodel. Only an optional setting whose node is absent does not count.
+or nvpmodel. Only an optional setting whose node is absent does not count; its outcome is
+in parentheses.
 
 Exit status: 0 the device matches the plan, 1 bad plan or wrong board, 2 wrong usage, 3
 some settings are not as wanted.`,

@@ -37,13 +37,13 @@ type explanation struct {
 
 func newWhyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "why NODE",
+		Use:   "why NODE [PLAN]",
 		Short: "Explain a node's value",
 		Long: `Explain the value of one kernel node: the line of the configuration that set it, the
 value from before, how the kernel changed the written value, which processes changed it
 since boot, and whether that was repaired.
 
-NODE is a path, a sysctl name, or the id of a setting. The plan is --plan, else the one
+NODE is a path, a sysctl name, or the id of a setting. Without PLAN the plan is the one
 that is being enforced, else the installed one.
 
 Exit status: 0 the node is as wanted, 1 the plan has no such node, 2 wrong usage, 3 the
@@ -52,6 +52,12 @@ node is not as wanted.`,
   yoctuned why /sys/block/nvme0n1/queue/scheduler --format json`,
 		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
 			planName, _ := cmd.Flags().GetString("plan")
+			if len(args) == 2 {
+				if planName != "" {
+					return cli.UsageError(errors.New("give the plan once: as PLAN or with --plan"))
+				}
+				planName = args[1]
+			}
 			found, err := explain(dev, planName, args[0])
 			if err != nil {
 				return err
@@ -68,7 +74,7 @@ node is not as wanted.`,
 			return p.End("why", cli.ExitCode(answer), nil)
 		}),
 	}
-	cmd.Flags().String("plan", "", "`FILE` of the plan (default: the enforced or installed one)")
+	cmd.Flags().String("plan", "", "`FILE` of the plan, as PLAN")
 	return cmd
 }
 

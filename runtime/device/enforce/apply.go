@@ -399,7 +399,7 @@ func (s *Session) judgeWritten(t *target, written bool) {
 	case written && outcome.IsPages(t.path) && isFewer(t.setting, t.found):
 		t.finish(outcome.Partial, outcome.DescribeShortage(t.path, t.setting.Want, t.found.Value))
 	case written:
-		t.finish(outcome.Adjusted, outcome.DescribeChanged(t.path, t.setting.Want, t.found.Value))
+		t.finish(outcome.Adjusted, outcome.DescribeChanged(t.path, wantedText(t.setting), t.found.Value))
 	default:
 		t.judge(s.dev, s.options)
 	}

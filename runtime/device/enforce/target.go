@@ -321,7 +321,7 @@ func (t *target) isAbsent() bool {
 func (t *target) finish(result outcome.Outcome, message string) {
 	t.done = true
 	t.result = Result{
-		ID: t.setting.ID, Path: t.path, Wanted: t.setting.Want,
+		ID: t.setting.ID, Path: t.path, Wanted: wantedText(t.setting),
 		Found: t.found.Value, Known: t.known,
 		Outcome: result, Message: message,
 	}

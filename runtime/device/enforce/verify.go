@@ -63,7 +63,7 @@ func (t *target) inspect(dev rootfs.FS, r *reader, o Options, j *journal.Journal
 	t.observe(r)
 	t.judge(dev, o)
 	if t.result.Outcome == outcome.Differs && j != nil && j.Explains(t.real, t.setting.Want, t.found.Value) {
-		t.finish(outcome.Adjusted, outcome.DescribeChanged(t.path, t.setting.Want, t.found.Value))
+		t.finish(outcome.Adjusted, outcome.DescribeChanged(t.path, wantedText(t.setting), t.found.Value))
 	}
 }
 
@@ -159,13 +159,13 @@ func isFewer(s plan.Setting, found knob.Found) bool {
 func describeWanted(s plan.Setting) string {
 	switch s.Compare {
 	case plan.AtLeast:
-		return "at least " + s.Want
+		return "at least " + wantedText(s)
 	case plan.AtMost:
-		return "at most " + s.Want
+		return "at most " + wantedText(s)
 	case plan.FirstAvailable:
 		return "the first available of " + s.Want
 	}
-	return s.Want
+	return wantedText(s)
 }
 
 // collectResults returns the results of targets.
@@ -187,3 +187,14 @@ func journalError(err error) error {
 
 // ErrJournal reports that the originals could not be recorded. Nothing was written.
 var ErrJournal = errors.New("cannot record the original values in the journal, so nothing was written")
+
+// wantedText is the wanted value in the notation of found ones: CPUs as a list, also where
+// the node takes a mask.
+func wantedText(s plan.Setting) string {
+	if s.Type == plan.TypeCPUMask {
+		if list, err := knob.Canonical(s.Type, s.Want); err == nil {
+			return list
+		}
+	}
+	return s.Want
+}

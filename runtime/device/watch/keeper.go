@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -592,7 +593,7 @@ func (k *Keeper) State() *State { return &k.state }
 
 func (k *Keeper) newEvent(kind string, n enforce.Node, r enforce.Result, by *rootfs.Process, why string) Event {
 	e := Event{
-		Type: kind, Time: k.Wall().UTC(), ID: n.ID, Path: n.Path, Wanted: n.Want,
+		Type: kind, Time: k.Wall().UTC(), ID: n.ID, Path: n.Path, Wanted: cmp.Or(r.Wanted, n.Want),
 		Found: r.Found, By: by, Outcome: r.Outcome, Message: r.Message,
 	}
 	if e.Message == "" {
