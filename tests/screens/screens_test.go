@@ -32,6 +32,10 @@ func TestMonitorDrawsThePagesAndRestoresTheTerminal(t *testing.T) {
 		}
 	}
 	p.await("the curve grows", regexp.MustCompile(`gpu load +[▁▂▃▄▅▆▇█ ]{3,} `).MatchString)
+	// A serial line is slow: what does not change is written once.
+	if n := strings.Count(p.printed(), "VDD_GPU_SOC"); n != 1 {
+		t.Errorf("the row of rails was written %d times", n)
+	}
 	p.press("?")
 	p.sees("quit; also Escape, Ctrl-C")
 	p.press("2")
@@ -202,6 +206,15 @@ func TestScreenOfACLocaleIsASCII(t *testing.T) {
 		if r > 126 {
 			t.Fatalf("%q in\n%s", r, text)
 		}
+	}
+}
+
+// A terminal that cannot move its cursor gets lines.
+func TestDumbTerminalGetsPlainLines(t *testing.T) {
+	p := start(t, 200, 30, []string{"TERM=dumb"}, "yoctuned", "monitor", "--root", board(t, "orin-nano-8gb"), "--interval", "100ms", "--duration", "500ms")
+	p.sees("gpu load 12.5 %")
+	if code := p.exits(); code != 0 || strings.Contains(p.printed(), "\x1b") {
+		t.Errorf("exit code %d, %q", code, p.printed())
 	}
 }
 

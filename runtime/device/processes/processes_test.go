@@ -2,11 +2,13 @@ package processes
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
@@ -43,6 +45,53 @@ func TestCPUIsOfTheTimeSinceTheListBefore(t *testing.T) {
 	second := s.Take()
 	if len(second) != 2 || second[0].CPU == nil || *second[0].CPU != 250 || second[1].CPU != nil {
 		t.Fatalf("%+v", second)
+	}
+}
+
+// The process that answers on a pipeline's socket is marked, and the processes it has started.
+func TestProcessesOfAPipelineAreMarked(t *testing.T) {
+	tree, err := os.MkdirTemp("", "yt") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(tree) })
+	writeStat(t, tree, 7, "yoctuned", 1, 100, 5, 10)
+	writeStat(t, tree, 8, "yoctuned", 7, 100, 5, 10)
+	writeStat(t, tree, 9, "vision", 1, 100, 5, 10)
+	socket := pipelines.Path(filepath.Join(tree, pipelines.Dir), "door")
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan bool, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked <- true
+			_, _ = c.Write([]byte(`{"type":"pipeline","pipeline":"door","pid":7}`))
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close() })
+	dev, err := rootfs.Open(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(dev)
+	for range 3 {
+		list := s.Take()
+		if len(list) != 3 || list[0].Pipeline != "door" || list[1].Pipeline != "door" || list[2].Pipeline != "" {
+			t.Errorf("%+v", list)
+		}
+	}
+	if len(asked) != 1 {
+		t.Errorf("the pipeline was asked %d times while no process came or went", len(asked))
 	}
 }
 

@@ -432,8 +432,10 @@ func (r *Root) Lock(command string) (unlock func(), err error) {
 			break
 		}
 		held := readHolder(f)
-		if errors.Is(err, unix.EWOULDBLOCK) && held.PID == 0 && try < 5 {
-			// No record: `status` tests the lock, or a holder has just started.
+		ended := held.PID == 0 || errors.Is(unix.Kill(held.PID, 0), unix.ESRCH)
+		if errors.Is(err, unix.EWOULDBLOCK) && ended && try < 5 {
+			// No record, or that of a process which was killed: `status` and `monitor` test the
+			// lock for a moment, or a holder has just started.
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
