@@ -241,7 +241,7 @@ all="layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime sy
 for part; do
 	case " $all " in
 	*" $part "*) "$part" ;;
-	*) echo "prove: unknown part $part" >&2; exit 2 ;;
+	*) echo "prove: unknown part $part; the parts are: $all" >&2; exit 2 ;;
 	esac
 done
 [ "$failed" = 0 ]

@@ -7,9 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 
@@ -61,6 +64,20 @@ func writeOutput(cmd *cobra.Command, name string, data []byte) error {
 }
 
 func isStdout(name string) bool { return name == "" || name == "-" }
+
+// shellWord writes a path so that a shell takes it for one word.
+func shellWord(path string) string {
+	if !strings.ContainsFunc(path, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+", r)
+	}) {
+		return path
+	}
+	word, err := quote.Shell(path)
+	if err != nil {
+		return path // no shell can have it
+	}
+	return word
+}
 
 // exists reports whether there is something at a path.
 func exists(path string) bool {

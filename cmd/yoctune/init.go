@@ -94,6 +94,6 @@ func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool)
 		return nil
 	}
 	p.Printf("%s: wrote %s for %s on %s\nnext: yoctune build %s -o %s\n",
-		dir, count(len(written), "file"), o.Board, o.Release, dir, filepath.Join(dir, "layer"))
+		dir, count(len(written), "file"), o.Board, o.Release, shellWord(dir), shellWord(filepath.Join(dir, "layer")))
 	return nil
 }

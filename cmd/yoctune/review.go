@@ -88,6 +88,11 @@ func (o reviewOptions) parseComparison(args []string) (c comparison, err error) 
 		c.layer = args[0]
 		args = nil
 	}
+	for _, name := range args {
+		if !exists(name) {
+			return c, fmt.Errorf("%s: no such file or directory", name)
+		}
+	}
 	if other == (c.layer != "") || o.rev != "" && o.against != "" {
 		return c, cli.UsageError(errors.New("give one thing to compare with: the folder of a layer, --rev or --against"))
 	}

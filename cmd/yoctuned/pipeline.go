@@ -75,7 +75,7 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Source, "source", "", "`FILE` with video to read instead of the plan's source: .y4m, or in the source's format")
+	f.StringVar(&o.Source, "source", "", "`FILE` with video to read instead of the plan's source: .y4m, frames in the source's format, or compressed where ffmpeg is installed")
 	f.Uint64Var(&o.Frames, "frames", 0, "`N` frames to read at most; 0 reads all")
 	f.StringVar(&o.Library, "library", "", "`FILE` of the ONNX Runtime library (default: $YOCTUNE_ORT_LIBRARY, else the system's)")
 	f.StringVar(&o.Models, "models", "", "`DIR` to search for models and labels first")

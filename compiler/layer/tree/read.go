@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +19,9 @@ import (
 // [errFolder], or [ErrEdited].
 func Read(dir string) ([]emitters.File, error) {
 	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no layer at %s: %w; name a folder that yoctune build wrote", dir, fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, folderError(dir, err)
 	}
@@ -30,7 +35,7 @@ func Read(dir string) ([]emitters.File, error) {
 		return nil, folderError(dir, err)
 	}
 	if m == nil {
-		return nil, fmt.Errorf("%w: %s holds no %s; name a folder that yoctune build wrote", errFolder, dir, manifest.Name)
+		return nil, fmt.Errorf("no layer at %s: it has no %s; name a folder that yoctune build wrote", dir, manifest.Name)
 	}
 	files := []emitters.File{{Path: manifest.Name, Data: raw, Mode: 0o644}}
 	for name, e := range m.Files {

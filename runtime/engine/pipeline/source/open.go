@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -74,6 +75,11 @@ func Open(so Options) (Source, error) {
 			s.Format = registry.Y4M
 		case ".avi", ".mjpeg", ".mjpg", ".jpg", ".jpeg":
 			s.Format = registry.MJPEG
+		case ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".ts", ".mpg", ".mpeg", ".h264", ".h265", ".wmv", ".flv":
+			if s.Exec, err = decodeWithFFmpeg(so.File); err != nil {
+				return nil, err
+			}
+			kind, s.Format = registry.CommandSource, registry.Y4M
 		}
 	}
 	open := openers[kind.Kind]
@@ -93,6 +99,16 @@ func Open(so Options) (Source, error) {
 	}
 	o.Options, o.format = so, f
 	return open(o)
+}
+
+// decodeWithFFmpeg returns the command that decodes a video to frames.
+func decodeWithFFmpeg(file string) ([]string, error) {
+	const program = "ffmpeg"
+	if _, err := exec.LookPath(program); err != nil {
+		return nil, fmt.Errorf("%s is compressed, and %s, which decodes it, is not installed; convert it elsewhere: %s -i %s -pix_fmt yuv420p clip.y4m", file, program, program, file)
+	}
+	// Without a protocol a name could be that of a server, or a flag.
+	return []string{program, "-nostdin", "-v", "error", "-i", "file:" + file, "-an", "-pix_fmt", "yuv420p", "-f", "yuv4mpegpipe", "-"}, nil
 }
 
 // sourceFormat is the size, rate and colour matrix that a plan gives.
