@@ -1,4 +1,4 @@
-// Package sbom writes software bills of materials: SPDX 2.3 in JSON. The
+// Package sbom writes software bills of materials: SPDX 2.3 and CycloneDX 1.6 in JSON. The
 // time in a document is an argument, so that the same input gives the same bytes.
 package sbom
 
@@ -30,6 +30,8 @@ type Package struct {
 	SHA256   string // "" when not known
 	Licence  string // SPDX expression; "" when not known
 	Comment  string
+	PURL     string // package URL; "" if it has none
+	Model    bool   // it is a model of a neural network
 }
 
 // File is a file of the package that a document describes.
@@ -43,6 +45,13 @@ type File struct {
 type Document struct {
 	doc   spdx.Document
 	count int
+
+	// What CycloneDX is made of.
+	described Package
+	files     []File
+	needs     []Package
+	digest    string
+	tool      string
 }
 
 // Epoch is the time of SOURCE_DATE_EPOCH, or 1 January 1970 where it is not set,
@@ -64,7 +73,7 @@ const root = "Package-root"
 // New starts the document of a package and its files, which are in order. The
 // digest makes the document's name unique.
 func New(p Package, files []File, digest, tool string, created time.Time) *Document {
-	d := &Document{doc: spdx.Document{
+	d := &Document{described: p, files: files, digest: digest, tool: tool, doc: spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
 		DocumentName:      p.Name,
 		DocumentNamespace: "https://github.com/yoctune/yoctune/spdx/" + p.Name + "-" + digest,
@@ -107,13 +116,14 @@ func New(p Package, files []File, digest, tool string, created time.Time) *Docum
 
 // Depends adds a package that the described one needs.
 func (d *Document) Depends(p Package) {
+	d.needs = append(d.needs, p)
 	d.count++
 	id := "Package-" + strconv.Itoa(d.count)
 	d.doc.Packages = append(d.doc.Packages, pkg(id, p))
 	d.relate(root, "DEPENDS_ON", id)
 }
 
-// Encode returns the document, ending with a line feed.
+// Encode returns the document in SPDX, ending with a line feed.
 func (d *Document) Encode() ([]byte, error) {
 	raw, err := json.MarshalIndent(&d.doc, "", "  ")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Encode writes the bill of a layer. The same layer and time give the same bytes.
-func Encode(l compiler.Layer, created time.Time) ([]byte, error) {
+// New makes the bill of a layer. The same layer and time give the same bytes.
+func New(l compiler.Layer, created time.Time) *sbom.Document {
 	sum := sha256.New()
 	files := make([]sbom.File, 0, len(l.Files))
 	for _, f := range l.Files {
@@ -49,11 +49,11 @@ func Encode(l compiler.Layer, created time.Time) ([]byte, error) {
 				continue
 			}
 			seen[m.SHA256] = true
-			doc.Depends(sbom.Package{Name: path.Base(m.URI), Location: location(m.URI), SHA256: m.SHA256,
+			doc.Depends(sbom.Package{Name: path.Base(m.URI), Model: true, Location: location(m.URI), SHA256: m.SHA256,
 				Comment: m.ID + " of target " + t.Name + "; its licence is not in the configuration"})
 		}
 	}
-	return doc.Encode()
+	return doc
 }
 
 // artefact is a file of the release that a recipe fetches, with the program that it

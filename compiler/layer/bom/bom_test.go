@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/layer/bom"
+	"github.com/yoctune/yoctune/internal/sbom/sbomtest"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -34,7 +35,7 @@ func example(t *testing.T) compiler.Layer {
 
 func encodeBOM(t *testing.T, l compiler.Layer) []byte {
 	t.Helper()
-	text, err := bom.Encode(l, time.Unix(0, 0))
+	text, err := bom.New(l, time.Unix(0, 0)).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +101,33 @@ func TestBOMDependsOnTheLayerAlone(t *testing.T) {
 	}
 	if namespace(text) == namespace(changed) {
 		t.Errorf("two layers have bills of the same name %s", namespace(text))
+	}
+}
+
+// CycloneDX has what SPDX has, and fits the schema of its makers.
+func TestCycloneDXIsValidAndComplete(t *testing.T) {
+	l := example(t)
+	text, err := bom.New(l, time.Unix(0, 0)).EncodeCycloneDX()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sbomtest.ValidateCycloneDX(t, text)
+	for _, f := range l.Files {
+		if !bytes.Contains(text, []byte(`"`+f.Path+`"`)) {
+			t.Errorf("%s is missing", f.Path)
+		}
+	}
+	for _, m := range l.Targets[0].Models {
+		if !bytes.Contains(text, []byte(m.SHA256)) {
+			t.Errorf("the model %s is missing", m.URI)
+		}
+	}
+	if !bytes.Contains(text, []byte(`"yoctuned-arm64"`)) {
+		t.Error("the runtime is missing")
+	}
+	again, err := bom.New(example(t), time.Unix(0, 0)).EncodeCycloneDX()
+	if err != nil || !bytes.Equal(text, again) {
+		t.Errorf("twice the same layer gives two bills: %v", err)
 	}
 }
 
