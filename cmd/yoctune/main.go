@@ -1,3 +1,5 @@
+//go:build !manual
+
 // Command yoctune turns a configuration into a Yocto layer for Jetson devices.
 //
 // This folder holds flags, help and rendering: one file a subcommand, one

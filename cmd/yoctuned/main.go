@@ -1,3 +1,5 @@
+//go:build !manual
+
 // Command yoctuned applies a tuning plan to a device and keeps it applied.
 //
 // This folder holds flags, help and rendering: one file a subcommand, one
