@@ -58,6 +58,12 @@ func reviewed() map[string][]string {
 		"f597097efe3d97021f89170746bd3a0fb9a8b6fb26b82043ed68a4e0283bee6c": {"BSD-2-Clause", "BSD-3-Clause", "MIT"},
 		// modernc.org/memory, LICENSE-LOGO: where a picture was found, which is not linked.
 		"5ae5bee3072a841376451b48d8cfcec7188e10543926d5870828d36c8a750dc5": {},
+		// github.com/spdx/tools-golang, LICENSE.code: a choice of two licences, and this is
+		// the one taken. LICENSE.docs holds for its documentation, which is not linked.
+		"e914fb1f3927226e04b0438e0b541b3c6e3c65de4d64aa8f5cdaa803f05448fd": {"Apache-2.0"},
+		"c207c95c7c34ea909fd949c737c3d942045a09f145ddee15d165a360a1000c72": {},
+		// github.com/opencontainers/go-digest, LICENSE.docs: the same.
+		"a1d1adec3ba691ef6e377a78bbe9e9e2501f2f4a1723d08857da1ac6564e4fed": {},
 	}
 }
 
@@ -158,7 +164,7 @@ func (p *Part) addFolders(root, dir string) error {
 		}
 		for _, e := range entries {
 			name := strings.ToUpper(e.Name())
-			if !e.Type().IsRegular() || filepath.Ext(name) == ".GO" || !noticeFile.MatchString(name) {
+			if !e.Type().IsRegular() || filepath.Ext(name) == ".GO" || name[0] == '.' || !noticeFile.MatchString(name) {
 				continue
 			}
 			if err := p.addFile(root, filepath.Join(dir, e.Name()), licenceFile.MatchString(name)); err != nil {

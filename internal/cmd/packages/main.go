@@ -1,0 +1,262 @@
+// Command packages makes what people install, from the files that command dist made:
+//
+//	yoctune_<version>_{amd64,arm64}.deb                 with the runtime folder, man pages, completions, examples
+//	yoctuned_<version>_{amd64,arm64}.deb                and yoctuned-serve_…: the programs of a device
+//	yoctune-<version>-{linux,darwin}-{amd64,arm64}.tar.gz  the same, to unpack anywhere
+//	*.spdx.json, *.cdx.json                             what each of them is made of
+//	Containerfile                                       an image for CI with the .deb
+//	SHA256SUMS                                          the digests of everything in the folder
+//	SHA256SUMS.minisig, SHA256SUMS.sig                  its signatures, with minisign's and cosign's key
+//
+// The same commit gives the same bytes. The time in archives is SOURCE_DATE_EPOCH.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/yoctune/yoctune/internal/licence"
+	"github.com/yoctune/yoctune/internal/sbom"
+)
+
+const module = "github.com/yoctune/yoctune"
+
+// packager makes the packages of one release.
+type packager struct {
+	dist    string // folder of the release
+	nfpm    string // the program
+	version string
+	when    time.Time
+	work    string // scratch folder
+	share   map[string][]file
+	parts   map[string][]licence.Part
+}
+
+func main() {
+	dist := flag.String("o", "dist", "folder that command dist wrote")
+	nfpm := flag.String("nfpm", "build/tools/nfpm", "program nfpm")
+	signOnly := flag.Bool("sign-only", false, "write SHA256SUMS and its signatures, and nothing else")
+	flag.Parse()
+	if err := run(*dist, *nfpm, *signOnly); err != nil {
+		fmt.Fprintln(os.Stderr, "packages:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dist, nfpm string, signOnly bool) error {
+	if signOnly {
+		return sign(dist)
+	}
+	p := packager{dist: dist, share: map[string][]file{}, parts: map[string][]licence.Part{}}
+	var err error
+	if p.nfpm, err = exec.LookPath(nfpm); err != nil {
+		return fmt.Errorf("%w (make dist installs it)", err)
+	}
+	if p.when, err = sbom.Epoch(); err != nil {
+		return err
+	}
+	if p.version, err = releaseVersion(dist); err != nil {
+		return err
+	}
+	if p.work, err = os.MkdirTemp("", "yoctune-packages-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(p.work)
+	for _, step := range []func() error{p.collect, p.compiler, p.runtime, p.containerfile} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return sign(dist)
+}
+
+// releaseVersion is that of the release files.
+func releaseVersion(dist string) (string, error) {
+	raw, err := os.ReadFile(filepath.Join(dist, "manifest.json"))
+	if err != nil {
+		return "", fmt.Errorf("%w (run command dist first)", err)
+	}
+	var m struct{ Version string }
+	if err := json.Unmarshal(raw, &m); err != nil || m.Version == "" {
+		return "", fmt.Errorf("%s has no version: %w", filepath.Join(dist, "manifest.json"), err)
+	}
+	return m.Version, nil
+}
+
+// programs are packaged by these names; each is built from a folder with tags.
+var programs = []struct{ name, pkg, tags string }{
+	{"yoctune", "./cmd/yoctune", ""}, {"yoctuned", "./cmd/yoctuned", ""}, {"yoctuned-serve", "./cmd/yoctuned", "serve"},
+}
+
+// collect makes the man pages and completions, and reads the licences of what is linked.
+func (p *packager) collect() error {
+	for _, prog := range programs {
+		parts, err := licence.Parts(context.Background(), prog.pkg, prog.tags)
+		if err != nil {
+			return err
+		}
+		p.parts[prog.name] = parts
+		if prog.tags != "" {
+			continue // its commands are those of the smaller program
+		}
+		dir := filepath.Join(p.work, "share-"+prog.name)
+		cmd := exec.Command("go", "run", "-trimpath", "-tags", "manual", "-ldflags", p.linkVersion(), prog.pkg, dir, fmt.Sprint(p.when.Unix()))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("man pages of %s: %w\n%s", prog.name, err, out)
+		}
+		files, err := readTree(dir, "share")
+		if err != nil {
+			return err
+		}
+		p.share[prog.name] = files
+	}
+	return nil
+}
+
+func (p *packager) linkVersion() string {
+	return "-X " + module + "/internal/version.Version=" + p.version
+}
+
+// compiler packages yoctune for every system.
+func (p *packager) compiler() error {
+	common, err := p.compilerFiles()
+	if err != nil {
+		return err
+	}
+	for _, system := range []string{"linux", "darwin"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			program := filepath.Join(p.work, "yoctune-"+system+"-"+arch)
+			cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= "+p.linkVersion(), "-o", program, "./cmd/yoctune")
+			cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("build yoctune for %s/%s: %w\n%s", system, arch, err, out)
+			}
+			binary, err := os.ReadFile(program)
+			if err != nil {
+				return err
+			}
+			files := append([]file{{"bin/yoctune", binary, 0o755}}, common...)
+			if err := p.archive("yoctune", system, arch, files); err != nil {
+				return err
+			}
+			if system != "linux" {
+				continue
+			}
+			if err := p.deb(pack{Name: "yoctune", Arch: arch, Files: files, Summary: "turn a tuning configuration into a Yocto layer for Jetson devices",
+				Text: "Describe power modes, kernel options, sysctls, storage, services and\ninference pipelines of a Jetson device in CUE, HCL or Jsonnet. yoctune checks\nthem against facts about module, release and kernel, and writes a Yocto layer.\n.\nThe package contains the programs that layers install on the device."}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compilerFiles are the files of yoctune that do not depend on the system.
+func (p *packager) compilerFiles() ([]file, error) {
+	files, err := readTree(filepath.Join(p.dist, "lib", "yoctune"), "lib/yoctune")
+	if err != nil {
+		return nil, fmt.Errorf("runtime folder: %w", err)
+	}
+	files = append(files, p.share["yoctune"]...)
+	docs, err := documents()
+	if err != nil {
+		return nil, err
+	}
+	return append(files, docs...), nil
+}
+
+// runtime packages the programs of the device.
+func (p *packager) runtime() error {
+	for _, prog := range programs[1:] {
+		for _, arch := range []string{"amd64", "arm64"} {
+			binary, err := os.ReadFile(filepath.Join(p.dist, fmt.Sprintf("%s-%s-linux-%s", prog.name, p.version, arch)))
+			if err != nil {
+				return err
+			}
+			d := pack{
+				Name: prog.name, Arch: arch, Files: append([]file{{"bin/" + prog.name, binary, 0o755}}, p.share[prog.name]...), Summary: "enforce a tuning plan on a Jetson device",
+				Depends: []string{"libc6 (>= 2.34)"}, Suggests: []string{"libturbojpeg0"},
+				Text: "yoctuned writes the settings of a plan that yoctune compiled, reads them back,\nverifies them, repairs drift and restores the original values. It also runs the\nplan's inference pipelines.\n.\nOn a device the layer of the image installs it. On a workstation it tries a plan\non a synthetic device.",
+			}
+			if prog.tags != "" {
+				d.Summary = "serve metrics, history and network pipelines of a Jetson device"
+				d.Depends = append(d.Depends, "yoctuned (= "+p.version+")")
+				d.Files = append(d.Files, file{"share/man/man1/" + prog.name + ".1", []byte(".so man1/yoctuned.1\n"), 0o644})
+				d.Text = "The second build of yoctuned: the same commands, with a web page, metrics,\nhistory and pipelines over the network."
+			}
+			if err := p.deb(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+//go:embed Containerfile.tmpl
+var containerfile string
+
+// containerfile writes the recipe of an image for CI.
+func (p *packager) containerfile() error {
+	t, err := template.New("Containerfile").Parse(containerfile)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, struct{ Version string }{p.version}); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.dist, "Containerfile"), b.Bytes(), 0o644)
+}
+
+// bills writes what a file of the release is made of.
+func (p *packager) bills(name, program string) error {
+	raw, err := os.ReadFile(filepath.Join(p.dist, name))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(raw)
+	digest := hex.EncodeToString(sum[:])
+	fmt.Printf("%s  %9d  %s\n", digest[:16], len(raw), name)
+	parts := p.parts[program]
+	doc := sbom.New(sbom.Package{Name: name, Version: p.version, SHA256: digest, Licence: licence.Expression(licence.IDs(parts))}, nil, digest, "yoctune-dist-"+p.version, p.when)
+	if program == "yoctune" { // the runtime folder in it
+		parts = slices.Concat(parts, p.parts["yoctuned"], p.parts["yoctuned-serve"])
+		slices.SortFunc(parts, func(a, b licence.Part) int {
+			return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Version, b.Version))
+		})
+		parts = slices.CompactFunc(parts, func(a, b licence.Part) bool { return a.Path == b.Path })
+	}
+	for _, m := range parts {
+		need := sbom.Package{Name: m.Path, Version: m.Version, Licence: licence.Expression(m.IDs)}
+		if m.Version != "" {
+			need.PURL = "pkg:golang/" + strings.ToLower(m.Path) + "@" + m.Version
+		}
+		if m.Path != module {
+			doc.Depends(need)
+		}
+	}
+	for spec, suffix := range map[string]string{sbom.SPDX: ".spdx.json", sbom.CycloneDX: ".cdx.json"} {
+		text, err := doc.EncodeAs(spec)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(p.dist, name+suffix), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
