@@ -15,7 +15,7 @@ EXAMPLE := examples/video-analytics
 CUE_VERSION = $(shell $(GO) list -m -f '{{.Version}}' cuelang.org/go)
 
 # A test fails, instead of skipping, when something that `make setup` installs is missing.
-REQUIRE := YOCTUNE_REQUIRE_CUE=1 YOCTUNE_REQUIRE_SPDX=1 YOCTUNE_REQUIRE_MINISIGN=1 YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1 YOCTUNE_REQUIRE_ETHTOOL=1 YOCTUNE_REQUIRE_SOURCES=1 YOCTUNE_REQUIRE_CUDA=1 \
+REQUIRE := YOCTUNE_REQUIRE_CUE=1 YOCTUNE_REQUIRE_PACKAGES=1 YOCTUNE_REQUIRE_SPDX=1 YOCTUNE_REQUIRE_MINISIGN=1 YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1 YOCTUNE_REQUIRE_ETHTOOL=1 YOCTUNE_REQUIRE_SOURCES=1 YOCTUNE_REQUIRE_CUDA=1 \
 	YOCTUNE_QEMU=$(CURDIR)/$(BUILD)/cache/qemu YOCTUNE_DOTCONFIG=$(CURDIR)/$(BUILD)/cache/qemu/config
 
 .PHONY: help
@@ -49,7 +49,7 @@ lint:
 	shellcheck scripts/*.sh tests/*.sh tests/*/*.sh bench/*/*.sh .ci/run
 
 .PHONY: unit
-unit: $(BUILD)/tools/cue
+unit: $(BUILD)/tools/cue $(BUILD)/tools/nfpm $(BUILD)/tools/actionlint
 	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test -timeout 20m ./...
 	$(GO) test -tags serve ./cmd/yoctuned -run TestScripts/serve
 
@@ -65,6 +65,12 @@ fuzz-check: ## fuzz the device's parsers, a few hundred inputs each
 $(BUILD)/tools/cue: go.mod
 	@mkdir -p $(@D)
 	GOBIN=$(CURDIR)/$(@D) $(GO) install cuelang.org/go/cmd/cue@$(CUE_VERSION)
+	@touch $@
+
+# Programs of others that packages are made and checked with, each with its version.
+$(BUILD)/tools/nfpm $(BUILD)/tools/actionlint $(BUILD)/tools/cosign: scripts/tools.txt
+	@mkdir -p $(@D)
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/$(@D) $(GO) install $(shell sed -n 's/^$(@F) //p' scripts/tools.txt)
 	@touch $@
 
 .PHONY: cuda-check
@@ -88,8 +94,13 @@ prove: ## run the long checks; docs/prove.md lists the checkouts they take
 	scripts/prove.sh
 
 .PHONY: dist
-dist: ## make the release files of the device runtime in dist/
+dist: $(BUILD)/tools/nfpm ## make the release files and packages in dist/
 	$(GO) run ./internal/cmd/dist -o dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) run ./internal/cmd/packages -o dist
+
+.PHONY: sign
+sign: ## sign the digests of dist/ with the keys YOCTUNE_RELEASE_KEY (minisign) and COSIGN_KEY
+	$(GO) run ./internal/cmd/packages -o dist -sign-only
 
 .PHONY: update
 update: ## rewrite every generated and golden file; read the diff

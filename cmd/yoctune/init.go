@@ -11,7 +11,6 @@ import (
 	"github.com/yoctune/yoctune/compiler/importer"
 	"github.com/yoctune/yoctune/compiler/language/scaffold"
 	"github.com/yoctune/yoctune/internal/cli"
-	"github.com/yoctune/yoctune/internal/version"
 )
 
 func newInitCommand() *cobra.Command {
@@ -25,12 +24,16 @@ checks for GitHub and GitLab, and the definitions of the language below cue.mod,
 cue and editors need to understand the configuration without a network. A Jsonnet project
 has yoctune.libsonnet instead, with units and helpers.
 
+The checks install yoctune from the archive of a release. Give its address and SHA-256 with
+--archive and --sha256, or set YOCTUNE_ARCHIVE and YOCTUNE_SHA256 as variables of the CI.
+
 The folder must be empty, unless --force is given: then existing files are kept, and only
 the definitions are updated.
 
 Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 		Example: `  yoctune init meta-camera --board orin-nano-8gb --release scarthgap
   yoctune init meta-camera --language jsonnet
+  yoctune init meta-camera --archive https://mirror.example.com/yoctune-0.2.0-linux-amd64.tar.gz --sha256 SUM
   yoctune init . --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
@@ -47,6 +50,9 @@ Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 	f.StringVar(&o.Maintainer, "maintainer", importer.Nobody, "`PERSON` for layer.maintainer, as \"Name <mail>\"")
 	f.StringVar(&o.Language, "language", "cue", "`LANGUAGE` of the configuration: cue, hcl or jsonnet")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(scaffold.Languages(), cobra.ShellCompDirectiveNoFileComp)))
+	f.StringVar(&o.Archive, "archive", "", "`ADDRESS` of the archive of yoctune that CI installs")
+	f.StringVar(&o.SHA256, "sha256", "", "`SUM` of the archive: its SHA-256 in hexadecimal")
+	f.BoolVar(&o.PreCommit, "pre-commit", false, "write hooks for pre-commit too")
 	f.BoolVar(&force, "force", false, "write into a folder that is not empty")
 	return cmd
 }
@@ -65,10 +71,9 @@ func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool)
 	if o.Maintainer == "" || strings.ContainsFunc(o.Maintainer, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return cli.UsageError(fmt.Errorf("--maintainer %q: write it as \"Name <mail>\"", o.Maintainer))
 	}
-	o.Version = "v" + version.Version
 	files, err := scaffold.Files(o)
 	if err != nil {
-		if errors.Is(err, scaffold.ErrUnknown) {
+		if errors.Is(err, scaffold.ErrUnknown) || errors.Is(err, scaffold.ErrSource) {
 			return cli.UsageError(err)
 		}
 		return err

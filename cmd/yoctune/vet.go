@@ -22,7 +22,7 @@ func newVetCommand() *cobra.Command {
 	var fix bool
 	cmd := addVariableFlag(&cobra.Command{
 		Use:         "vet [DIR]",
-		Annotations: cli.Formats("text", "json", "sarif", "github"),
+		Annotations: cli.Formats("text", "json", "sarif", "github", "codequality"),
 		Short:       "Check a configuration",
 		Long: `Check the configuration in DIR (default: the current folder): its syntax and types, the
 facts of boards and releases, which kernel options Kconfig will keep, the rules, and that
@@ -32,7 +32,8 @@ With --fix the command makes the unambiguous changes that messages propose, in .
 only. It keeps a change only when it causes no new findings, shows it as a diff, and
 reports the remaining findings.
 
---format sarif is for code scanners, and github for the log of a GitHub workflow.`,
+--format sarif is for code scanners, github for the log of a GitHub workflow, and codequality
+for the report of a GitLab pipeline.`,
 		Example: `  yoctune vet examples/video-analytics
   yoctune vet . --fix
   yoctune vet . --format sarif > yoctune.sarif`,

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -28,6 +29,9 @@ func showReport(cmd *cobra.Command, dir string, report *diag.Report, src *diag.S
 		return diag.WriteSARIF(cmd.OutOrStdout(), report.PrefixPaths(pathFromRepository(dir)), version.Version, compiler.Page)
 	case "github":
 		return diag.WriteGitHub(cmd.OutOrStdout(), report.PrefixPaths(pathFromRepository(dir)))
+	case "codequality":
+		top := pathFromRepository(dir)
+		return diag.WriteCodeQuality(cmd.OutOrStdout(), report.PrefixPaths(top), path.Join(top, "README.md"))
 	}
 	w := cmd.ErrOrStderr()
 	return diag.WriteText(w, report.PrefixPaths(pathFromCurrentDir(dir)), src.PrefixPaths(pathFromCurrentDir(dir)), cli.Colour(w))

@@ -1,6 +1,9 @@
 package diag
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -115,6 +118,52 @@ func WriteSARIF(w io.Writer, r *Report, version string, pages func(id string) (E
 	}{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 	if err != nil {
 		return fmt.Errorf("writing SARIF: %w", err)
+	}
+	return nil
+}
+
+// WriteCodeQuality writes a Code Quality report, which GitLab shows in a merge request. The
+// files of the report must be relative to the repository. A finding without a place is given
+// the first line of the file home, since GitLab drops it otherwise.
+func WriteCodeQuality(w io.Writer, r *Report, home string) error {
+	type lines struct {
+		Begin int `json:"begin"`
+	}
+	type location struct {
+		Path  string `json:"path"`
+		Lines lines  `json:"lines"`
+	}
+	type issue struct {
+		Description string   `json:"description"`
+		CheckName   string   `json:"check_name"`
+		Fingerprint string   `json:"fingerprint"`
+		Severity    string   `json:"severity"`
+		Location    location `json:"location"`
+	}
+	issues, seen := []issue{}, map[string]int{}
+	for _, d := range r.All() {
+		text := d.Message
+		if d.Help != "" {
+			text += ". " + d.Help
+		}
+		if d.Unverified != "" {
+			text += ". Not verified: " + d.Unverified
+		}
+		at := location{d.Pos.File, lines{max(d.Pos.Line, 1)}}
+		if at.Path == "" {
+			at.Path = home
+		}
+		// The line is left out, so that a finding stays the same one when lines move.
+		of := strings.Join([]string{d.ID, at.Path, d.Path, d.Message}, "\x00")
+		seen[of]++
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", of, seen[of]))
+		severity := map[Severity]string{Error: "critical", Warning: "minor"}[d.Severity]
+		issues = append(issues, issue{text, d.ID, hex.EncodeToString(sum[:]), cmp.Or(severity, "info"), at})
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(issues); err != nil {
+		return fmt.Errorf("writing a Code Quality report: %w", err)
 	}
 	return nil
 }

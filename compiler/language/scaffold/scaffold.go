@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -39,8 +40,33 @@ type Options struct {
 	Release    string
 	Name       string // of the layer
 	Maintainer string // "Name <mail>"
-	Version    string // of yoctune, for CI: a tag
 	Language   string // "cue" when empty, "hcl" or "jsonnet"
+
+	// Where CI installs yoctune from: the address of a release's archive and its digest.
+	// Empty: variables of the CI give them.
+	Archive, SHA256 string
+	PreCommit       bool // also hooks for pre-commit
+}
+
+var (
+	// The address is written into YAML and into an expression of GitHub, in quotes.
+	archiveAddress = regexp.MustCompile(`^[A-Za-z0-9._~:/?@!$&()*+,;=%-]+$`)
+	digest         = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// ErrSource is returned for an archive that CI cannot install from.
+var ErrSource = errors.New("not an archive with its digest")
+
+func (o Options) checkSource() error {
+	switch {
+	case o.Archive == "" && o.SHA256 == "":
+		return nil
+	case !archiveAddress.MatchString(o.Archive):
+		return fmt.Errorf("%w: %q is no address", ErrSource, o.Archive)
+	case !digest.MatchString(o.SHA256):
+		return fmt.Errorf("%w: %q is no SHA-256 in hexadecimal", ErrSource, o.SHA256)
+	}
+	return nil
 }
 
 // Languages lists what a project can be written in, the usual one first.
@@ -74,6 +100,9 @@ func Files(o Options) ([]File, error) {
 	if !slices.Contains(Languages(), o.Language) {
 		return nil, fmt.Errorf("language %q is %w: choose one of %s", o.Language, ErrUnknown, strings.Join(Languages(), ", "))
 	}
+	if err := o.checkSource(); err != nil {
+		return nil, err
+	}
 	data := struct {
 		Options
 		Package, Module, Enable string
@@ -97,12 +126,17 @@ func Files(o Options) ([]File, error) {
 		own = []made{{"config.jsonnet", "config.jsonnet.tmpl", true}, {jsonnet.Library, jsonnet.Library, false}}
 	}
 	var files []File
-	for _, f := range append(own, []made{
+	own = append(own, []made{
 		{"README.md", "README.md.tmpl", true},
 		{".gitignore", "gitignore.tmpl", true},
+		{".ci/install-yoctune.sh", "install-yoctune.sh.tmpl", true},
 		{".github/workflows/yoctune.yml", "github.yml.tmpl", true},
 		{".gitlab-ci.yml", "gitlab.yml.tmpl", true},
-	}...) {
+	}...)
+	if o.PreCommit {
+		own = append(own, made{".pre-commit-config.yaml", "pre-commit.yml.tmpl", true})
+	}
+	for _, f := range own {
 		var w strings.Builder
 		if err := t.ExecuteTemplate(&w, f.template, data); err != nil {
 			return nil, fmt.Errorf("making %s: %w", f.path, err)

@@ -23,7 +23,7 @@ import (
 func project(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "p")
-	files, err := scaffold.Files(scaffold.Options{Board: "orin-nano-8gb", Release: "scarthgap", Name: "line-camera", Maintainer: "Team <team@example.com>", Version: "v1.0.0"})
+	files, err := scaffold.Files(scaffold.Options{Board: "orin-nano-8gb", Release: "scarthgap", Name: "line-camera", Maintainer: "Team <team@example.com>"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestEveryBoardAndReleaseHasAValidStart(t *testing.T) {
 			t.Fatal(id)
 		}
 		for rel := range b.Releases {
-			files, err := scaffold.Files(scaffold.Options{Board: id, Release: rel, Name: "a", Maintainer: "T <t@example.com>", Version: "v1.0.0"})
+			files, err := scaffold.Files(scaffold.Options{Board: id, Release: rel, Name: "a", Maintainer: "T <t@example.com>"})
 			if err != nil {
 				t.Fatalf("%s %s: %v", id, rel, err)
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,16 @@ func (p *packager) deb(d pack) error {
 		if err := os.Chmod(name, f.mode); err != nil {
 			return err
 		}
+	}
+	// nfpm takes the times of folders from the disk.
+	err = filepath.WalkDir(stage, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(name, p.when, p.when)
+	})
+	if err != nil {
+		return err
 	}
 	// The configuration is YAML, of which JSON is a part.
 	config, err := json.MarshalIndent(map[string]any{

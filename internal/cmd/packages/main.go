@@ -42,6 +42,7 @@ type packager struct {
 	version string
 	when    time.Time
 	work    string // scratch folder
+	systems []string
 	share   map[string][]file
 	parts   map[string][]licence.Part
 }
@@ -49,19 +50,20 @@ type packager struct {
 func main() {
 	dist := flag.String("o", "dist", "folder that command dist wrote")
 	nfpm := flag.String("nfpm", "build/tools/nfpm", "program nfpm")
+	systems := flag.String("systems", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "systems that yoctune is built for; the programs of the device are packaged for those of Linux")
 	signOnly := flag.Bool("sign-only", false, "write SHA256SUMS and its signatures, and nothing else")
 	flag.Parse()
-	if err := run(*dist, *nfpm, *signOnly); err != nil {
+	if err := run(*dist, *nfpm, strings.Split(*systems, ","), *signOnly); err != nil {
 		fmt.Fprintln(os.Stderr, "packages:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dist, nfpm string, signOnly bool) error {
+func run(dist, nfpm string, systems []string, signOnly bool) error {
 	if signOnly {
 		return sign(dist)
 	}
-	p := packager{dist: dist, share: map[string][]file{}, parts: map[string][]licence.Part{}}
+	p := packager{dist: dist, systems: systems, share: map[string][]file{}, parts: map[string][]licence.Part{}}
 	var err error
 	if p.nfpm, err = exec.LookPath(nfpm); err != nil {
 		return fmt.Errorf("%w (make dist installs it)", err)
@@ -137,33 +139,50 @@ func (p *packager) compiler() error {
 	if err != nil {
 		return err
 	}
-	for _, system := range []string{"linux", "darwin"} {
-		for _, arch := range []string{"amd64", "arm64"} {
-			program := filepath.Join(p.work, "yoctune-"+system+"-"+arch)
-			cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= "+p.linkVersion(), "-o", program, "./cmd/yoctune")
-			cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("build yoctune for %s/%s: %w\n%s", system, arch, err, out)
-			}
-			binary, err := os.ReadFile(program)
-			if err != nil {
-				return err
-			}
-			files := append([]file{{"bin/yoctune", binary, 0o755}}, common...)
-			if err := p.archive("yoctune", system, arch, files); err != nil {
-				return err
-			}
-			if system != "linux" {
-				continue
-			}
-			if err := p.deb(pack{Name: "yoctune", Arch: arch, Files: files, Summary: "turn a tuning configuration into a Yocto layer for Jetson devices",
-				Text: "Describe power modes, kernel options, sysctls, storage, services and\ninference pipelines of a Jetson device in CUE, HCL or Jsonnet. yoctune checks\nthem against facts about module, release and kernel, and writes a Yocto layer.\n.\nThe package contains the programs that layers install on the device."}); err != nil {
-				return err
-			}
+	for _, name := range p.systems {
+		system, arch, ok := strings.Cut(name, "/")
+		if !ok {
+			return fmt.Errorf("-systems %s: write SYSTEM/ARCHITECTURE", name)
+		}
+		program := filepath.Join(p.work, "yoctune-"+system+"-"+arch)
+		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= "+p.linkVersion(), "-o", program, "./cmd/yoctune")
+		cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build yoctune for %s: %w\n%s", name, err, out)
+		}
+		binary, err := os.ReadFile(program)
+		if err != nil {
+			return err
+		}
+		files := append([]file{{"bin/yoctune", binary, 0o755}}, common...)
+		if err := p.archive("yoctune", system, arch, files); err != nil {
+			return err
+		}
+		if system != "linux" {
+			continue
+		}
+		if err := p.deb(pack{Name: "yoctune", Arch: arch, Files: files, Summary: "turn a tuning configuration into a Yocto layer", Text: compilerText}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+const compilerText = `Describe power modes, kernel options, sysctls, storage, services and
+inference pipelines of a Jetson device in CUE, HCL or Jsonnet. yoctune checks
+them against facts about module, release and kernel, and writes a Yocto layer.
+.
+The package contains the programs that layers install on the device.`
+
+const runtimeText = `yoctuned writes the settings of a plan that yoctune compiled, reads them back,
+verifies them, repairs drift and restores the original values. It also runs the
+plan's inference pipelines.
+.
+On a device the layer of the image installs it. On a workstation it tries a plan
+on a synthetic device.`
+
+const serverText = `The second build of yoctuned: the same commands, with a web page, metrics,
+history and pipelines over the network.`
 
 // compilerFiles are the files of yoctune that do not depend on the system.
 func (p *packager) compilerFiles() ([]file, error) {
@@ -182,21 +201,24 @@ func (p *packager) compilerFiles() ([]file, error) {
 // runtime packages the programs of the device.
 func (p *packager) runtime() error {
 	for _, prog := range programs[1:] {
-		for _, arch := range []string{"amd64", "arm64"} {
+		for _, name := range p.systems {
+			arch, ok := strings.CutPrefix(name, "linux/")
+			if !ok {
+				continue
+			}
 			binary, err := os.ReadFile(filepath.Join(p.dist, fmt.Sprintf("%s-%s-linux-%s", prog.name, p.version, arch)))
 			if err != nil {
 				return err
 			}
 			d := pack{
-				Name: prog.name, Arch: arch, Files: append([]file{{"bin/" + prog.name, binary, 0o755}}, p.share[prog.name]...), Summary: "enforce a tuning plan on a Jetson device",
+				Name: prog.name, Arch: arch, Files: append([]file{{"bin/" + prog.name, binary, 0o755}}, p.share[prog.name]...),
+				Summary: "enforce a tuning plan on a Jetson device", Text: runtimeText,
 				Depends: []string{"libc6 (>= 2.34)"}, Suggests: []string{"libturbojpeg0"},
-				Text: "yoctuned writes the settings of a plan that yoctune compiled, reads them back,\nverifies them, repairs drift and restores the original values. It also runs the\nplan's inference pipelines.\n.\nOn a device the layer of the image installs it. On a workstation it tries a plan\non a synthetic device.",
 			}
 			if prog.tags != "" {
-				d.Summary = "serve metrics, history and network pipelines of a Jetson device"
+				d.Summary, d.Text = "serve metrics, history and network pipelines of a Jetson device", serverText
 				d.Depends = append(d.Depends, "yoctuned (= "+p.version+")")
 				d.Files = append(d.Files, file{"share/man/man1/" + prog.name + ".1", []byte(".so man1/yoctuned.1\n"), 0o644})
-				d.Text = "The second build of yoctuned: the same commands, with a web page, metrics,\nhistory and pipelines over the network."
 			}
 			if err := p.deb(d); err != nil {
 				return err
