@@ -246,7 +246,7 @@ func TestGitHubWorkflowRuns(t *testing.T) {
 		t.Fatalf("%v\n%s", failed, log)
 	}
 	// The review of a change is posted; the layer that was not built again fails.
-	base := p.change(t, `"vm.dirty_ratio": *10`, `"vm.dirty_ratio": 20`)
+	base := p.change(t, `\("vm.dirty_ratio": *\)10`, `\120`)
 	failed, log := p.github(t, base)
 	if strings.Join(failed, ",") != "Check that the layer is up to date" {
 		t.Errorf("failed: %v\n%s", failed, log)
@@ -264,7 +264,7 @@ func TestGitHubWorkflowRuns(t *testing.T) {
 		t.Error(calls)
 	}
 	// An error stops the job and is among the findings that are uploaded.
-	p.change(t, `"vm.dirty_ratio": *20`, `"vm.dirty_ratio": 200`)
+	p.change(t, `\("vm.dirty_ratio": *\)20`, `\1200`)
 	failed, log = p.github(t, base)
 	if strings.Join(failed, ",") != "Check the configuration" || !strings.Contains(log, "::error file=config.cue,") {
 		t.Errorf("failed: %v\n%s", failed, log)
@@ -330,7 +330,7 @@ func TestGitLabPipelineRuns(t *testing.T) {
 	if got := report(); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	p.change(t, `"vm.dirty_ratio": *10`, `"vm.dirty_ratio": 200`)
+	p.change(t, `\("vm.dirty_ratio": *\)10`, `\1200`)
 	if got := p.sh(t, p.dir, variables, script, nil); got.code != 1 {
 		t.Errorf("exit %d: %s", got.code, got.out)
 	}

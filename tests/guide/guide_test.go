@@ -1,5 +1,8 @@
-// Package guide runs the commands of docs/guide.md and docs/pipelines.md and compares their output
-// with the pages.
+// Package guide runs the commands of README.md, docs/guide.md and docs/pipelines.md in an empty
+// folder, with nothing but the installed programs, and compares their output with the pages.
+//
+// YOCTUNE_CLEAN_ROOT names a root file system in which the packages are installed; the commands
+// then run in it. Otherwise the programs are built and laid out as the packages do.
 package guide
 
 import (
@@ -12,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,11 +105,29 @@ func matchesPage(want []string, got string) bool {
 	return regexp.MustCompile(b.String()).MatchString(got)
 }
 
-func TestGuideCommandsWork(t *testing.T) { runPage(t, "guide.md", 15) }
+func TestREADMECommandsWork(t *testing.T) { runPage(t, "README.md", 8) }
+
+func TestGuideCommandsWork(t *testing.T) { runPage(t, "docs/guide.md", 15) }
+
+// Commands that the test cannot run say what they need.
+func TestEveryCommandIsRunOrNeedsSomething(t *testing.T) {
+	fence := regexp.MustCompile("(?m)^(.*)\n```(sh|bash|shell)\n")
+	for _, page := range []string{"README.md", "docs/guide.md", "docs/install.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+			if !strings.HasPrefix(m[1], "<!-- needs: ") {
+				t.Errorf("%s: a block of commands after %q is neither run nor marked", page, m[1])
+			}
+		}
+	}
+}
 
 func TestPipelinesPageCommandsWork(t *testing.T) {
 	models.Dir(t) // skips with the reason when they are missing
-	runPage(t, "pipelines.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
+	runPage(t, "docs/pipelines.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
 }
 
 // runPage writes the files and runs the commands of a page, which must have this many commands.
@@ -115,7 +137,7 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs", page))
+	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,16 +145,15 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, bin := t.TempDir(), t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../../cmd/yoctune", "../../cmd/yoctuned")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the programs: %v\n%s", err, out)
+	in := install(t, root)
+	if page == "docs/pipelines.md" { // its models and examples are in the checkout
+		variables = append(variables, "YOCTUNE="+root)
 	}
-	variables = append(variables, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1", "YOCTUNE="+root)
+	in.variables = append(variables, in.variables...)
 	ran := 0
 	for _, s := range all {
 		if s.file != "" {
-			name := filepath.Join(dir, s.file)
+			name := filepath.Join(in.root, in.dir, s.file)
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +167,7 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 			if i == len(s.commands)-1 {
 				want = s.exit
 			}
-			got, code := run(t, dir, variables, c.text)
+			got, code := in.run(t, c.text)
 			ran++
 			if code != want {
 				t.Fatalf("%s:%d: %s\nexit code %d, want %d\n%s", page, c.line, c.text, code, want, got)
@@ -161,13 +182,45 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 	}
 }
 
-func run(t *testing.T, dir string, variables []string, command string) (output string, code int) {
+// place is an empty folder and the programs that are used in it.
+type place struct {
+	root      string // of another file system, or ""
+	dir       string // the folder in it
+	variables []string
+}
+
+// install lays the programs out as a package does, or takes the root where they are installed.
+func install(t *testing.T, checkout string) place {
+	t.Helper()
+	if root := os.Getenv("YOCTUNE_CLEAN_ROOT"); root != "" {
+		dir, err := os.MkdirTemp(filepath.Join(root, "tmp"), "guide-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		return place{root, "/tmp/" + filepath.Base(dir), []string{"PATH=/usr/bin:/bin", "NO_COLOR=1", "HOME=/root"}}
+	}
+	usr := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(usr, "bin")+string(filepath.Separator), "../../cmd/yoctune", "../../cmd/yoctuned")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the programs: %v\n%s", err, out)
+	}
+	if err := os.CopyFS(filepath.Join(usr, "lib", "yoctune"), os.DirFS(filepath.Join(checkout, "golden", "runtime"))); err != nil {
+		t.Fatal(err)
+	}
+	return place{"", t.TempDir(), []string{"PATH=" + filepath.Join(usr, "bin") + ":/usr/bin:/bin", "NO_COLOR=1", "HOME=" + t.TempDir()}}
+}
+
+func (p place) run(t *testing.T, command string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), variables...)
+	cmd.Dir = p.dir
+	if p.root != "" {
+		cmd.Dir, cmd.SysProcAttr = p.dir, &syscall.SysProcAttr{Chroot: p.root}
+	}
+	cmd.Env = p.variables
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

@@ -56,7 +56,7 @@ func (p *packager) deb(d pack) error {
 	}
 	// The configuration is YAML, of which JSON is a part.
 	config, err := json.MarshalIndent(map[string]any{
-		"name": d.Name, "arch": d.Arch, "platform": "linux", "version": p.version, "version_schema": "none",
+		"name": d.Name, "arch": d.Arch, "platform": "linux", "version": p.debVersion(), "version_schema": "none",
 		"section": "devel", "priority": "optional", "maintainer": maintainer, "description": d.Summary + "\n" + d.Text,
 		"homepage": "https://" + module, "license": "Apache-2.0", "mtime": p.when.Format(time.RFC3339),
 		"depends": d.Depends, "suggests": d.Suggests,
@@ -69,7 +69,7 @@ func (p *packager) deb(d pack) error {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%s_%s_%s.deb", d.Name, p.version, d.Arch)
+	name := fmt.Sprintf("%s_%s_%s.deb", d.Name, p.debVersion(), d.Arch)
 	cmd := exec.Command(p.nfpm, "package", "-f", file, "-p", "deb", "-t", filepath.Join(p.dist, name))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", p.when.Unix()))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -108,9 +108,12 @@ func (p *packager) debianFiles(d pack) ([]file, error) {
 	return out, nil
 }
 
+// debVersion is the version as Debian sorts it: 0.2.0~dev comes before 0.2.0.
+func (p *packager) debVersion() string { return strings.ReplaceAll(p.version, "-", "~") }
+
 func (p *packager) debianChangelog(name string) []byte {
 	return fmt.Appendf(nil, "%s (%s) unstable; urgency=medium\n\n  * Release %s; NEWS.md of the package yoctune lists the changes.\n\n -- %s  %s\n",
-		name, p.version, p.version, maintainer, p.when.Format(time.RFC1123Z))
+		name, p.debVersion(), p.version, maintainer, p.when.Format(time.RFC1123Z))
 }
 
 const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/

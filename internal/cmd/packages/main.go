@@ -217,7 +217,7 @@ func (p *packager) runtime() error {
 			}
 			if prog.tags != "" {
 				d.Summary, d.Text = "serve metrics, history and network pipelines of a Jetson device", serverText
-				d.Depends = append(d.Depends, "yoctuned (= "+p.version+")")
+				d.Depends = append(d.Depends, "yoctuned (= "+p.debVersion()+")")
 				d.Files = append(d.Files, file{"share/man/man1/" + prog.name + ".1", []byte(".so man1/yoctuned.1\n"), 0o644})
 			}
 			if err := p.deb(d); err != nil {
@@ -238,7 +238,7 @@ func (p *packager) containerfile() error {
 		return err
 	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, struct{ Version string }{p.version}); err != nil {
+	if err := t.Execute(&b, struct{ Version, Deb string }{p.version, p.debVersion()}); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(p.dist, "Containerfile"), b.Bytes(), 0o644)
