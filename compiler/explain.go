@@ -247,19 +247,11 @@ func (p *Project) describeTargetField(a *Account, t *resolve.Target, names []str
 			}
 			where := f.Path
 			if f.Install != nil {
-				where += " -> " + expandInstallPath(f.Install.Dest)
+				where += " -> " + f.Install.DevicePath()
 			}
 			a.Files = append(a.Files, where)
 		}
 	}
-}
-
-// expandInstallPath writes an install path without bitbake's directory variables.
-func expandInstallPath(dest string) string {
-	return strings.NewReplacer(
-		"${sysconfdir}", "/etc", "${systemd_system_unitdir}", "/usr/lib/systemd/system", "${nonarch_libdir}", "/usr/lib",
-		"${libdir}", "/usr/lib", "${nonarch_base_libdir}", "/usr/lib", "${datadir}", "/usr/share", "${bindir}", "/usr/bin",
-	).Replace(dest)
 }
 
 // addImplied adds the kernel options and arguments that a field implies.

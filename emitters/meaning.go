@@ -114,6 +114,9 @@ func Holders(t *plan.Target, files []File) map[string][]*File {
 		}
 		for _, m := range f.Means {
 			part := m.Part()
+			if m.Kind == Package {
+				continue // needed by what holds the part
+			}
 			if machine := cmp.Or(m.Machine, f.Machine, t.Machine); machine == t.Machine && !slices.Contains(out[part], f) {
 				out[part] = append(out[part], f)
 			}

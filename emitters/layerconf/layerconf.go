@@ -4,6 +4,7 @@ package layerconf
 
 import (
 	_ "embed"
+	"slices"
 	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -30,7 +31,18 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		Layer   *plan.Layer
 		Release release.Release
 		Dynamic []string // collections that a build may lack, and something depends on
+
+		Pipelines, Serves bool     // some target has them
+		Root              []string // services with a command that run as root
 	}{Layer: l, Release: r}
+	for _, t := range l.Targets {
+		data.Pipelines, data.Serves = data.Pipelines || len(t.Plan.Pipelines) > 0, data.Serves || t.Serves()
+		for _, s := range t.Services {
+			if len(s.Exec) > 0 && s.User == "" && !slices.Contains(data.Root, s.Name) {
+				data.Root = append(data.Root, s.Name)
+			}
+		}
+	}
 	for _, o := range l.Build.Optional {
 		if len(o.Packages)+len(o.Recommended) > 0 {
 			data.Dynamic = append(data.Dynamic, o.Collection)

@@ -23,7 +23,11 @@ var text string
 type row struct {
 	plan.Setting
 	Rule, When, Where string
+	Holders           []string // files that put it in force without yoctuned
 }
+
+// program is one that the layer installs.
+type program struct{ Name, Version, SHA256, Licences string }
 
 type override struct {
 	ID, Profile, Where, By string
@@ -34,6 +38,7 @@ type target struct {
 	ArgsBy    string // how kernel arguments reach the kernel; "" without any
 	Rows      []row
 	Overrides []override
+	Alone     bool // some setting is in force by yoctuned alone
 }
 
 type file struct {
@@ -61,21 +66,25 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		return nil, err
 	}
 	data := struct {
-		Layer   *plan.Layer
-		Release release.Release
-		Targets []target
-		Files   []file
-		Flash   bool
-	}{Layer: l, Release: r}
+		Layer    *plan.Layer
+		Release  release.Release
+		Targets  []target
+		Files    []file
+		Programs []program
+		Flash    bool
+	}{Layer: l, Release: r, Programs: programs(files)}
 	for _, t := range l.Targets {
 		data.Flash = data.Flash || len(t.Kernel.Args) > 0
 		tt := target{Target: t}
 		if b, ok := board.Lookup(t.Board); ok && len(t.Kernel.Args) > 0 {
 			tt.ArgsBy = r.ArgPath(b.SoC).Text()
 		}
+		held := emitters.Holders(t, files)
 		for _, s := range t.Plan.Settings {
 			where, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: s.ID})
-			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], emitters.Line(where)})
+			holders := names(held[s.ID])
+			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], emitters.Line(where), holders})
+			tt.Alone = tt.Alone || len(holders) == 0
 		}
 		for _, o := range t.Overrides {
 			by, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: o.ID})
@@ -93,6 +102,45 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		return nil, err
 	}
 	return []emitters.File{f}, nil
+}
+
+// names are files as a reader finds them: on the device where they are installed, otherwise
+// in the layer.
+func names(files []*emitters.File) []string {
+	var out []string
+	for _, f := range files {
+		name := f.Path
+		if f.Install != nil {
+			name = f.Install.DevicePath()
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// programs are those that the recipes install. The digest of a version that was not released
+// is left out: each build of it has another.
+func programs(files []emitters.File) []program {
+	var out []program
+	for _, f := range files {
+		for _, m := range f.Means {
+			switch {
+			case m.Kind == emitters.Program && !slices.ContainsFunc(out, func(p program) bool { return p.Name == m.Name }):
+				p := program{Name: m.Name, Version: m.Value, SHA256: m.SHA256}
+				if strings.Contains(m.Value, "-") {
+					p.SHA256 = ""
+				}
+				out = append(out, p)
+			case m.Kind == emitters.Licences:
+				if i := slices.IndexFunc(out, func(p program) bool { return p.Name == m.Name }); i >= 0 {
+					out[i].Licences = m.Value
+				}
+			}
+		}
+	}
+	return out
 }
 
 func describe(l *plan.Layer, f emitters.File) file {

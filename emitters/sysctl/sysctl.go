@@ -28,8 +28,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	for _, target := range l.Targets {
 		data := struct {
 			Layer, Target string
+			Enforced      bool
 			Now, Later    []entry
-		}{Layer: l.Name, Target: target.Name}
+		}{Layer: l.Name, Target: target.Name, Enforced: l.Runtime.Installed()}
 		for _, s := range target.Plan.Settings {
 			if s.Domain != plan.DomainSysctl || s.Policy == plan.Report {
 				continue

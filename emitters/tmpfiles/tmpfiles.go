@@ -62,7 +62,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		f.Means = means
 		u := emitters.NewDeviceFile(l, target, Unit, "${systemd_system_unitdir}/"+Unit)
 		u.Data, u.Install.Unit = []byte(unit), Unit
-		u.Means = []emitters.Meaning{{Kind: emitters.Unit, Name: Unit, Value: "unit", ID: lines[0].ID}}
+		u.Means = []emitters.Meaning{{Kind: emitters.Unit, Name: Unit, Value: "unit"}}
 		files = append(files, f, u)
 	}
 	return files, nil
