@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -137,6 +137,15 @@ dist() {
 	fi
 }
 
+install() {
+	title "install: the packages of make dist in a clean Debian, README and guide followed there"
+	[ "$(id -u)" = 0 ] || { skip "needs root, for chroot"; return; }
+	command -v debootstrap >/dev/null || { skip "apt-get install debootstrap"; return; }
+	make -s dist build/tools/cosign
+	tests/install/run.sh dist build/cache 2>&1 | tee "$results/$day-install.txt" || { failed=1; echo "FAILED: tests/install/run.sh" >&2; }
+	run go test ./internal/cmd/packages -count 1 -run Signed
+}
+
 nvpmodel() {
 	title "nvpmodel: round trip of real files"
 	[ -n "${YOCTUNE_NVPMODEL_DIR-}" ] || { skip "set YOCTUNE_NVPMODEL_DIR"; return; }
@@ -235,7 +244,7 @@ bench() {
 }
 
 mkdir -p build
-all="layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler"
+all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

@@ -31,6 +31,7 @@ system() {
 	need cpio cpio
 	need depmod kmod
 	need minisign minisign
+	need dpkg-deb dpkg
 	need npm npm
 	need git git
 	need patch patch

@@ -217,8 +217,8 @@ func (p *packager) runtime() error {
 			}
 			if prog.tags != "" {
 				d.Summary, d.Text = "serve metrics, history and network pipelines of a Jetson device", serverText
+				// The page yoctuned-serve(1) is that of the command "yoctuned serve".
 				d.Depends = append(d.Depends, "yoctuned (= "+p.debVersion()+")")
-				d.Files = append(d.Files, file{"share/man/man1/" + prog.name + ".1", []byte(".so man1/yoctuned.1\n"), 0o644})
 			}
 			if err := p.deb(d); err != nil {
 				return err
