@@ -121,7 +121,7 @@ Upstream-Name: yoctune
 Source: https://` + module + `
 
 Files: *
-Copyright: the yoctune authors
+Copyright: 2026 the yoctune authors
 License: Apache-2.0
 Comment: LICENSES.txt.gz has the terms of the modules that are linked.
 

@@ -175,8 +175,8 @@ them against facts about module, release and kernel, and writes a Yocto layer.
 The package contains the programs that layers install on the device.`
 
 const runtimeText = `yoctuned writes the settings of a plan that yoctune compiled, reads them back,
-verifies them, repairs drift and restores the original values. It also runs the
-plan's inference pipelines.
+verifies them, repairs drift and restores the original values. It also runs
+the plan's inference pipelines.
 .
 On a device the layer of the image installs it. On a workstation it tries a plan
 on a synthetic device.`
