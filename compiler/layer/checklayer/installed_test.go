@@ -1,6 +1,8 @@
 package checklayer
 
 import (
+	"bytes"
+	"compress/gzip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +49,9 @@ func TestInstalledFilesMatchTheLayer(t *testing.T) {
 		{"a file anybody may write", func(d string) {
 			writeFile(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o666)
 		}, "/etc/sysctl.d/95-yoctune.conf is installed with mode"},
+		{"a program that was unpacked differently", func(d string) {
+			writeFile(t, filepath.Join(d, "usr/bin/yoctuned"), "other", 0o755)
+		}, "yoctuned.gz is in SRC_URI of yoctune-edge-config but is not installed unchanged"},
 		{"the plan somewhere else", func(d string) {
 			if err := os.Rename(filepath.Join(d, "usr/lib/yoctune/plan.json"), filepath.Join(d, "etc/plan.json")); err != nil {
 				t.Error(err)
@@ -61,10 +66,17 @@ func TestInstalledFilesMatchTheLayer(t *testing.T) {
 			writeFile(t, filepath.Join(files, "jetson-a", "plan.json"), string(doc), 0o644)
 			writeFile(t, filepath.Join(image, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o644)
 			writeFile(t, filepath.Join(image, "usr/lib/yoctune/plan.json"), string(doc), 0o644)
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			if _, err := z.Write([]byte("program")); err != nil || z.Close() != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, filepath.Join(files, "yoctuned.gz"), packed.String(), 0o644)
+			writeFile(t, filepath.Join(image, "usr/bin/yoctuned"), "program", 0o755)
 			tc.change(image)
 			writeFile(t, filepath.Join(files, "licenses.txt"), "the terms", 0o644)
 			g := rig{layer: &layer{Plans: []*plan.Plan{p}}, values: map[string]map[string]string{"yoctune-edge-config": {
-				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x file://licenses.txt ", "LIC_FILES_CHKSUM": "file:///srv/licenses.txt;md5=0", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
+				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x file://yoctuned.gz file://licenses.txt ", "LIC_FILES_CHKSUM": "file:///srv/licenses.txt;md5=0", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
 			}}}
 			got := strings.Join(g.checkInstalledFiles(t.Context(), "", recipe{Name: "yoctune-edge-config"}).errors, "\n")
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {

@@ -1,9 +1,11 @@
 package checklayer
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -326,7 +328,14 @@ func (g *rig) checkInstalledFiles(ctx context.Context, log string, r recipe) out
 			o.errors = append(o.errors, fmt.Sprintf("%s of SRC_URI is in no folder of FILESPATH", uri))
 			continue
 		}
-		err := eachFile(file, func(f foundFile) { given[f.sum] = f.path })
+		var err error
+		if isUnpacked(uri) {
+			var sum [sha256.Size]byte
+			sum, err = unpackedSum(file)
+			given[sum] = file
+		} else {
+			err = eachFile(file, func(f foundFile) { given[f.sum] = f.path })
+		}
 		if err != nil {
 			return failedOutcome(err)
 		}
@@ -365,6 +374,30 @@ func (g *rig) checkInstalledFiles(ctx context.Context, log string, r recipe) out
 		}
 	}
 	return o
+}
+
+// isUnpacked reports whether bitbake replaces a file by the one that is compressed in it.
+func isUnpacked(uri string) bool {
+	name, parameters, _ := strings.Cut(uri, ";")
+	return strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".tar.gz") && !slices.Contains(strings.Split(parameters, ";"), "unpack=0")
+}
+
+// unpackedSum returns the digest of what a file compressed by gzip contains.
+func unpackedSum(name string) (sum [sha256.Size]byte, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { _ = f.Close() }()
+	r, err := gzip.NewReader(f)
+	if err != nil {
+		return sum, fmt.Errorf("%s: %w", name, err)
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return sum, fmt.Errorf("%s: %w", name, err)
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
 // isLicenceText reports whether a file is a licence text, which bitbake keeps beside
