@@ -2,9 +2,9 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned casestudy bench browser dashboards profiler
 #
-#   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
+#   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
 #   YOCTUNE_META_OE     clone of meta-openembedded with all branches                 (layers)
 #   YOCTUNE_TASK_GRAPHS  task-depends.dot files of real builds, separated by blanks; a folder
@@ -198,6 +198,17 @@ arm64() {
 	grep -E 'guest ran|KERNEL|KILLED|REPAIRED|IDLE|^ *--- |^ok' build/arm64.log | sed 's/^ *//' >"$results/$day-arm64-kernel.txt"
 }
 
+image() {
+	title "image: images of the examples' layers, booted in qemu"
+	[ -n "${YOCTUNE_CHECKOUTS-}" ] || { skip "set YOCTUNE_CHECKOUTS"; return; }
+	[ "$(id -u)" = 0 ] || { skip "needs root: debootstrap and the root file system's owners"; return; }
+	run scripts/setup.sh image models
+	run make -s build
+	mkdir -p build/cache/image
+	YOCTUNE_IMAGE=$(realpath build/cache/image) go test ./tests/image -run "ImagesOfTheExamples${YOCTUNE_EXAMPLE:+/$YOCTUNE_EXAMPLE}" -v -count=1 -timeout 5h >build/image.log 2>&1 || { failed=1; cat build/image.log >&2; }
+	tests/image/record.sh <build/image.log | tee "$results/$day-image.txt"
+}
+
 tuned() {
 		title "tuned: the same settings applied by tuned and by yoctuned, on this machine"
 	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
@@ -244,7 +255,7 @@ bench() {
 }
 
 mkdir -p build
-all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler"
+all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned casestudy bench browser dashboards profiler"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

@@ -8,6 +8,7 @@
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 #   scripts/setup.sh browser  headless Chromium and Playwright, for prove.sh browser
 #   scripts/setup.sh rtsp     GStreamer's RTSP server and FFmpeg, for prove.sh rtsp
+#   scripts/setup.sh image    what makes and boots an image, for prove.sh image
 #   scripts/setup.sh peer     OpenCV and ONNX Runtime for Python, for the case study
 set -eu
 cd "$(dirname "$0")/.."
@@ -110,12 +111,25 @@ rtsp() {
 	install
 }
 
+image() {
+	want=""
+	need debootstrap debootstrap
+	need qemu-system-aarch64 qemu-system-arm
+	need fdtput device-tree-compiler
+	need pseudo pseudo
+	need unzip unzip
+	need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+	need mke2fs e2fsprogs
+	for tool in make flex bison bc; do need $tool $tool; done
+	install
+}
+
 kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 
-[ $# -gt 0 ] || { sed -n 2,12p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 2,13p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models | kernel | peer | browser | rtsp) "$part" ;;
+	system | python | models | kernel | peer | browser | rtsp | image) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done
