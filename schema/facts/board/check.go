@@ -85,8 +85,14 @@ func (b *Board) checkEvidence(report func(string, ...any)) {
 		if e.Verified && (e.Source == "" || e.Source == "none") {
 			report("%s is verified without a source", name)
 		}
+		if e.Verified && isUnrecorded(e.Source) {
+			report("%s is verified, and nobody can look up its source", name)
+		}
 	}
 	for _, n := range slices.Concat(b.Supply, b.Quirks) {
+		if n.Verified && isUnrecorded(n.Source) {
+			report("note %q is verified, and nobody can look up its source", n.ID)
+		}
 		if n.ID == "" || n.Text == "" || n.Source == "" {
 			report("note %q lacks an id, a text or a source", n.ID)
 		}
@@ -195,4 +201,14 @@ func (b *Board) checkMode(key string, t Table, m Mode, report func(string, ...an
 
 func isAscending(table []int64) bool {
 	return slices.IsSorted(table) && len(slices.Compact(slices.Clone(table))) == len(table)
+}
+
+// isUnrecorded reports whether a source names only files whose repository was not recorded.
+func isUnrecorded(source string) bool {
+	for part := range strings.SplitSeq(source, ";") {
+		if !strings.Contains(part, "not recorded") {
+			return false
+		}
+	}
+	return true
 }
