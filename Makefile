@@ -31,8 +31,9 @@ build: ## build the programs in build/bin, and those that layers contain in buil
 	$(GO) run ./internal/cmd/dist -runtime $(BUILD)/lib/yoctune -cache $(BUILD)/runtime
 
 .PHONY: demo
-demo: build ## build an example layer and apply its plan to a device tree
-	@scripts/demo.sh $(EXAMPLE) $(BIN) $(BUILD)/demo
+demo: build ## build an example layer, apply its plan to a device tree, and run its pipeline
+	@scripts/setup.sh models
+	@scripts/demo.sh $(EXAMPLE) $(BIN) $(BUILD)/demo $(BUILD)/models
 
 .PHONY: setup
 setup: ## install everything the tests need

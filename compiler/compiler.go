@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -98,6 +100,7 @@ const modelExt = ".onnx"
 type companions interface {
 	manifest(path string) ([]byte, error)
 	model(path string) (*onnx.Model, error)
+	file(path string) ([]byte, error) // as [resolve.ReadFile]
 }
 
 // folder is a configuration on disk.
@@ -131,6 +134,32 @@ func (f folder) model(path string) (*onnx.Model, error) {
 	return onnx.Read(file, info.Size())
 }
 
+// file reads a file below the folder. Opening a pipe does not wait for its writer.
+func (f folder) file(path string) ([]byte, error) {
+	root, err := os.OpenRoot(string(f))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, resolve.ErrNotFile
+	}
+	data, err := io.ReadAll(io.LimitReader(file, resolve.MaxCarried+1))
+	if len(data) > resolve.MaxCarried {
+		return nil, resolve.ErrFileSize
+	}
+	return data, err
+}
+
 // memory is a configuration in memory.
 type memory map[string][]byte
 
@@ -146,6 +175,13 @@ func (m memory) model(path string) (*onnx.Model, error) {
 	return onnx.Read(bytes.NewReader(b), int64(len(b)))
 }
 
+func (m memory) file(path string) ([]byte, error) {
+	if b, ok := m[path]; ok {
+		return b, nil
+	}
+	return nil, resolve.ErrUnknownFile
+}
+
 func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files companions) *Project {
 	lang := conform.Language()
 	p := &Project{Config: cfg, Language: lang, Report: report}
@@ -155,6 +191,7 @@ func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files 
 	}
 	checkDefinitions(cfg, lang, report)
 	p.Project = resolve.Resolve(cfg.Root, lang, files.manifest, report)
+	p.ReadFiles(files.file, report)
 	p.book = forecast.NewBook(cache)
 	check.Run(p.Project, report, p.book, files.model)
 	p.book.Save()

@@ -51,7 +51,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
-		sysctlRules(), serviceRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(),
+		sysctlRules(), serviceRules(), programRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(),
 	} {
 		all = append(all, group...)
 	}
@@ -84,6 +84,7 @@ type shared struct {
 	// sysctls are the target's, with the facts about each.
 	sysctls []sysctlEntry
 	models  Models // nil: none can be opened
+	build   *config.Build
 }
 
 // markExplained marks an option as explained; it is false when it was before.
@@ -190,7 +191,7 @@ func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Mo
 	off := findSuppressed(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
-		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
+		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models, build: &p.Config.Build}
 		for _, last := range []bool{false, true} {
 			for _, r := range rules {
 				if r.run != nil && r.last == last {

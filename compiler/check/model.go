@@ -70,11 +70,21 @@ func modelRules() []Rule {
 			run:   checkModelOutput,
 		},
 		{
+			ID: "model-provider", Severity: diag.Warning,
+			Title: "the image's ONNX Runtime runs on the CPU only",
+			Cause: "The layer installs an ONNX Runtime for the CPU. This release's branch of meta-tegra-community has no recipe with CUDA and TensorRT, so that a model stage for the GPU falls back to the CPU, or finds no provider at all and ends the pipeline.",
+			Fix:   "leave device and providers out, or install an ONNX Runtime with CUDA of another layer with packages",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx", device: "gpu"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
+			Right: `{packages: "onnxruntime-gpu": "install", ` + examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx", device: "gpu"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}}`,
+			See:   "meta-tegra-community, recipes-devtools/onnxruntime",
+			run:   checkModelProvider,
+		},
+		{
 			ID: "ladder-model", Severity: diag.Warning,
 			Title: "the layer does not install a model of the ladder",
-			Cause: "The layer installs the models that have a uri. The stage's own model has one, but the model that replaces it has none: the pipeline would not start.",
+			Cause: "The layer installs the models that have a uri, and carries those beside the configuration. The stage's own model has a uri, but the model that replaces it has neither: the pipeline would not start.",
 			Fix:   "add uri and sha256 to the model of the ladder, or install it in another way",
-			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: path: "small.onnx"}]}`,
+			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: sha256: "` + otherSum + `"}]}`,
 			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: {uri: "https://example.com/small.onnx", sha256: "` + exampleSum + `"}}]}`,
 			run:   checkLadderModel,
 		},
@@ -100,6 +110,8 @@ func modelRules() []Rule {
 }
 
 const exampleSum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+const otherSum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 // openModel opens a model by its path, or by its digest if the build fetches it from a
 // file; nil for a model that cannot be read here.
@@ -348,12 +360,35 @@ func describeExpected(p *plan.Post, shape []onnx.Dim, outputs int) string {
 	return ""
 }
 
+func checkModelProvider(s *subject) {
+	own := slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.String) bool { return p.Text == "install" && strings.Contains(p.Key(), "onnxruntime") })
+	if own || s.Release.ONNXRuntime != "" {
+		return
+	}
+	for c, p := range s.pipelines() {
+		for _, st := range p.Stages {
+			providers := st.ModelProviders()
+			if !slices.ContainsFunc(providers, func(name string) bool { return name != "cpu" }) {
+				continue
+			}
+			written := c.Stages.Get(st.ID)
+			part := config.FirstSet(written.Providers, written.Device)
+			if slices.Contains(providers, "cpu") {
+				s.reportAt(part, part.Show(), "", "pipeline %s: stage %s runs on the CPU, because the image's ONNX Runtime has no %s", c.Key(), st.ID, providers[0])
+				continue
+			}
+			d := s.raise(part, "pipeline %s: stage %s cannot run, because the image's ONNX Runtime has none of %s", c.Key(), st.ID, strings.Join(providers, ", ")).withValue(part.Show())
+			d.Severity = diag.Error
+		}
+	}
+}
+
 func checkLadderModel(s *subject) {
 	for c := range s.pipelines() {
 		for _, step := range c.Degrade.Ladder.Items {
 			for _, m := range step.Models.Entries {
 				fetched := slices.ContainsFunc(s.Models, func(o plan.ModelFile) bool { return m.SHA256.IsSet() && o.SHA256 == m.SHA256.Text })
-				if !c.Stages.Get(m.Key()).URI.IsSet() || m.URI.IsSet() || fetched || strings.HasPrefix(m.Path.Text, "/") {
+				if !c.Stages.Get(m.Key()).URI.IsSet() || m.URI.IsSet() || fetched || m.Path.IsSet() {
 					continue
 				}
 				s.reportAt(m, "", "", "the build fetches the model of stage %s, but not the one that replaces it", m.Key())

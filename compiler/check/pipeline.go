@@ -34,6 +34,15 @@ func pipelineRules() []Rule {
 			run:   checkModelFormat,
 		},
 		{
+			ID: "model-archive", Severity: diag.Error, Firm: true,
+			Title: "the member of an archive cannot be fetched",
+			Cause: "bitbake fetches an archive by its address and digest, unpacks it by its name, and the recipe takes one member. sha256 is the digest of the member, which the device compares.",
+			Fix:   "set uri to a .whl, .zip, .tar, .tar.gz, .tgz, .tar.bz2 or .tar.xz, with member, sha256 and archiveSha256",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", uri: "https://example.com/models.whl", member: "models/yolo.onnx", sha256: "` + exampleSum + `"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", uri: "https://example.com/models.whl", member: "models/yolo.onnx", sha256: "` + exampleSum + `", archiveSha256: "` + exampleSum + `"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
+			run:   checkModelArchive,
+		},
+		{
 			ID: "pipeline-shape", Severity: diag.Error, Firm: true,
 			Title: "the stages do not fit each other",
 			Cause: "Stages form one line. preprocess makes tensors of frames, a model takes a tensor and gives one, and postprocess takes a model's tensor and gives results for the sink.",
@@ -114,6 +123,49 @@ func checkPipelineModel(s *subject) {
 		for _, st := range p.Stages {
 			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" {
 				s.reportAt(c.Stages.Get(st.ID), "", "", "stage %s names no model", st.ID)
+			}
+		}
+	}
+}
+
+// archived is a model that may be the member of an archive.
+type archived struct {
+	uri, member, sum config.String
+}
+
+// archivedModels lists the models of a pipeline.
+func archivedModels(c *config.Pipeline) []archived {
+	var all []archived
+	for _, st := range c.Stages.Sorted() {
+		all = append(all, archived{st.URI, st.Member, st.ArchiveSHA256})
+		for _, m := range st.Ensemble.Models.Sorted() {
+			all = append(all, archived{m.URI, m.Member, m.ArchiveSHA256})
+		}
+	}
+	for _, step := range c.Degrade.Ladder.Items {
+		for _, m := range step.Models.Sorted() {
+			all = append(all, archived{m.URI, m.Member, m.ArchiveSHA256})
+		}
+	}
+	return all
+}
+
+func checkModelArchive(s *subject) {
+	for c := range s.pipelines() {
+		for _, m := range archivedModels(c) {
+			member := m.member
+			switch {
+			case !member.IsSet() && m.sum.IsSet():
+				s.reportAt(m.sum, "", "", "pipeline %s: archiveSha256 is the digest of an archive, and no member of it is named", c.Key())
+			case !member.IsSet():
+			case !m.uri.IsSet():
+				s.reportAt(member, member.Show(), "", "pipeline %s: %s is the member of an archive without an address", c.Key(), member.Text)
+			case path.IsAbs(member.Text) || path.Clean(member.Text) != member.Text || strings.HasPrefix(member.Text, "../"):
+				s.reportAt(member, member.Show(), "write its path as the archive lists it", "pipeline %s: %s is not the clean path of a member", c.Key(), member.Text)
+			case (plan.ModelFile{URI: m.uri.Text}).ArchiveType() == "":
+				s.reportAt(m.uri, m.uri.Show(), "", "pipeline %s: bitbake does not unpack %s", c.Key(), path.Base(m.uri.Text))
+			case !m.sum.IsSet():
+				s.reportAt(member, member.Show(), "add archiveSha256, the digest of the archive", "pipeline %s: the archive of %s has no digest", c.Key(), member.Text)
 			}
 		}
 	}

@@ -35,6 +35,7 @@ func (p *Project) Layer(targets []*Target, finder *programs.Finder, report *diag
 	for _, t := range targets {
 		l.Targets = append(l.Targets, t.Target)
 	}
+	checkCarried(targets, report)
 	for _, s := range p.Suppress {
 		l.Suppressed = append(l.Suppressed, s.Suppression)
 	}

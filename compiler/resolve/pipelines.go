@@ -33,25 +33,25 @@ func (r *resolver) resolvePipelines() {
 // origin does not concern the device.
 func (r *resolver) collectModels(c *config.Pipeline) {
 	for _, st := range c.Stages.Sorted() {
-		r.addModel(st.ID(), "", st.URI, st.SHA256)
-		r.addModel(st.ID(), path.Base(st.Labels.Text), st.LabelsURI, st.LabelsSHA256)
+		r.addModel(st.URI, plan.ModelFile{ID: st.ID(), SHA256: st.SHA256.Text, Member: st.Member.Text, Archive: st.ArchiveSHA256.Text})
+		r.addModel(st.LabelsURI, plan.ModelFile{ID: st.ID(), SHA256: st.LabelsSHA256.Text, Name: path.Base(st.Labels.Text)})
 		for _, m := range st.Ensemble.Models.Sorted() {
-			r.addModel(st.ID()+".ensemble."+m.Key(), "", m.URI, m.SHA256)
+			r.addModel(m.URI, plan.ModelFile{ID: st.ID() + ".ensemble." + m.Key(), SHA256: m.SHA256.Text, Member: m.Member.Text, Archive: m.ArchiveSHA256.Text})
 		}
 	}
 	for i, step := range c.Degrade.Ladder.Items {
 		for _, m := range step.Models.Sorted() {
-			r.addModel(c.ID()+".degrade."+strconv.Itoa(i+1)+"."+m.Key(), "", m.URI, m.SHA256)
+			r.addModel(m.URI, plan.ModelFile{ID: c.ID() + ".degrade." + strconv.Itoa(i+1) + "." + m.Key(), SHA256: m.SHA256.Text, Member: m.Member.Text, Archive: m.ArchiveSHA256.Text})
 		}
 	}
 }
 
 // addModel adds a file that the build fetches, once for each content and name.
-func (r *resolver) addModel(id, name string, uri, sum config.String) {
+func (r *resolver) addModel(uri config.String, m plan.ModelFile) {
 	if !uri.IsSet() {
 		return
 	}
-	m := plan.ModelFile{ID: id, Name: name, URI: uri.Text, SHA256: sum.Text}
+	m.URI = uri.Text
 	r.origins[m.ID] = uri.Pos()
 	same := func(o plan.ModelFile) bool { return o.SHA256 == m.SHA256 && o.Name == m.Name }
 	if m.SHA256 == "" || !slices.ContainsFunc(r.t.Models, same) {

@@ -234,6 +234,12 @@ func (r *resolver) resolvePackages() {
 		r.t.Packages = append(r.t.Packages, plan.Package{Name: p.Key(), Action: p.Text})
 		r.origins[p.ID()] = p.Pos()
 	}
+	for _, svc := range r.c.Services.Sorted() {
+		if svc.Package.IsSet() && !r.c.Packages.Has(svc.Package.Text) && !slices.ContainsFunc(r.t.Packages, func(p plan.Package) bool { return p.Name == svc.Package.Text }) {
+			r.t.Packages = append(r.t.Packages, plan.Package{Name: svc.Package.Text, Action: "install"})
+			r.origins["packages."+svc.Package.Text] = svc.Package.Pos()
+		}
+	}
 	// Every series since kirkstone has these in openembedded-core (recipes-kernel/perf,
 	// recipes-devtools/valgrind, recipes-rt/rt-tests, recipes-extended/stress-ng).
 	tools := &r.c.Tools

@@ -3,6 +3,8 @@
 package emittest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"flag"
 	"os"
 	"path/filepath"
@@ -162,6 +164,11 @@ func Vision(t testing.TB) *plan.Layer {
 			{ID: "pipelines.door.stages.count", URI: "file:///srv/models/count.onnx", SHA256: strings.Repeat("d", 64)},
 			{ID: "pipelines.door.stages.read", URI: "https://models.example.com/door/read.onnx", SHA256: strings.Repeat("e", 64)},
 			{ID: "pipelines.door.stages.text", URI: "https://models.example.com/door/keys", SHA256: strings.Repeat("f", 64), Name: "keys.txt"},
+			{ID: "pipelines.door.stages.find", URI: "https://models.example.com/door-1.0-py3-none-any.whl", SHA256: strings.Repeat("c", 64), Member: "door/find.onnx", Archive: strings.Repeat("b", 64)},
+		},
+		Files: []plan.CarriedFile{
+			{ID: "pipelines.door.source.path", Path: "clips/door.y4m", SHA256: digest("frames\n"), Data: []byte("frames\n")},
+			{ID: "pipelines.door.stages.text.labels", Path: "names.txt", SHA256: digest("open\nshut\n"), Data: []byte("open\nshut\n")},
 		},
 		Origins: plan.Origins{
 			"kernel.args.isolcpus": positionAt(20), "kernel.args.nohz_full": positionAt(20), "kernel.args.rcu_nocbs": positionAt(20),
@@ -268,6 +275,11 @@ func Control(t testing.TB) *plan.Layer {
 		CPUs: "8-11", Restart: "always", Enable: true, Hardening: true,
 	}}
 	return l
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 func sealPlan(t testing.TB, p *plan.Plan) {

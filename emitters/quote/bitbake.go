@@ -257,7 +257,7 @@ func HostPath(v string) (string, error) {
 func InstallDest(v string) (string, error) {
 	const sink = "install path"
 	for _, dir := range []string{
-		"${sysconfdir}", "${bindir}", "${nonarch_libdir}", "${nonarch_base_libdir}", "${systemd_system_unitdir}",
+		"${sysconfdir}", "${bindir}", "${datadir}", "${nonarch_libdir}", "${nonarch_base_libdir}", "${systemd_system_unitdir}",
 	} {
 		rest, ok := strings.CutPrefix(v, dir+"/")
 		if !ok {

@@ -34,7 +34,7 @@ schema.#Config & {
 				stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/count"]}
 			}
 			clip: {
-				source: {kind: "file", path: "clip.avi", format: "mjpeg", decoders: 2}
+				source: {kind: "file", path: "/srv/clip.avi", format: "mjpeg", decoders: 2}
 				stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/count"]}
 			}
 		}
@@ -108,7 +108,7 @@ target "t" {
   pipeline "clip" {
     source {
       kind     = "file"
-      path     = "clip.avi"
+      path     = "/srv/clip.avi"
       format   = "mjpeg"
       decoders = 2
     }
@@ -137,7 +137,7 @@ target "t" {
         },
       },
       ring: {source: {kind: 'shm', path: '/dev/shm/frames', format: 'grey', width: 640, height: 480}, stages: count},
-      clip: {source: {kind: 'file', path: 'clip.avi', format: 'mjpeg', decoders: 2}, stages: count},
+      clip: {source: {kind: 'file', path: '/srv/clip.avi', format: 'mjpeg', decoders: 2}, stages: count},
     },
   }},
 }

@@ -50,7 +50,8 @@ type Target struct {
 	Packages []Package
 	ZRAM     *ZRAM
 	Fan      *Fans
-	Models   []ModelFile // sorted by SHA256
+	Models   []ModelFile   // sorted by SHA256
+	Files    []CarriedFile // of the configuration's folder, sorted by path
 	Origins  Origins
 
 	Overrides []Override // sorted by ID
@@ -141,6 +142,36 @@ type ModelFile struct {
 	URI    string // where bitbake fetches it
 	SHA256 string
 	Name   string // of the file among the models; "" for its digest
+
+	Member  string // of the archive at URI; "" when the file itself is there
+	Archive string // digest of the archive
+}
+
+// archives are the names of archives that bitbake unpacks by itself, and under which it
+// does: a wheel is a zip archive.
+var archives = []struct{ suffix, as string }{
+	{".whl", ".zip"}, {".zip", ".zip"}, {".tar", ".tar"}, {".tar.gz", ".tar.gz"}, {".tgz", ".tar.gz"}, {".tar.bz2", ".tar.bz2"}, {".tar.xz", ".tar.xz"},
+}
+
+// ArchiveType returns the suffix under which bitbake unpacks the archive at URI, "" for
+// what it does not unpack.
+func (m ModelFile) ArchiveType() string {
+	address, _, _ := strings.Cut(m.URI, "?")
+	for _, a := range archives {
+		if strings.HasSuffix(address, a.suffix) {
+			return a.as
+		}
+	}
+	return ""
+}
+
+// CarriedFile is a file beside the configuration that the layer contains, for a pipeline:
+// a model, its labels, or frames.
+type CarriedFile struct {
+	ID     string // part of the configuration that names it
+	Path   string // relative and clean: below the configuration's folder, and below the plan's on the device
+	SHA256 string
+	Data   []byte
 }
 
 // Fans is what the layer makes of the BSP's nvfancontrol.conf.

@@ -341,6 +341,8 @@ type Service struct {
 	Place
 	Description  String
 	Exec         List[String]
+	Package      String
+	External     Bool
 	Type         String
 	User         String
 	Slice        String
@@ -368,6 +370,8 @@ func (c *Service) decode(p Place) {
 	c.Place = p
 	c.Description.decode(c.field("description"))
 	c.Exec.decode(c.field("exec"))
+	c.Package.decode(c.field("package"))
+	c.External.decode(c.field("external"))
 	c.Type.decode(c.field("type"))
 	c.User.decode(c.field("user"))
 	c.Slice.decode(c.field("slice"))
@@ -790,55 +794,57 @@ func (c *Source) decode(p Place) {
 // Stage is a struct of the language.
 type Stage struct {
 	Place
-	Kind         String
-	Input        String
-	Instances    Int
-	Deadline     Duration
-	Time         Duration
-	Device       String
-	Fallback     String
-	Width        Int
-	Height       Int
-	Fit          String
-	Layout       String
-	Color        String
-	DType        String
-	Pad          Int
-	Mean         List[Decimal]
-	Std          List[Decimal]
-	Crop         Crop
-	Path         String
-	SHA256       String
-	URI          String
-	InputTensor  String
-	OutputTensor String
-	Threads      Int
-	Batch        Batch
-	Providers    List[String]
-	Precision    String
-	Workspace    Size
-	Spinning     Bool
-	Arena        Bool
-	Ensemble     Ensemble
-	Decode       String
-	Labels       String
-	LabelsURI    String
-	LabelsSHA256 String
-	Threshold    Decimal
-	Top          Int
-	Head         String
-	IoU          Decimal
-	Agnostic     Bool
-	Classes      Int
-	Prototypes   String
-	Hits         Int
-	MaxLost      Duration
-	Max          Int
-	Plugin       String
-	Exec         List[String]
-	Shape        List[Int]
-	Options      String
-	Inside       Bool
+	Kind          String
+	Input         String
+	Instances     Int
+	Deadline      Duration
+	Time          Duration
+	Device        String
+	Fallback      String
+	Width         Int
+	Height        Int
+	Fit           String
+	Layout        String
+	Color         String
+	DType         String
+	Pad           Int
+	Mean          List[Decimal]
+	Std           List[Decimal]
+	Crop          Crop
+	Path          String
+	SHA256        String
+	URI           String
+	Member        String
+	ArchiveSHA256 String
+	InputTensor   String
+	OutputTensor  String
+	Threads       Int
+	Batch         Batch
+	Providers     List[String]
+	Precision     String
+	Workspace     Size
+	Spinning      Bool
+	Arena         Bool
+	Ensemble      Ensemble
+	Decode        String
+	Labels        String
+	LabelsURI     String
+	LabelsSHA256  String
+	Threshold     Decimal
+	Top           Int
+	Head          String
+	IoU           Decimal
+	Agnostic      Bool
+	Classes       Int
+	Prototypes    String
+	Hits          Int
+	MaxLost       Duration
+	Max           Int
+	Plugin        String
+	Exec          List[String]
+	Shape         List[Int]
+	Options       String
+	Inside        Bool
 }
 
 func (c *Stage) decode(p Place) {
@@ -863,6 +869,8 @@ func (c *Stage) decode(p Place) {
 	c.Path.decode(c.field("path"))
 	c.SHA256.decode(c.field("sha256"))
 	c.URI.decode(c.field("uri"))
+	c.Member.decode(c.field("member"))
+	c.ArchiveSHA256.decode(c.field("archiveSha256"))
 	c.InputTensor.decode(c.field("inputTensor"))
 	c.OutputTensor.decode(c.field("outputTensor"))
 	c.Threads.decode(c.field("threads"))
@@ -1218,9 +1226,11 @@ func (c *DegradeStep) decode(p Place) {
 // EnsembleModel is a struct of the language.
 type EnsembleModel struct {
 	Place
-	Path   String
-	SHA256 String
-	URI    String
+	Path          String
+	SHA256        String
+	URI           String
+	Member        String
+	ArchiveSHA256 String
 }
 
 func (c *EnsembleModel) decode(p Place) {
@@ -1228,14 +1238,18 @@ func (c *EnsembleModel) decode(p Place) {
 	c.Path.decode(c.field("path"))
 	c.SHA256.decode(c.field("sha256"))
 	c.URI.decode(c.field("uri"))
+	c.Member.decode(c.field("member"))
+	c.ArchiveSHA256.decode(c.field("archiveSha256"))
 }
 
 // DegradeModel is a struct of the language.
 type DegradeModel struct {
 	Place
-	Path   String
-	SHA256 String
-	URI    String
+	Path          String
+	SHA256        String
+	URI           String
+	Member        String
+	ArchiveSHA256 String
 }
 
 func (c *DegradeModel) decode(p Place) {
@@ -1243,6 +1257,8 @@ func (c *DegradeModel) decode(p Place) {
 	c.Path.decode(c.field("path"))
 	c.SHA256.decode(c.field("sha256"))
 	c.URI.decode(c.field("uri"))
+	c.Member.decode(c.field("member"))
+	c.ArchiveSHA256.decode(c.field("archiveSha256"))
 }
 
 // DegradeSize is a struct of the language.

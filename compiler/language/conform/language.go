@@ -346,9 +346,11 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#DegradeModel", doc: "A replacement model.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", value: &shape{op: named, def: "#Path"}},
+			{name: "path", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has.", value: &shape{op: named, def: "#Path"}},
 			{name: "sha256", required: false, doc: "Digest of the model.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "uri", required: false, doc: "Address from which the build fetches the model, with its sha256; the layer then installs it.", value: &shape{op: named, def: "#URL"}},
+			{name: "member", required: false, doc: "File inside the archive at uri, such as a model in a Python wheel; the sha256 is that of this file.", value: &shape{op: named, def: "#Path"}},
+			{name: "archiveSha256", required: false, doc: "Digest of the archive at uri.", value: &shape{op: named, def: "#SHA256"}},
 		},
 	}}},
 	{name: "#DegradeSize", doc: "A replacement tensor size.", value: &shape{op: object, obj: &structure{
@@ -411,9 +413,11 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#EnsembleModel", doc: "A model of the ensemble.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", value: &shape{op: named, def: "#Path"}},
+			{name: "path", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has.", value: &shape{op: named, def: "#Path"}},
 			{name: "sha256", required: false, doc: "Digest of the model, under which it is installed.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "uri", required: false, doc: "Address from which the build fetches the model, with its sha256.", value: &shape{op: named, def: "#URL"}},
+			{name: "member", required: false, doc: "File inside the archive at uri, such as a model in a Python wheel; the sha256 is that of this file.", value: &shape{op: named, def: "#Path"}},
+			{name: "archiveSha256", required: false, doc: "Digest of the archive at uri.", value: &shape{op: named, def: "#SHA256"}},
 		},
 	}}},
 	{name: "#EnvironmentName", doc: "the name of an environment variable: letters, digits and \"_\"", value: &shape{op: all, parts: []*shape{
@@ -660,9 +664,11 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#ModelStage", doc: "Run an ONNX model.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", value: &shape{op: named, def: "#Path"}},
+			{name: "path", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has.", value: &shape{op: named, def: "#Path"}},
 			{name: "sha256", required: false, doc: "Digest of the model, under which it is installed.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "uri", required: false, doc: "Address from which the build fetches the model, with its sha256; the layer then installs it.", value: &shape{op: named, def: "#URL"}},
+			{name: "member", required: false, doc: "File inside the archive at uri, such as a model in a Python wheel; the sha256 is that of this file.", value: &shape{op: named, def: "#Path"}},
+			{name: "archiveSha256", required: false, doc: "Digest of the archive at uri.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "inputTensor", required: false, doc: "Name of the input tensor; by default the model's first.", value: &shape{op: named, def: "#Text"}},
 			{name: "outputTensor", required: false, doc: "Name of the output tensor; by default the model's first.", value: &shape{op: named, def: "#Text"}},
 			{name: "threads", required: false, doc: "Threads inside an operator; by default one per core of the pipeline.", value: &shape{op: all, parts: []*shape{
@@ -828,7 +834,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "regions", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
 			}}},
-			{name: "labels", required: false, doc: "File with one label per line.", value: &shape{op: named, def: "#Path"}},
+			{name: "labels", required: false, doc: "File with one label per line; a relative path names a file beside the configuration, which the layer carries.", value: &shape{op: named, def: "#Path"}},
 			{name: "labelsUri", required: false, doc: "Address from which the build fetches that file, with its digest; the layer then installs it beside the models.", value: &shape{op: named, def: "#URL"}},
 			{name: "labelsSha256", required: false, doc: "Digest of that file.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", value: &shape{op: named, def: "#Decimal"}},
@@ -1068,6 +1074,8 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "description", required: false, doc: "Description of the service.", value: &shape{op: named, def: "#Text"}},
 			{name: "exec", required: false, doc: "Program and arguments; the program is an absolute path.", value: &shape{op: list, elem: &shape{op: named, def: "#Word"}}},
+			{name: "package", required: false, doc: "Package that has the program; the layer installs it.", value: &shape{op: named, def: "#PackageName"}},
+			{name: "external", required: false, doc: "The image gets the program by other means than a package of this configuration.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "type", required: false, doc: "How systemd detects that the service has started.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "simple", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "exec", True: false}},
@@ -1257,7 +1265,7 @@ var language = Schema{defs: []*definition{
 		branches: []branch{
 			{field: "kind", value: "file", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File with the frames.", value: &shape{op: named, def: "#Path"}},
+					{name: "path", required: true, doc: "File with the frames; a relative path names a file beside the configuration, which the layer carries.", value: &shape{op: named, def: "#Path"}},
 				},
 			}},
 			{field: "kind", value: "v4l2", then: &structure{

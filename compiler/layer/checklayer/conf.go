@@ -123,7 +123,7 @@ func (g *rig) rigLines() []string {
 		`SYSROOTFUNC:forcevariable = ""`,
 		`WARN_QA:remove = "build-deps"`,
 		`ERROR_QA:remove = "build-deps"`,
-		`HOSTTOOLS_NONFATAL += "xz zstd unxz dpkg-deb"`,
+		`HOSTTOOLS_NONFATAL += "unzip xz zstd unxz dpkg-deb"`,
 		`BB_SIGNATURE_HANDLER:forcevariable = "OEBasicHash"`,
 	}
 	for _, empty := range []string{"SSTATE_MIRRORS", "PREMIRRORS", "BB_HASHSERVE", "BB_HASHSERVE_UPSTREAM", "BB_PRESSURE_MAX_CPU", "BB_PRESSURE_MAX_IO", "BB_PRESSURE_MAX_MEMORY"} {

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -95,7 +96,7 @@ func inferMeanings(f emitters.File, machines []string) []emitters.Meaning {
 	case strings.HasPrefix(f.Path, "dynamic-layers/") && strings.HasSuffix(base, ".bbappend"):
 		return append(out, readPackages(text, strings.Split(f.Path, "/")[1], machines)...)
 	case strings.HasSuffix(folder, "-models") && strings.HasSuffix(base, ".bb"):
-		return append(out, readModels(text, machines)...)
+		return append(append(out, readModels(text, machines)...), readCarried(text, machines)...)
 	case folder == "yoctune-onnxruntime" && strings.HasSuffix(base, ".bb"):
 		return append(out, readProgram(strings.TrimSuffix(base, ".bb"), text)[0])
 	case (folder == "yoctuned" || folder == "yoctune-cuda") && strings.HasSuffix(base, ".bb"):
@@ -184,10 +185,13 @@ func readModels(text string, machines []string) []emitters.Meaning {
 		}
 		for _, uri := range strings.Fields(a.Value) {
 			address, params, _ := strings.Cut(uri, ";")
+			if name := strings.TrimPrefix(address, "file://"); name != address && !strings.Contains(name, "/") {
+				continue // a file of the layer, see readCarried
+			}
 			sum := ""
 			for p := range strings.SplitSeq(params, ";") {
-				if digest, ok := strings.CutPrefix(p, "downloadfilename=yoctune-"); ok {
-					sum = digest
+				if name, ok := strings.CutPrefix(p, "downloadfilename=yoctune-"); ok {
+					sum, _, _ = strings.Cut(name, ".") // an archive has a suffix
 				} else if name, ok := strings.CutPrefix(p, "name="); ok && sum == "" {
 					sum = sums[name]
 				}
@@ -201,21 +205,41 @@ func readModels(text string, machines []string) []emitters.Meaning {
 // readEnabled reads the units that the config recipe enables.
 func readEnabled(text string, machines []string) []emitters.Meaning {
 	var out []emitters.Meaning
-	machine := ""
-	for line := range strings.Lines(text) {
-		if name, ok := strings.CutSuffix(strings.TrimSpace(line), "() {"); ok {
-			machine = emitters.MachineOf(name, machines)
-		}
-		words := strings.Fields(line)
-		if len(words) != 4 || words[0] != "ln" || machine == "" {
-			continue
-		}
-		if dir, unit := path.Split(words[3]); strings.HasSuffix(dir, ".wants/") {
+	for machine, words := range commands(text, machines) {
+		if dir, unit := path.Split(words[len(words)-1]); words[0] == "ln" && strings.HasSuffix(dir, ".wants/") {
 			pipeline := strings.TrimSuffix(strings.TrimPrefix(unit, "yoctuned-pipeline@"), ".service")
 			out = append(out, emitters.Meaning{Kind: emitters.Unit, Name: unit, Value: "enabled", Machine: machine, ID: "pipelines." + pipeline})
 		}
 	}
 	return out
+}
+
+// readCarried reads the files that the models recipe installs beside the plan.
+func readCarried(text string, machines []string) []emitters.Meaning {
+	var out []emitters.Meaning
+	for machine, words := range commands(text, machines) {
+		from, to := words[max(len(words)-2, 0)], words[len(words)-1]
+		if name, ok := strings.CutPrefix(to, "${D}${nonarch_libdir}/yoctune/"); ok && words[0] == "install" {
+			out = append(out, emitters.Meaning{Kind: emitters.Model, Name: name, Value: name, SHA256: strings.TrimPrefix(from, "${S}/"), Machine: machine, ID: "pipelines"})
+		}
+	}
+	return out
+}
+
+// commands returns the words of each line in the functions of a recipe that are for one
+// machine.
+func commands(text string, machines []string) iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		machine := ""
+		for line := range strings.Lines(text) {
+			if name, ok := strings.CutSuffix(strings.TrimSpace(line), "() {"); ok {
+				machine = emitters.MachineOf(name, machines)
+			}
+			if words := strings.Fields(line); machine != "" && len(words) > 0 && !yield(machine, words) {
+				return
+			}
+		}
+	}
 }
 
 // readProgram reads the version of a program's recipe and the digests of what it

@@ -114,21 +114,9 @@ profile "inference" {
     }
   }
 
-  service "vision.service" {
-    description = "Video analytics"
-    exec        = ["/usr/bin/vision", "--results", "/run/vision/labels"]
-    slice       = "inference"
-    after       = ["yoctuned.service", "network-online.target"]
-    wants       = ["network-online.target"]
-    nice        = -5
-    memory_max  = "3GiB"
-    environment {
-      VISION_LOG = "journal"
-    }
-  }
-
   # Read the serial on each label that passes the line camera.
   pipeline "labels" {
+    start = true
     source {
       kind   = "file"
       path   = "media/serials.nv12"
@@ -149,10 +137,12 @@ profile "inference" {
       std    = [0.5, 0.5, 0.5]
     }
     stage "read" {
-      kind   = "model"
-      input  = "frame"
-      path   = "ch_PP-OCRv4_rec_infer.onnx"
-      sha256 = "06b3e6af6c59a1ba5d53790ed8c2e4b2de389870b6cf5a97f349f3412cb269c0"
+      kind           = "model"
+      input          = "frame"
+      uri            = "https://files.pythonhosted.org/packages/ba/12/1e5497183bdbe782dbb91bad1d0d2297dba4d2831b2652657f7517bfc6df/rapidocr_onnxruntime-1.4.4-py3-none-any.whl"
+      archive_sha256 = "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf"
+      member         = "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx"
+      sha256         = "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b"
     }
     stage "text" {
       kind      = "postprocess"
@@ -162,14 +152,12 @@ profile "inference" {
       threshold = 0.5
     }
     slo {
-      latency_p95 = "33ms"
-      min_fps     = 30
+      min_fps = 30
     }
     cpus = [4, 5]
+    nice = -5
+    budget {
+      memory = "1GiB"
+    }
   }
-}
-
-# The vision program pins its threads itself.
-suppress "isolcpus-affinity" {
-  reason = "vision pins one thread to each isolated core"
 }

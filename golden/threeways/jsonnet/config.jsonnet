@@ -86,22 +86,10 @@ local sysctl = import 'sysctl.libsonnet';
         },
       },
 
-      services: {
-        'vision.service': {
-          description: 'Video analytics',
-          exec: ['/usr/bin/vision', '--results', '/run/vision/labels'],
-          slice: 'inference',
-          after: ['yoctuned.service', 'network-online.target'],
-          wants: ['network-online.target'],
-          environment: { VISION_LOG: 'journal' },
-          nice: -5,
-          memoryMax: '3GiB',
-        },
-      },
-
       // Read the serial on each label that passes the line camera.
       pipelines: {
         labels: {
+          start: true,
           source: { kind: 'file', path: 'media/serials.nv12', format: 'nv12', width: 192, height: 48, fps: 30 },
           stages: {
             frame: {
@@ -118,8 +106,10 @@ local sysctl = import 'sysctl.libsonnet';
             read: {
               kind: 'model',
               input: 'frame',
-              path: 'ch_PP-OCRv4_rec_infer.onnx',
-              sha256: '06b3e6af6c59a1ba5d53790ed8c2e4b2de389870b6cf5a97f349f3412cb269c0',
+              uri: 'https://files.pythonhosted.org/packages/ba/12/1e5497183bdbe782dbb91bad1d0d2297dba4d2831b2652657f7517bfc6df/rapidocr_onnxruntime-1.4.4-py3-none-any.whl',
+              archiveSha256: '971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf',
+              member: 'rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx',
+              sha256: '48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b',
             },
             text: {
               kind: 'postprocess',
@@ -129,13 +119,12 @@ local sysctl = import 'sysctl.libsonnet';
               threshold: 0.5,
             },
           },
-          slo: { latencyP95: '33ms', minFps: 30 },
+          slo: { minFps: 30 },
           cpus: [4, 5],
+          nice: -5,
+          budget: { memory: '1GiB' },
         },
       },
     },
   },
-
-  // The vision program pins its threads itself.
-  suppress: { 'isolcpus-affinity': { reason: 'vision pins one thread to each isolated core' } },
 }

@@ -95,12 +95,12 @@ func newDigestCheck(want string) func([]byte) error {
 }
 
 // readLabels reads a labels file, which is searched for like a model; nil if the plan names
-// none.
+// none. The model store has it under its name.
 func (m *modelFiles) readLabels(name string) ([]string, error) {
 	if name == "" {
 		return nil, nil
 	}
-	path, err := firstFile(append(m.inModels(name), resolvePath(m.dir, name)))
+	path, err := firstFile(append(m.inModels(name), resolvePath(m.dir, name), filepath.Join(ModelStore, filepath.Base(name))))
 	if err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}

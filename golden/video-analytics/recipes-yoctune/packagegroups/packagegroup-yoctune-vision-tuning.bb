@@ -23,6 +23,7 @@ RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " \
     util-linux-swapon \
     util-linux-zramctl \
     yoctune-onnxruntime \
+    yoctune-vision-tuning-models \
     yoctuned-serve \
 "
 RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " \

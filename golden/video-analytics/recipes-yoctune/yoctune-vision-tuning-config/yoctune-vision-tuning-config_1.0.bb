@@ -11,8 +11,6 @@ SRC_URI = ""
 SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
     file://95-yoctune.conf \
     file://99-yoctune.rules \
-    file://inference.slice \
-    file://vision.service \
     file://yoctune-late.conf \
     file://yoctune-late.service \
     file://yoctune-modules-load.conf \
@@ -20,7 +18,6 @@ SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
     file://yoctune-zram.service \
     file://yoctune-zram.sh \
     file://yoctuned-pipeline@labels.service.d-50-yoctune.conf \
-    file://yoctuned.service.d-40-scheduling.conf \
     file://plan \
 "
 
@@ -34,7 +31,7 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
-SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " vision.service yoctune-late.service yoctune-zram.service"
+SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " yoctune-late.service yoctune-zram.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -51,10 +48,8 @@ do_install() {
 do_install:append:yoctune-on-jetson-orin-nano-devkit() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
-    install -D -m 0644 ${S}/inference.slice ${D}${systemd_system_unitdir}/inference.slice
     install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
     install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
-    install -D -m 0644 ${S}/vision.service ${D}${systemd_system_unitdir}/vision.service
     install -D -m 0644 ${S}/yoctune-late.conf ${D}${nonarch_libdir}/yoctune/late.conf
     install -D -m 0644 ${S}/yoctune-late.service ${D}${systemd_system_unitdir}/yoctune-late.service
     install -D -m 0644 ${S}/yoctune-modules-load.conf ${D}${sysconfdir}/modules-load.d/yoctune.conf
@@ -62,7 +57,10 @@ do_install:append:yoctune-on-jetson-orin-nano-devkit() {
     install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service
     install -D -m 0755 ${S}/yoctune-zram.sh ${D}${nonarch_libdir}/yoctune/yoctune-zram
     install -D -m 0644 ${S}/yoctuned-pipeline@labels.service.d-50-yoctune.conf ${D}${systemd_system_unitdir}/yoctuned-pipeline@labels.service.d/50-yoctune.conf
-    install -D -m 0644 ${S}/yoctuned.service.d-40-scheduling.conf ${D}${systemd_system_unitdir}/yoctuned.service.d/40-scheduling.conf
+    # The unit's recipe is the same for every layer; systemd.bbclass enables only units
+    # of its own recipe.
+    install -d ${D}${sysconfdir}/systemd/system/multi-user.target.wants
+    ln -sf ${systemd_system_unitdir}/yoctuned-pipeline@.service ${D}${sysconfdir}/systemd/system/multi-user.target.wants/yoctuned-pipeline@labels.service
     if [ -e ${S}/plan/plan.json.minisig ]; then
         install -m 0644 ${S}/plan/plan.json.minisig ${D}${nonarch_libdir}/yoctune/plan.json.minisig
     fi

@@ -1,0 +1,96 @@
+package check
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
+)
+
+func programRules() []Rule {
+	return []Rule{{
+		ID: "service-program", Severity: diag.Warning,
+		Title: "nothing brings the service's program to the device",
+		Cause: "The layer writes the unit, and a package brings the program. No package of the configuration can be the one, and the program is not part of every image: the unit would fail at each boot.",
+		Fix:   "name the package that has the program with package, or set external: true if the image gets it by other means",
+		Wrong: `services: "a.service": exec: ["/usr/bin/a"]`,
+		Right: `services: "a.service": {exec: ["/usr/bin/a"], package: "a"}`,
+		See:   "yoctune schema Service",
+		run:   checkServiceProgram,
+	}}
+}
+
+func checkServiceProgram(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		if len(svc.Exec.Items) == 0 || svc.Package.IsSet() || svc.External.On {
+			continue
+		}
+		program := svc.Exec.Items[0]
+		if isInEveryImage(program.Text) || s.mayProvide(path.Base(program.Text)) {
+			continue
+		}
+		s.reportAt(program, program.Show(), "", "no package of the configuration provides %s of %s", program.Text, svc.Key())
+	}
+}
+
+// mayProvide reports whether a package of the configuration may have a program. Only of
+// well-known packages it is known that they do not.
+func (s *subject) mayProvide(program string) bool {
+	may := func(name string) bool {
+		programs, known := programsOf()[name]
+		return !known && !strings.HasPrefix(name, "kernel-module-") && !strings.HasPrefix(name, "linux-firmware") || slices.Contains(programs, program)
+	}
+	if slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.String) bool { return p.Text == "install" && may(p.Key()) }) {
+		return true
+	}
+	return slices.ContainsFunc(s.build.Optional.Entries, func(o *config.List[config.String]) bool { return slices.ContainsFunc(config.Texts(*o), may) })
+}
+
+// programsOf lists programs of well-known packages of openembedded-core and meta-oe.
+func programsOf() map[string][]string {
+	return map[string][]string{
+		"ethtool":   {"ethtool"},
+		"gdb":       {"gdb"},
+		"htop":      {"htop"},
+		"iproute2":  {"ip", "tc", "bridge", "ss"},
+		"jq":        {"jq"},
+		"perf":      {"perf", "trace"},
+		"rt-tests":  {"cyclictest", "cyclicdeadline", "deadline_test", "hackbench", "oslat", "pi_stress", "pip_stress", "pmqtest", "ptsematest", "queuelat", "rt-migrate-test", "signaltest", "sigwaittest", "ssdd", "svsematest"},
+		"strace":    {"strace"},
+		"stress-ng": {"stress-ng"},
+		"tcpdump":   {"tcpdump"},
+		"valgrind":  {"valgrind"},
+	}
+}
+
+// isInEveryImage reports whether a program belongs to systemd, to the base system
+// (busybox, coreutils, util-linux, kmod), to the BSP or to yoctune.
+func isInEveryImage(program string) bool {
+	dir, name := path.Split(program)
+	switch dir {
+	case "/lib/systemd/", "/usr/lib/systemd/", "/usr/lib/yoctune/":
+		return true
+	case "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/":
+		return strings.HasPrefix(name, "systemd-") || slices.Contains(strings.Fields(basePrograms), name)
+	}
+	return false
+}
+
+// basePrograms are the applets of oe-core's busybox (recipes-core/busybox) that a unit may
+// start, with the programs of systemd, the shells, the BSP and yoctune.
+const basePrograms = `
+	systemctl journalctl loginctl udevadm busctl networkctl resolvectl timedatectl hostnamectl
+	sh ash bash busybox
+	[ awk basename blkid cat chgrp chmod chown chroot chrt chvt cp crond cut date dd depmod devmem df dirname dmesg
+	dnsd du echo egrep env expr false fdisk fgrep find flock free fsck fuser getopt getty grep gunzip gzip head hexdump
+	hostname httpd hwclock id ifconfig ifdown ifup insmod ionice ip kill killall klogd less ln logger login logread
+	losetup ls lsmod md5sum mdev microcom mkdir mkfifo mknod mkswap mktemp modprobe more mount mountpoint mv nc
+	netstat nice nohup nproc nslookup ntpd od openvt passwd patch pgrep pidof ping pivot_root pkill poweroff printf ps
+	pwd rdate readlink realpath reboot renice reset rfkill rm rmdir rmmod route run-parts sed seq setconsole setsid
+	sha256sum sleep sort start-stop-daemon stat strings stty su sulogin swapoff swapon switch_root sync sysctl syslogd
+	tail tar taskset tee telnetd test tftp time timeout top touch tr true tty udhcpc udhcpd umount uname uniq unzip uptime
+	usleep users vi watch watchdog wc wget which who whoami xargs yes zcat
+	jetson_clocks jetson_clocks.sh nvfancontrol nvpmodel tegrastats
+	yoctuned yoctuned-serve`
