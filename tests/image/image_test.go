@@ -164,7 +164,7 @@ func (r *rig) prove(checkouts string) {
 	} else {
 		r.step("the same layer with a new serial, packaged", func() {
 			r.build("layer-2", 2)
-			newer = r.packages("layer-2")
+			newer = r.changed(packages, r.packages("layer-2"))
 		})
 	}
 	r.step("kernel with the layer's fragment", r.kernelConfig)
@@ -264,7 +264,6 @@ func (r *rig) packages(layer string) []string {
 	}
 	r.run(r.dir, "rm", "-rf", copies[0])
 	r.run(r.dir, "cp", "-r", r.path(layer), copies[0])
-	r.run(r.dir, "sh", "-c", "rm -rf "+build+"/tmp*/deploy/deb")
 	recipes, err := filepath.Glob(r.path(layer, "recipes-yoctune/*/*.bb"))
 	if err != nil {
 		r.Fatal(err)
@@ -300,6 +299,14 @@ func (r *rig) packages(layer string) []string {
 		packages = append(packages, r.path(layer+".debs", filepath.Base(name)))
 	}
 	return packages
+}
+
+// changed returns the packages whose content differs from the package of the same name before.
+func (r *rig) changed(before, after []string) []string {
+	r.Helper()
+	return slices.DeleteFunc(after, func(name string) bool {
+		return slices.ContainsFunc(before, func(old string) bool { return filepath.Base(old) == filepath.Base(name) && r.read(old) == r.read(name) })
+	})
 }
 
 // fillDownloads puts the files that recipes fetch into DL_DIR: the set-up has fetched them.
