@@ -22,7 +22,7 @@ func BenchmarkBuildAgainstCueExport(b *testing.B) {
 	work, n := b.TempDir(), 0
 	ours, theirs := series(b, func() usage {
 		n++
-		return run(b, "", []int{0}, yoctune, "build", example, "-o", filepath.Join(work, strconv.Itoa(n)))
+		return run(b, "", []int{0}, yoctune, "build", example, "-o", filepath.Join(work, strconv.Itoa(n)), "--runtime", programs(b))
 	}, func() usage {
 		return run(b, module, []int{0}, cue, "export", ".")
 	})
@@ -51,6 +51,9 @@ func BenchmarkVet1000Targets(b *testing.B) { benchmarkCommand(b, "vet", 1000) }
 // BenchmarkBuild100Targets also writes the layer.
 func BenchmarkBuild100Targets(b *testing.B) { benchmarkCommand(b, "build", 100) }
 
+// programs returns the folder of stand-ins of the programs that a layer contains.
+func programs(tb testing.TB) string { return filepath.Join(repo(tb), "golden", "runtime") }
+
 func benchmarkCommand(b *testing.B, command string, n int) {
 	yoctune := tool(b, "./cmd/yoctune", "-ldflags=-s -w")
 	argv := []string{yoctune, command, fleet(b, n)}
@@ -61,7 +64,7 @@ func benchmarkCommand(b *testing.B, command string, n int) {
 		built++
 		also := []string{}
 		if command == "build" {
-			also = []string{"-o", filepath.Join(work, strconv.Itoa(built))}
+			also = []string{"-o", filepath.Join(work, strconv.Itoa(built)), "--runtime", programs(b)}
 		}
 		if u := run(b, "", []int{0}, append(argv, also...)...); best.cpu == 0 || u.cpu < best.cpu {
 			best = u

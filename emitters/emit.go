@@ -28,7 +28,10 @@ type File struct {
 	Origins []Ref     // parts of the configuration that caused it
 	From    []string  // FILE:LINE of those that no meaning has; see [Complete]
 	Needs   []Need    // packages that the image needs with it
-	Install *Install  // set on files that the config recipe installs on the device
+	// A program under development: its bytes depend on the build machine, and its
+	// version identifies it.
+	Unreleased bool
+	Install    *Install // set on files that the config recipe installs on the device
 
 	causes []cause
 	read   bool // Means has the variables

@@ -111,7 +111,7 @@ stages: {a: {kind: "model", input: "b", path: "m"}, b: {kind: "model", input: "a
 			}
 			out := filepath.Join(dir, "out")
 			var stdout, stderr bytes.Buffer
-			code := run(context.Background(), []string{"build", dir, "-o", out}, &stdout, &stderr)
+			code := run(context.Background(), []string{"build", dir, "-o", out, "--runtime", runtimeFolder}, &stdout, &stderr)
 			if c.id == "" {
 				// Accepted, because the file it goes to does not act on it.
 				if code != cli.ExitDone {
@@ -171,7 +171,7 @@ func TestUnusableOutputIsRefused(t *testing.T) {
 			continue // root writes anywhere
 		}
 		var stdout, stderr bytes.Buffer
-		if code := run(context.Background(), []string{"build", dir, "-o", out}, &stdout, &stderr); code != cli.ExitFailed {
+		if code := run(context.Background(), []string{"build", dir, "-o", out, "--runtime", runtimeFolder}, &stdout, &stderr); code != cli.ExitFailed {
 			t.Errorf("%s: exit code %d\n%s", name, code, stderr.String())
 		}
 		if !strings.Contains(stderr.String(), "the output folder cannot be used") {

@@ -56,7 +56,8 @@ layer are deleted. A generated file that was edited by hand stops the build, unl
 
 With --check nothing is written: the command explains what would change on the devices,
 shows the differences of the files, and exits with 3 when there are any. This is meant
-for CI.`,
+for CI. A program that the layer contains is compared by its version, and a released one
+by its digest too.`,
 		Example: `  yoctune build examples/video-analytics -o build/meta-vision
   yoctune build . -o meta-tuning --check
   yoctune build . -o layers --all`,
@@ -86,6 +87,11 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	changed := false
 	for _, l := range layers {
 		out := filepath.Join(o.out, l.Folder)
+		if o.check {
+			if l.Files, err = tree.KeepUnreleased(out, l.Files); err != nil {
+				return err
+			}
+		}
 		c, err := tree.Compare(out, l.Files)
 		if err != nil {
 			return err

@@ -184,11 +184,10 @@ func mirrors(all *config.Map[config.Mirror], pattern string) []plan.Mirror {
 // runtime is the same for the whole layer, so its targets must agree.
 func (p *Project) runtime(targets []*Target, finder *programs.Finder, origins plan.Origins, report *diag.Report) plan.Runtime {
 	c := runtimeOf(targets, report)
-	r := plan.Runtime{Form: plan.RuntimeNone}
-	if c == nil || c.Form.Text == r.Form {
-		return r // the compiler reports the fields that are about the program
+	r := plan.Runtime{Form: formOf(c, targets[0].Release), CUDA: c.CUDA.On}
+	if !r.Installed() {
+		return plan.Runtime{Form: r.Form} // the compiler reports the fields that are about the program
 	}
-	r.Form, r.CUDA = formOf(c, targets[0].Release), c.CUDA.On
 	for _, k := range c.Keys.Sorted() {
 		r.Keys = append(r.Keys, plan.PublicKey{Name: k.Key(), Key: k.Text})
 	}
@@ -205,21 +204,21 @@ func (p *Project) runtime(targets []*Target, finder *programs.Finder, origins pl
 		p.addFiles(&r, c.Manifest, report)
 	case r.Installed():
 		fail("runtime needs a manifest to install yoctuned",
-			"add manifest, the path of the manifest.json of a yoctune release; without form and cuda the layer installs no program")
+			"add manifest, the path of the manifest.json of a yoctune release; or leave out form, and the layer contains the program")
 	}
 	return r
 }
 
-// runtimeOf returns the runtime that the targets of a layer ask for, nil if none of
-// them has one.
+// runtimeOf returns the runtime of a layer: that of its targets, of which some may have
+// none.
 func runtimeOf(targets []*Target, report *diag.Report) *config.Runtime {
-	var c *config.Runtime
+	c := &config.Runtime{}
 	for _, t := range targets {
 		own := &t.Config.Runtime
 		if !own.IsSet() {
 			continue
 		}
-		if c != nil && !c.Equal(own.Place) {
+		if c.IsSet() && !c.Equal(own.Place) {
 			report.Add(diag.Diagnostic{ID: "YT0105", Severity: diag.Error, Pos: own.Pos(), Path: own.FullPath(),
 				Message: "targets of one layer disagree about the runtime", Got: own.Show(),
 				Related: []diag.Related{{Pos: c.Pos(), Message: "another target has " + c.Show()}},
@@ -235,8 +234,8 @@ func formOf(c *config.Runtime, r release.Release) string {
 	switch {
 	case c.Form.IsSet():
 		return c.Form.Text
-	case !c.Manifest.IsSet() && !c.CUDA.IsSet():
-		return plan.RuntimeNone // keys alone: the program comes from elsewhere
+	case !c.Manifest.IsSet():
+		return plan.RuntimeBundled
 	case r.GoSource:
 		return plan.RuntimeSource
 	}
@@ -261,16 +260,16 @@ func (p *Project) addPrograms(r *plan.Runtime, targets []*Target, finder *progra
 		r.Version = folder.Version()
 		r.Files, err = folder.Read(roles)
 	}
-	if err == nil {
+	said := func(d diag.Diagnostic) bool { return d.ID == "YT0209" && d.Message == err.Error() }
+	if err == nil || slices.ContainsFunc(report.All(), said) { // of another release's layer
 		return
 	}
-	t := targets[0]
-	d := diag.Diagnostic{ID: "YT0209", Severity: diag.Error, Pos: p.Config.Targets.Get(t.Name).KeyPos(), Path: t.Path + ".runtime", Message: err.Error(),
-		Help: "name the folder with --runtime DIR (`make build` writes build/lib/yoctune, the yoctune package has /usr/lib/yoctune), or choose form \"prebuilt\", \"source\" or \"none\""}
-	if c := runtimeOf(targets, &diag.Report{}); c != nil {
-		d.Pos, d.Path = c.Pos(), c.FullPath()
+	at := runtimeOf(targets, &diag.Report{})
+	if !at.IsSet() {
+		at = &targets[0].Config.Runtime
 	}
-	report.Add(d)
+	report.Add(diag.Diagnostic{ID: "YT0209", Severity: diag.Error, Pos: at.Pos(), Path: targets[0].Path + ".runtime", Message: err.Error(),
+		Help: "name the folder with --runtime DIR (`make build` writes build/lib/yoctune, the yoctune package has /usr/lib/yoctune), or choose form \"prebuilt\", \"source\" or \"none\""})
 }
 
 // addFiles reads the runtime's manifest.

@@ -246,9 +246,7 @@ func (r *resolver) resolvePackages() {
 	r.installTools(tools.Perf, "perf")
 	r.installTools(tools.Memory, "valgrind") // and heapProfiler, of another layer
 	r.installTools(tools.Benchmark, "rt-tests", "stress-ng")
-	if r.c.Runtime.IsSet() && formOf(&r.c.Runtime, r.t.Release) != plan.RuntimeNone { // the layer brings yoctuned
-		r.installTools(tools.Benchmark, "yoctuned-bench")
-	}
+	r.t.Benchmark = tools.Benchmark.On && !r.c.Packages.Has("yoctuned-bench")
 	slices.SortFunc(r.t.Packages, func(a, b plan.Package) int { return strings.Compare(a.Name, b.Name) })
 }
 

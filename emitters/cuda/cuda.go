@@ -41,7 +41,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	means := []emitters.Meaning{{Kind: emitters.Program, Name: "yoctune-cuda", Value: l.Runtime.Version, SHA256: artefact.SHA256, ID: "runtime.cuda"}}
 	var beside []emitters.File
 	if l.Runtime.Bundled() {
-		beside, means = yoctuned.Contain(dir, []plan.RuntimeFile{artefact}, means), nil
+		beside, means = yoctuned.Contain(l, dir, []plan.RuntimeFile{artefact}, means), nil
 	}
 	f, err := emitters.NewTemplate("cuda", recipe).Fill(emitters.File{Path: dir + "yoctune-cuda_" + version + ".bb", Means: means}, struct {
 		Bundled  bool

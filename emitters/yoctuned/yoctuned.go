@@ -63,6 +63,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	f.Needs = []emitters.Need{{Package: Name, ID: "runtime"}}
 	for _, t := range l.Targets {
+		if t.Benchmark {
+			f.Needs = append(f.Needs, emitters.Need{Package: Name + "-bench", Machine: t.Machine, ID: "tools.benchmark"})
+		}
 		if id := readsJPEG(t.Plan); id != "" {
 			f.Needs = append(f.Needs, emitters.Need{Package: "libturbojpeg", Machine: t.Machine, ID: id})
 		}
@@ -178,7 +181,8 @@ func recipe(l *plan.Layer, program string) (emitters.File, []emitters.File, erro
 		means[1].SHA256 = "" // the texts are in the archive of the sources
 	case plan.RuntimeBundled:
 		unpacked = strings.TrimSuffix(artefact.URI, ".gz")
-		beside, means = Contain(dir, taken, means), nil
+		means[0].ID, means[1].ID = "runtime", "runtime"
+		beside, means = Contain(l, dir, taken, means), nil
 	}
 	f, err := emitters.NewTemplate("yoctuned", text).Fill(emitters.File{Path: dir + program + "_" + version + ".bb", Means: means}, struct {
 		Name, Version     string
@@ -204,12 +208,12 @@ func Version(l *plan.Layer) (string, error) {
 
 // Contain returns the files of the runtime that a recipe in dir finds in the layer, the
 // first of them with their meanings.
-func Contain(dir string, taken []plan.RuntimeFile, means []emitters.Meaning) []emitters.File {
+func Contain(l *plan.Layer, dir string, taken []plan.RuntimeFile, means []emitters.Meaning) []emitters.File {
 	out := make([]emitters.File, len(taken))
 	for i, f := range taken {
-		out[i] = emitters.File{Path: dir + "files/" + f.URI, Mode: 0o644, Data: f.Data, Origins: []emitters.Ref{{ID: "runtime"}}}
+		out[i] = emitters.File{Path: dir + "files/" + f.URI, Mode: 0o644, Data: f.Data, Origins: []emitters.Ref{{ID: "runtime"}},
+			Unreleased: strings.Contains(l.Runtime.Version, "-")}
 		if i < len(means) {
-			means[i].ID = "runtime"
 			out[i].Means = means[i : i+1 : i+1]
 		}
 	}

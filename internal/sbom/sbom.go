@@ -38,7 +38,7 @@ type Package struct {
 type File struct {
 	Path    string // relative, slash separated
 	Data    []byte
-	Licence string
+	Licence string // SPDX expression, of identifiers joined by AND
 }
 
 // Document is a bill of materials of one package.
@@ -95,15 +95,22 @@ func New(p Package, files []File, digest, tool string, created time.Time) *Docum
 		one, two := sha1.Sum(f.Data), sha256.Sum256(f.Data)
 		sum := hex.EncodeToString(one[:])
 		sums = append(sums, sum)
+		ids := strings.Split(cmp.Or(f.Licence, noAssertion), " AND ")
+		kind := "TEXT"
+		if strings.HasSuffix(f.Path, ".gz") {
+			kind = "ARCHIVE"
+		}
 		d.doc.Files = append(d.doc.Files, &spdx.File{
-			FileName: "./" + f.Path, FileSPDXIdentifier: common.ElementID(id), FileTypes: []string{"TEXT"},
+			FileName: "./" + f.Path, FileSPDXIdentifier: common.ElementID(id), FileTypes: []string{kind},
 			Checksums: []common.Checksum{
 				{Algorithm: common.SHA1, Value: sum}, {Algorithm: common.SHA256, Value: hex.EncodeToString(two[:])},
 			},
-			LicenseConcluded: cmp.Or(f.Licence, noAssertion), LicenseInfoInFiles: []string{cmp.Or(f.Licence, noAssertion)}, FileCopyrightText: noAssertion,
+			LicenseConcluded: cmp.Or(f.Licence, noAssertion), LicenseInfoInFiles: ids, FileCopyrightText: noAssertion,
 		})
-		if l := cmp.Or(f.Licence, noAssertion); !slices.Contains(top.PackageLicenseInfoFromFiles, l) {
-			top.PackageLicenseInfoFromFiles = append(top.PackageLicenseInfoFromFiles, l)
+		for _, l := range ids {
+			if !slices.Contains(top.PackageLicenseInfoFromFiles, l) {
+				top.PackageLicenseInfoFromFiles = append(top.PackageLicenseInfoFromFiles, l)
+			}
 		}
 		d.relate(root, "CONTAINS", id)
 	}

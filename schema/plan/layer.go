@@ -39,20 +39,21 @@ func (l *Layer) FindTarget(name string) *Target {
 //	kernel.config.<SYMBOL> · kernel.args.<name> · kernel.preempt
 //	power.default · power.modes.<NAME> · fan.<field> · fan.profiles.<NAME> · services.<unit> · packages.<name> · pipelines.<name>
 type Target struct {
-	Name     string
-	Board    string
-	Machine  string
-	Plan     *Plan // complete, with digest
-	Kernel   Kernel
-	Modules  []Module
-	Slices   []Slice
-	Services []Service
-	Packages []Package
-	ZRAM     *ZRAM
-	Fan      *Fans
-	Models   []ModelFile   // sorted by SHA256
-	Files    []CarriedFile // of the configuration's folder, sorted by path
-	Origins  Origins
+	Name      string
+	Board     string
+	Machine   string
+	Plan      *Plan // complete, with digest
+	Kernel    Kernel
+	Modules   []Module
+	Slices    []Slice
+	Services  []Service
+	Packages  []Package
+	ZRAM      *ZRAM
+	Fan       *Fans
+	Models    []ModelFile   // sorted by SHA256
+	Files     []CarriedFile // of the configuration's folder, sorted by path
+	Benchmark bool          // the image contains the benchmarks of yoctuned, if it contains yoctuned
+	Origins   Origins
 
 	Overrides []Override // sorted by ID
 }

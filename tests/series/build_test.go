@@ -108,6 +108,7 @@ func TestToolsBecomePackages(t *testing.T) {
 	layers := open("kirkstone", `	targets: one: {
 		tools: {perf: true, memory: true, benchmark: true}
 		packages: {"stress-ng": "exclude", jq: "install"}
+		runtime: form: "none"
 	}`).Layers(compiler.Selection{})
 	if len(layers) != 1 {
 		t.Fatal("it does not build")
@@ -138,7 +139,7 @@ func TestMonitoringInstallsItsPrograms(t *testing.T) {
 		if !strings.Contains(group, "\n    yoctuned-bench \\\n") {
 			t.Errorf("%s: the package group lacks yoctuned-bench:\n%s", l.Release, group)
 		}
-		if recipe := contentOf(l.Files, "yoctuned/yoctuned_0.1.0.bb"); !strings.Contains(recipe, `PACKAGE_BEFORE_PN = "${PN}-bench"`) {
+		if recipe := contentOf(l.Files, "yoctuned/yoctuned_0.2.0.bb"); !strings.Contains(recipe, `PACKAGE_BEFORE_PN = "${PN}-bench"`) {
 			t.Errorf("%s: no recipe has it", l.Release)
 		}
 	}

@@ -49,10 +49,10 @@ func TestDocumentMatchesTheFacts(t *testing.T) {
 		want := []string{
 			name, r.Series, r.L4T, row[3], r.Provider + " " + r.Kernel, realTime,
 			choose("fragment", "`require`", r.Fragments), choose("the series' own", "defined by the layer", r.UnpackDir),
-			choose("from source (Go "+r.Go+")", "prebuilt (Go "+r.Go+")", r.GoSource),
+			choose("bundled, prebuilt or from source (Go "+r.Go+")", "bundled or prebuilt (Go "+r.Go+")", r.GoSource),
 		}
 		if r.CUDA == "10.2" {
-			want[8] = "prebuilt, no CUDA library (CUDA 10.2 has no C++17)"
+			want[8] = "bundled or prebuilt, no CUDA library (CUDA 10.2 has no C++17)"
 		}
 		if !slices.Equal(row, want) {
 			t.Errorf("release %s:\n got %q\nwant %q", name, row, want)

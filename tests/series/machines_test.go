@@ -29,7 +29,7 @@ func TestEveryMachineOfEveryReleaseBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := compiler.Options{}.Open(dir)
+	p, err := compiler.Options{Runtime: programs}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

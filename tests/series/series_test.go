@@ -28,9 +28,32 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the checksums")
 
+// programs is the folder of the programs that the layers contain.
+const programs = "../../golden/runtime"
+
 func layers(t *testing.T) []compiler.Layer {
 	t.Helper()
-	p, err := compiler.Options{}.Open("config")
+	return layersOf(t, "config")
+}
+
+// fetching are the layers with a program that is fetched or built: of the same
+// configuration with a manifest.
+func fetching(t *testing.T) []compiler.Layer {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("config")); err != nil {
+		t.Fatal(err)
+	}
+	text := []byte("package series\n\nprofiles: common: runtime: manifest: \"dist-manifest.json\"\n")
+	if err := os.WriteFile(filepath.Join(dir, "runtime.cue"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return layersOf(t, dir)
+}
+
+func layersOf(t *testing.T, dir string) []compiler.Layer {
+	t.Helper()
+	p, err := compiler.Options{Runtime: programs}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +233,7 @@ func TestLayerSyntaxFollowsItsSeries(t *testing.T) {
 			is("there is a configuration fragment", contentOf(l.Files, "conf/fragments/series.conf") != "", r.Fragments)
 			is("there is a SECURITY file", contentOf(l.Files, "SECURITY.md") != "" || !r.SecurityFile, true)
 			is("optional layers are asked for", strings.Contains(conf, "BBFILES_DYNAMIC"), true)
-			is("yoctuned is built from source", strings.Contains(contentOf(l.Files, "yoctuned_0.1.0.bb"), "inherit go-mod"), r.GoSource)
+			is("the layer contains yoctuned", strings.Contains(contentOf(l.Files, "yoctuned_0.2.0.bb"), "file://yoctuned-0.2.0-linux-arm64.gz"), true)
 
 			want := slices.Clone(r.KernelPNs)
 			if l.Release == "scarthgap" { // its target is the only one with its own power modes
@@ -241,6 +264,14 @@ func TestLayerSyntaxFollowsItsSeries(t *testing.T) {
 	}
 }
 
+func TestFetchedProgramIsBuiltWhereGoIsNewEnough(t *testing.T) {
+	for _, l := range fetching(t) {
+		if got, want := strings.Contains(contentOf(l.Files, "yoctuned_0.1.0.bb"), "inherit go-mod"), facts(t, l).GoSource; got != want {
+			t.Errorf("%s: built from source: %t, want %t", l.Release, got, want)
+		}
+	}
+}
+
 func TestTX2DropsItsMachinesIsolation(t *testing.T) {
 	for _, l := range layers(t) {
 		conf := contentOf(l.Files, "conf/yoctune/series.conf")
@@ -262,7 +293,7 @@ func TestRealTimeKernelRecipeExists(t *testing.T) {
 }
 
 func TestOelintAcceptsEverySeries(t *testing.T) {
-	for _, l := range layers(t) {
+	for _, l := range slices.Concat(layers(t), fetching(t)) {
 		oelint.Check(t, facts(t, l).Series, l.Files)
 	}
 }
@@ -270,7 +301,7 @@ func TestOelintAcceptsEverySeries(t *testing.T) {
 // bitbake's parser reads every file for each machine, with the layer switched on and off, and
 // finds the plan's values.
 func TestBitBakeReadsEachLayerAsPlanned(t *testing.T) {
-	for _, l := range layers(t) {
+	for _, l := range slices.Concat(layers(t), fetching(t)) {
 		dir := writeLayer(t, l)
 		r := facts(t, l)
 		for _, target := range l.Targets {

@@ -1044,7 +1044,7 @@ var language = Schema{defs: []*definition{
 	{name: "#RuleID", doc: "a rule id such as \"tcp-cc-bbr\", or a diagnostic code such as \"YT0103\"", value: &shape{op: matches, text: "^([a-z][a-z0-9-]*|YT[0-9]{4})$"}},
 	{name: "#Runtime", doc: "The yoctuned program: where it comes from, and what it trusts.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "form", required: false, doc: "\"bundled\" puts the program into the layer; \"prebuilt\" fetches it; \"source\" builds it with the release's own Go, if that is new enough; \"none\" installs no program, and a setting that no file of the layer holds is then an error. Default: with manifest, \"source\" where the release can and \"prebuilt\" elsewhere.", value: &shape{op: either, parts: []*shape{
+			{name: "form", required: false, doc: "\"bundled\" puts the program into the layer; \"prebuilt\" fetches it; \"source\" builds it with the release's own Go, if that is new enough; \"none\" installs no program, and a setting that no file of the layer holds is then an error. Default: \"bundled\"; with manifest \"source\" where the release can, \"prebuilt\" elsewhere.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bundled", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "source", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "prebuilt", True: false}},

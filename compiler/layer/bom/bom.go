@@ -1,8 +1,9 @@
-// Package bom writes the bill of materials of a layer: its files, the runtime it fetches, and
+// Package bom writes the bill of materials of a layer: its files, the runtime it contains or fetches, and
 // the models of its pipelines.
 package bom
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
@@ -22,9 +23,10 @@ import (
 // New makes the bill of a layer. The same layer and time give the same bytes.
 func New(l compiler.Layer, created time.Time) *sbom.Document {
 	sum := sha256.New()
+	terms := bundledTerms(l)
 	files := make([]sbom.File, 0, len(l.Files))
 	for _, f := range l.Files {
-		files = append(files, sbom.File{Path: f.Path, Data: f.Data, Licence: "MIT"})
+		files = append(files, sbom.File{Path: f.Path, Data: f.Data, Licence: cmp.Or(terms[path.Base(f.Path)], "MIT")})
 		one := sha256.Sum256(f.Data)
 		sum.Write([]byte(f.Path + "\x00" + hex.EncodeToString(one[:]) + "\n"))
 	}
@@ -54,6 +56,28 @@ func New(l compiler.Layer, created time.Time) *sbom.Document {
 		}
 	}
 	return doc
+}
+
+// bundledTerms returns the licences of the files of the runtime that the layer contains,
+// by name.
+func bundledTerms(l compiler.Layer) map[string]string {
+	terms := map[string]string{}
+	if !l.Runtime.Bundled() {
+		return terms
+	}
+	for _, a := range artefacts(l) {
+		for _, f := range l.Runtime.Files {
+			if f.Name == a.name || f.Name == yoctuned.LicencesFile(a.program) {
+				terms[f.URI] = a.licences(l)
+			}
+		}
+	}
+	for _, f := range l.Runtime.Files {
+		if strings.HasSuffix(f.Name, "-spdx") {
+			terms[f.URI] = "CC0-1.0" // of every SPDX document
+		}
+	}
+	return terms
 }
 
 // artefact is a file of the release that a recipe fetches, with the program that it
@@ -89,9 +113,9 @@ func (a artefact) licences(l compiler.Layer) string {
 	return ""
 }
 
-// location is an address that others can use, "" for a local file.
+// location is an address that others can use, "" for a local file and one of the layer.
 func location(uri string) string {
-	if strings.HasPrefix(uri, "file:") {
+	if strings.HasPrefix(uri, "file:") || !strings.Contains(uri, "://") {
 		return ""
 	}
 	return uri

@@ -18,7 +18,7 @@ import (
 
 func example(t *testing.T) compiler.Layer {
 	t.Helper()
-	p, err := compiler.Options{}.Open(filepath.Join("..", "..", "..", "examples", "video-analytics"))
+	p, err := compiler.Options{Runtime: filepath.Join("..", "..", "..", "golden", "runtime")}.Open(filepath.Join("..", "..", "..", "examples", "video-analytics"))
 	if err != nil {
 		t.Fatal(err)
 	}

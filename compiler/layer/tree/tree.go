@@ -89,11 +89,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	if err := c.makeListing(); err != nil {
 		return nil, err
 	}
-	// Opening a pipe would block until it has a writer.
-	if info, err := os.Stat(out); err == nil && !info.IsDir() {
-		return nil, folderError(out, syscall.ENOTDIR)
-	}
-	root, err := os.OpenRoot(out)
+	root, err := openFolder(out)
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, f := range c.files {
 			c.Actions = append(c.Actions, Action{Kind: Add, Path: f.Path, Now: f.Data, Mode: f.Mode})
@@ -135,6 +131,48 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	}
 	c.sort()
 	return c, nil
+}
+
+// openFolder opens the folder of a layer.
+func openFolder(out string) (*os.Root, error) {
+	// Opening a pipe would block until it has a writer.
+	if info, err := os.Stat(out); err == nil && !info.IsDir() {
+		return nil, syscall.ENOTDIR
+	}
+	return os.OpenRoot(out)
+}
+
+// KeepUnreleased replaces the programs under development among the files by those of the
+// same version that yoctune wrote to a folder: two machines build different bytes of them.
+// A file that was edited stays different.
+func KeepUnreleased(out string, files []emitters.File) ([]emitters.File, error) {
+	root, err := openFolder(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return files, nil
+	}
+	if err != nil {
+		return nil, folderError(out, err)
+	}
+	defer root.Close()
+	listed, err := readManifest(root)
+	if err != nil || listed == nil {
+		return files, err
+	}
+	files = slices.Clone(files)
+	for i, f := range files {
+		e, ours := listed.Files[f.Path]
+		if !f.Unreleased || !ours {
+			continue
+		}
+		was, state, err := readExisting(root, f.Path)
+		if err != nil {
+			return nil, folderError(out, err)
+		}
+		if state == regular && manifest.Digest(was) == e.SHA256 {
+			files[i].Data, files[i].Means, files[i].From = was, e.Means, e.From
+		}
+	}
+	return files, nil
 }
 
 // removeOwned removes a file that yoctune wrote and no longer generates.

@@ -49,8 +49,7 @@ profile "quiet-box" {
     metrics  = true
   }
   runtime {
-    manifest = "dist-manifest.json"
-    cuda     = true
+    cuda = true
   }
 }
 

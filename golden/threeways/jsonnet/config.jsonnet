@@ -38,7 +38,7 @@ local sysctl = import 'sysctl.libsonnet';
       },
       packages: { perf: 'install' },
       monitor: { interval: '1s', metrics: true },
-      runtime: { manifest: 'dist-manifest.json', cuda: true },
+      runtime: { cuda: true },
     },
 
     // Results leave over a long, lossy link.

@@ -217,7 +217,7 @@ func buildEveryMachine(dir string) (_ []compiler.Layer, err error) {
 }
 
 func compile(dir string) ([]compiler.Layer, error) {
-	p, err := compiler.Options{}.Open(dir)
+	p, err := compiler.Options{Runtime: "golden/runtime"}.Open(dir)
 	if err != nil {
 		return nil, err
 	}

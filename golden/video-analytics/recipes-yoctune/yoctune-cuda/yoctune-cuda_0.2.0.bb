@@ -8,8 +8,7 @@ LICENSE = "Apache-2.0"
 LIC_FILES_CHKSUM = "file://LICENSE;md5=920d76114a32b0fb75b3f2718c5a91be"
 
 # The archive's top folder has the name of its release.
-SRC_URI = "https://downloads.example.com/yoctune/0.1.0/yoctune-cuda-source.tar.gz;subdir=${BP};striplevel=1"
-SRC_URI[sha256sum] = "0000000000000000000000000000000000000000000000000000000000000003"
+SRC_URI = "file://yoctune-cuda-0.2.0-source.tar.gz;subdir=${BP};striplevel=1"
 
 S = "${UNPACKDIR}/${BP}"
 B = "${WORKDIR}/build"

@@ -7,18 +7,16 @@ BUGTRACKER = "https://github.com/yoctune/yoctune/issues"
 SECTION = "base"
 # Licenses of everything linked into the program, with their texts.
 LICENSE = "Apache-2.0 & BSD-2-Clause & BSD-3-Clause & MIT & blessing"
-LIC_FILES_CHKSUM = "file://yoctuned-serve-0.1.0-licenses.txt;md5=00000000000000000000000000000007"
+LIC_FILES_CHKSUM = "file://yoctuned-serve-0.2.0-licenses.txt;md5=76fc48f395ee69ddf0a2d2b3d35e4636"
 
 SRC_URI = "\
-    https://downloads.example.com/yoctune/0.1.0/yoctuned-serve-arm64;downloadfilename=yoctuned-serve-0.1.0-linux-arm64;name=program \
-    https://downloads.example.com/yoctune/0.1.0/yoctuned-serve-licenses.txt;downloadfilename=yoctuned-serve-0.1.0-licenses.txt;name=licenses \
+    file://yoctuned-serve-0.2.0-linux-arm64.gz \
+    file://yoctuned-serve-0.2.0-licenses.txt \
     file://yoctuned-serve.service \
     file://grafana/yoctuned.json \
     file://prometheus/prometheus.yml \
     file://prometheus/yoctuned.rules.yml \
 "
-SRC_URI[program.sha256sum] = "0000000000000000000000000000000000000000000000000000000000000004"
-SRC_URI[licenses.sha256sum] = "0000000000000000000000000000000000000000000000000000000000000007"
 
 S = "${UNPACKDIR}"
 
@@ -35,7 +33,7 @@ do_configure[noexec] = "1"
 do_compile[noexec] = "1"
 
 do_install() {
-    install -D -m 0755 ${S}/yoctuned-serve-0.1.0-linux-arm64 ${D}${bindir}/yoctuned-serve
+    install -D -m 0755 ${S}/yoctuned-serve-0.2.0-linux-arm64 ${D}${bindir}/yoctuned-serve
     install -D -m 0644 ${S}/yoctuned-serve.service ${D}${systemd_system_unitdir}/yoctuned-serve.service
     install -D -m 0644 ${S}/grafana/yoctuned.json ${D}${datadir}/yoctune/grafana/yoctuned.json
     install -D -m 0644 ${S}/prometheus/prometheus.yml ${D}${datadir}/yoctune/prometheus/prometheus.yml

@@ -7,17 +7,15 @@ BUGTRACKER = "https://github.com/yoctune/yoctune/issues"
 SECTION = "base"
 # Licenses of everything linked into the program, with their texts.
 LICENSE = "Apache-2.0 & BSD-2-Clause & BSD-3-Clause & MIT"
-LIC_FILES_CHKSUM = "file://yoctuned-0.1.0-licenses.txt;md5=00000000000000000000000000000006"
+LIC_FILES_CHKSUM = "file://yoctuned-0.2.0-licenses.txt;md5=fc07fd0709943d1ccbe19c82d0343df6"
 
 SRC_URI = "\
-    https://downloads.example.com/yoctune/0.1.0/yoctuned-arm64;downloadfilename=yoctuned-0.1.0-linux-arm64;name=program \
-    https://downloads.example.com/yoctune/0.1.0/yoctuned-licenses.txt;downloadfilename=yoctuned-0.1.0-licenses.txt;name=licenses \
+    file://yoctuned-0.2.0-linux-arm64.gz \
+    file://yoctuned-0.2.0-licenses.txt \
     file://yoctuned.service \
     file://yoctuned-pipeline@.service \
     file://yoctuned-bench.service \
 "
-SRC_URI[program.sha256sum] = "0000000000000000000000000000000000000000000000000000000000000001"
-SRC_URI[licenses.sha256sum] = "0000000000000000000000000000000000000000000000000000000000000006"
 
 S = "${UNPACKDIR}"
 
@@ -42,7 +40,7 @@ do_configure[noexec] = "1"
 do_compile[noexec] = "1"
 
 do_install() {
-    install -D -m 0755 ${S}/yoctuned-0.1.0-linux-arm64 ${D}${bindir}/yoctuned
+    install -D -m 0755 ${S}/yoctuned-0.2.0-linux-arm64 ${D}${bindir}/yoctuned
     install -D -m 0644 ${S}/yoctuned.service ${D}${systemd_system_unitdir}/yoctuned.service
     install -D -m 0644 ${S}/yoctuned-pipeline@.service ${D}${systemd_system_unitdir}/yoctuned-pipeline@.service
     install -D -m 0644 ${S}/yoctuned-bench.service ${D}${systemd_system_unitdir}/yoctuned-bench.service
