@@ -19,6 +19,9 @@ func layer(t *testing.T, label string, change ...string) review.Side {
 	t.Helper()
 	const example = "../../examples/video-analytics"
 	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(example)); err != nil {
+		t.Fatal(err)
+	}
 	b, err := os.ReadFile(filepath.Join(example, "config.cue"))
 	if err != nil {
 		t.Fatal(err)

@@ -207,9 +207,6 @@ func (r *rig) build(name string, serial int) {
 	}
 	config := filepath.Join(project, "config.cue")
 	text := strings.Replace(r.read(config), "serial:      1", fmt.Sprintf("serial:      %d", serial), 1)
-	// The examples of this repository install a released runtime; this one was just built.
-	text = regexp.MustCompile(`runtime: manifest: +"dist-manifest.json"`).ReplaceAllString(text, `runtime: form: "bundled"`)
-	text = regexp.MustCompile(`runtime: \{manifest: +"dist-manifest.json"`).ReplaceAllString(text, `runtime: {form: "bundled"`)
 	r.write(config, text, 0o644)
 	r.yoctune("build", project, "-o", r.path(name), "--runtime", filepath.Join(r.root, "build/lib/yoctune"))
 	found, err := filepath.Glob(r.path(name, "recipes-yoctune/yoctune-*-config/files/*/plan/plan.json"))
