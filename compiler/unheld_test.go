@@ -68,6 +68,8 @@ var samples = []struct{ path, cue, text string }{
 	{"modules", `modules: uvcvideo: "blacklist"`, "blacklist uvcvideo"},
 	{"modules", `modules: mttcan: "load"`, "\nmttcan\n"},
 	{"services.exec", `services: "a.service": {exec: ["/usr/bin/a"], description: "D", type: "exec", user: "u", after: ["b.service"], wants: ["c.service"], requires: ["d.service"], environment: A: "1", enable: true, hardening: false}`, "Requires=d.service"},
+	{"services.package", `services: "a.service": {exec: ["/usr/bin/a"], package: "pack"}`, "pack"},
+	{"services.external", `services: "a.service": {exec: ["/usr/bin/a"], external: true}`, "/usr/bin/a"},
 	{"services.slice", `services: "a.service": slice: "work"`, "Slice=work.slice"},
 	{"services.cpus", `services: "a.service": cpus: [1]`, "AllowedCPUs=1"},
 	{"services.nice", `services: "a.service": nice: -5`, "Nice=-5"},
