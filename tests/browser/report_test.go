@@ -58,7 +58,7 @@ func reviewPage(t *testing.T) []byte {
 		"isolate: [4, 5]", "isolate: [5]", "cpus: [4, 5]", "cpus: [5]",
 		`size: "2GiB", algorithm: "lz4"`, `size: "3GiB", algorithm: "zstd"`, `"vm.swappiness":             10`, `"vm.swappiness":             60`,
 		`gpu: {min: "306MHz", max: "918MHz"}`, `gpu: {min: "306MHz", max: "816MHz"}`,
-		`minFps: 30}`, `minFps: 25}`, `perf: "install"`, `htop: "install"`, `modules: sch_fq: "load"`, `modules: {sch_fq: "load", nouveau: "blacklist"}`,
+		`minFps: 30`, `minFps: 25`, `memory: "1GiB"`, `memory: "2GiB"`, `perf: "install"`, `htop: "install"`, `modules: sch_fq: "load"`, `modules: {sch_fq: "load", nouveau: "blacklist"}`,
 		`runtime: cuda: true`, `runtime: keys: release: "RWSab7fjgFtOEj6oTTo4ynhSTGPkjCXYHgljsZGLzQmiZEXsvRKyw/ro"`)...)
 	r, err := review.Compare(was, now, false)
 	if err != nil {
