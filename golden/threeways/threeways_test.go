@@ -4,8 +4,10 @@ package threeways
 
 import (
 	"bytes"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,7 +32,15 @@ var ways = []string{"../../examples/video-analytics", "hcl", "jsonnet"}
 
 func open(t *testing.T, dir string) *compiler.Project {
 	t.Helper()
-	p, err := compiler.Options{Runtime: "../runtime"}.Open(dir)
+	folder := dir
+	if slices.Contains(ways[1:], dir) {
+		// With the files that the layer carries, which are in the repository once.
+		folder = t.TempDir()
+		for _, from := range []string{dir, ways[0]} {
+			copyMissing(t, folder, from)
+		}
+	}
+	p, err := compiler.Options{Runtime: "../runtime"}.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +48,31 @@ func open(t *testing.T, dir string) *compiler.Project {
 		t.Fatalf("%s:\n%s", dir, formatReport(t, p))
 	}
 	return p
+}
+
+// copyMissing copies the files of a folder that are missing in another, except CUE's.
+func copyMissing(t *testing.T, to, from string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(from), ".", func(name string, d fs.DirEntry, err error) error {
+		target := filepath.Join(to, name)
+		if err != nil || d.IsDir() || filepath.Ext(name) == ".cue" {
+			return err
+		}
+		if _, err := os.Stat(target); err == nil {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func formatReport(t *testing.T, p *compiler.Project) string {
