@@ -143,7 +143,7 @@ if [ "$boot" = 1 ]; then
 		unit=yoctuned-pipeline@$pipeline.service
 		echo "FACT $unit was $(show ActiveState "$unit") $(show UnitFileState "$unit")"
 		systemctl start "$unit"
-		lines() { journalctl -b -q --no-pager -o cat -u "$unit" | grep -c '^{.*"text"'; }
+		lines() { journalctl -b -q --no-pager -o cat -u "$unit" | grep -c '^frame '; }
 		wanted() { [ "$(lines)" -ge "$(cat /check/frames)" ]; }
 		await "pipeline-$pipeline-prints-results" 600 wanted
 		journalctl -b -q --no-pager -o cat -u "$unit" | sed "s/^/PIPELINE /"

@@ -238,8 +238,7 @@ func (r *rig) checkLayer(layer string) {
 	r.makeDir(r.path("check"))
 	out := r.yoctune("check-layer", r.path(layer), "--release", r.plan.Release, "--machine", r.plan.Machine, "--workdir", r.path("check"),
 		"--bitbake", filepath.Join(r.sources, "bitbake"), "--oe-core", filepath.Join(r.sources, "openembedded-core"), "--meta-tegra", filepath.Join(r.sources, "meta-tegra"))
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	r.Logf("RECORD %s", lines[len(lines)-1])
+	r.Logf("RECORD check-layer: %s", regexp.MustCompile(`\d+ passed, .* in .* s`).FindString(out))
 	r.write(r.path("check/build/quick/conf/auto.conf"), autoConf, 0o644)
 	r.fillDownloads(r.path("check/downloads"))
 }

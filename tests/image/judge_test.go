@@ -249,8 +249,7 @@ func judgeLabels(console, serials string) string {
 	want := strings.Fields(serials)
 	var got []string
 	for line := range strings.Lines(console) {
-		text, ok := strings.CutPrefix(strings.TrimSpace(line), "PIPELINE {")
-		if m := regexp.MustCompile(`"text": ?"([^"]*)"`).FindStringSubmatch(text); ok && m != nil {
+		if m := regexp.MustCompile(`^PIPELINE frame \d+ .*"([^"]*)" [0-9.]+$`).FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			got = append(got, m[1])
 		}
 	}
@@ -393,11 +392,11 @@ func TestJudgesFindFaults(t *testing.T) {
 		t.Errorf("a listed setting that the plan lacks: %q", got)
 	}
 
-	const results = "PIPELINE {\"frame\":0,\"text\":\"%s\"}\nPIPELINE {\"text\": \"B\"}\nPIPELINE {\"text\":\"C\"}\n"
+	const results = "PIPELINE frame 0  8.3 ms  \"%s\" 0.998\nPIPELINE frame 1  8 ms  \"B\" 0.9\nPIPELINE frame 2  9.1 ms  \"C\" 0.9\n"
 	if fault := judgeLabels(fmt.Sprintf(results, "A"), "A\nB\nC\nD\n"); fault != "" {
 		t.Error(fault)
 	}
-	for _, console := range []string{fmt.Sprintf(results, "X"), "PIPELINE {\"text\":\"A\"}\n", ""} {
+	for _, console := range []string{fmt.Sprintf(results, "X"), "PIPELINE frame 0  8.3 ms  \"A\" 0.998\n", ""} {
 		if judgeLabels(console, "A\nB\nC\nD\n") == "" {
 			t.Errorf("%q passes", console)
 		}
