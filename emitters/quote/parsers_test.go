@@ -233,8 +233,9 @@ func TestUdevReadsHostileValuesUnchanged(t *testing.T) {
 			t.Errorf("udevadm verify: %v\n%s", err, out)
 		}
 	}
-	// In a mount namespace of its own the folder of the system's rules is ours.
-	cmd := exec.Command("sh", "-c", `mount --bind "$1" /etc/udev/rules.d && exec "$2" test /devices/virtual/mem/null`, "sh", dir, udevadm)
+	// In a mount namespace of its own the folder of the system's rules is ours, and udev
+	// sets the permissions of another /dev/null than the machine's.
+	cmd := exec.Command("sh", "-c", `mount --bind "$1" /etc/udev/rules.d && mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/null c 1 3 && exec "$2" test /devices/virtual/mem/null`, "sh", dir, udevadm)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	raw, err := cmd.CombinedOutput()
 	out := string(raw)
