@@ -83,6 +83,7 @@ var samples = []struct{ path, cue, text string }{
 	{"services.memoryLock", `services: "a.service": memoryLock: true`, "LimitMEMLOCK=infinity"},
 	{"services.restart", `services: "a.service": restart: "always"`, "Restart=always"},
 	{"packages", `packages: htop: "install"`, "    htop \\"},
+	{"pipelines.start", `pipelines: p: {start: true, source: {kind: "synthetic", format: "nv12", width: 64, height: 64, fps: 5}, stages: a: {kind: "preprocess", input: "source", width: 32, height: 32}}`, ""},
 	{"pipelines", `pipelines: p: {source: {kind: "synthetic", format: "nv12", width: 64, height: 64, fps: 5}, stages: a: {kind: "preprocess", input: "source", width: 32, height: 32}}`, ""},
 	{"monitor", `monitor: {interval: "1s", metrics: true}`, ""},
 	{"runtime.keys", `runtime: keys: release: "RWTNUVs4vsM0k82KQlC5R6/ihB0csf6K230jAtxrcEv0YnAXOEMTuF4M"`, ""},

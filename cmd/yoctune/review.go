@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
@@ -143,7 +144,11 @@ func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Revi
 		}
 		defer remove()
 		was, err := openSingleLayer(cmd, dir, o.Selection)
-		if err != nil {
+		switch {
+		case errors.Is(err, load.ErrAbsent):
+			fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: %s has no configuration in this folder: everything is new\n", o.rev)
+			return review.Compare(review.Side{Label: o.rev}, sideOf(now, what.dir), false)
+		case err != nil:
 			return nil, fmt.Errorf("the configuration at %s: %w", o.rev, err)
 		}
 		return review.Compare(sideOf(was, o.rev), sideOf(now, what.dir), false)

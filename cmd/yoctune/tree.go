@@ -51,6 +51,9 @@ empty, 2 wrong usage.`,
 }
 
 func makeTree(p cli.Printer, board, planFile, dir string) error {
+	if dir == "" {
+		return cli.UsageError(errors.New("--output needs the name of a folder"))
+	}
 	var installed *plan.Plan
 	if planFile != "" {
 		var err error

@@ -153,6 +153,9 @@ func (r *reader) readLink(name string) error {
 	if err := r.readEntry(name, target); err != nil {
 		return err
 	}
+	if len(r.sources) == 0 {
+		return nil
+	}
 	if last := &r.sources[len(r.sources)-1]; last.Name == filepath.ToSlash(name) {
 		resolved, err := filepath.EvalSymlinks(name)
 		last.resolved = filepath.ToSlash(cmp.Or(resolved, name))

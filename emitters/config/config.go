@@ -71,7 +71,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		}
 		sort.Strings(m.Units)
 		for _, name := range slices.Sorted(maps.Keys(target.Plan.Pipelines)) {
-			if target.Plan.Pipelines[name].Start {
+			if target.Plan.Pipelines[name].Start && l.Runtime.Installed() {
 				instance := emitters.PipelineUnit(name)
 				m.Started = append(m.Started, instance)
 				means = append(means, emitters.Meaning{Kind: emitters.Unit, Name: instance, Value: "enabled", Machine: target.Machine, ID: "pipelines." + name})

@@ -195,10 +195,10 @@ func fetch(f plan.ModelFile) (s source, from string, err error) {
 func (m *machine) addCarried(t *plan.Target) error {
 	for _, c := range t.Files {
 		// The plan, the libraries and the programs of the layer.
-		for _, own := range []string{"plan.", "lib", "yoctune"} {
-			if strings.HasPrefix(c.Path, own) && !strings.Contains(c.Path, "/") {
+		for _, own := range []string{"plan.", "late.", "lib", "yoctune"} {
+			if strings.HasPrefix(c.Path, own) && (own != "lib" || !strings.Contains(c.Path, "/")) {
 				return &emitters.Error{Emitter: "models", Ref: emitters.Ref{Target: t.Name, ID: c.ID},
-					Err: fmt.Errorf("%s would be beside the plan on the device, where names that begin with %q are the layer's own; put it into a folder", c.Path, own)}
+					Err: fmt.Errorf("%s would be beside the plan on the device, where names that begin with %q are the layer's own; put it into a folder of another name", c.Path, own)}
 			}
 		}
 		if !slices.ContainsFunc(m.Carried, func(o plan.CarriedFile) bool { return o.SHA256 == c.SHA256 }) {

@@ -46,6 +46,9 @@ type Config struct {
 	Sources *diag.Sources
 }
 
+// ErrAbsent reports that a folder has no configuration.
+var ErrAbsent = errors.New("no configuration")
+
 // Dir loads the configuration of a folder: its .cue files and those that the
 // front ends read, unified. What is wrong with them is in the report; the error
 // is about reading the folder itself.
@@ -83,7 +86,7 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 		files[name] = text
 	}
 	if len(files) == 0 {
-		return nil, nil, fmt.Errorf("no configuration in %s: it holds no regular .cue%s file", dir, nameFrontEndFiles(ends))
+		return nil, nil, fmt.Errorf("%w in %s: it holds no regular .cue%s file", ErrAbsent, dir, nameFrontEndFiles(ends))
 	}
 	cfg, r := FilesIn(dir, files, ends...)
 	r.Merge(report)

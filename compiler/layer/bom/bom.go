@@ -47,12 +47,15 @@ func New(l compiler.Layer, created time.Time) *sbom.Document {
 	seen := map[string]bool{}
 	for _, t := range l.Targets {
 		for _, m := range t.Models {
-			if seen[m.SHA256] {
+			digest, comment := m.SHA256, m.ID+" of target "+t.Name+"; its licence is not in the configuration"
+			if m.Member != "" {
+				digest, comment = m.Archive, comment+"; the model is the member "+m.Member+", SHA-256 "+m.SHA256
+			}
+			if seen[digest+m.Member] {
 				continue
 			}
-			seen[m.SHA256] = true
-			doc.Depends(sbom.Package{Name: path.Base(m.URI), Model: true, Location: location(m.URI), SHA256: m.SHA256,
-				Comment: m.ID + " of target " + t.Name + "; its licence is not in the configuration"})
+			seen[digest+m.Member] = true
+			doc.Depends(sbom.Package{Name: path.Base(m.URI), Model: true, Location: location(m.URI), SHA256: digest, Comment: comment})
 		}
 	}
 	return doc

@@ -72,15 +72,23 @@ func CheckOut(ctx context.Context, dir, rev string) (config string, remove func(
 	if below != "." {
 		files = []string{below, ":(glob)**/*.cue"}
 	}
-	archive, err := git(append([]string{"archive", "--format=tar", commit + ":" + strings.TrimPrefix(module+"/", "./"), "--"}, files...)...)
-	if err != nil {
-		return fail(err)
+	root := commit + ":" + strings.TrimPrefix(module+"/", "./")
+	var archive []byte
+	// archive refuses a folder that the revision does not have.
+	if present, err := git("ls-tree", "-r", "--name-only", root, "--", files[0]); err == nil && len(present) > 0 {
+		if archive, err = git(append([]string{"archive", "--format=tar", root, "--"}, files...)...); err != nil {
+			return fail(err)
+		}
 	}
 	out, err := os.MkdirTemp("", "yoctune-review-*")
 	if err != nil {
 		return fail(err)
 	}
-	if err := unpack(archive, out); err != nil {
+	err = os.MkdirAll(filepath.Join(out, below), 0o755)
+	if err == nil {
+		err = unpack(archive, out)
+	}
+	if err != nil {
 		return fail(errors.Join(err, os.RemoveAll(out)))
 	}
 	return filepath.Join(out, below), func() error { return os.RemoveAll(out) }, nil

@@ -139,14 +139,21 @@ func nearestTable(b *board.Board, file string, r release.Release) (key string, v
 // code, because the enforcer must not decode the facts to read a few strings.
 func identities(boards []*board.Board) ([]byte, error) {
 	var modules, kits bytes.Buffer
+	var ids []string
 	for _, b := range boards {
+		if b.IdentifiedBy != "" {
+			ids = append(ids, b.ID)
+		}
 		switch b.IdentifiedBy {
 		case "":
 		case "module":
 			var numbers []string
 			for _, entry := range b.Compatible {
-				_, number, _ := strings.Cut(entry, ",")
-				numbers = append(numbers, number)
+				// The last of "nvidia,CARRIER+MODULE" and "nvidia,MODULE".
+				number := entry[strings.LastIndexAny(entry, ",+")+1:]
+				if !slices.Contains(numbers, number) {
+					numbers = append(numbers, number)
+				}
 			}
 			fmt.Fprintf(&modules, "case %q:\nreturn %#v\n", b.ID, numbers)
 		case "kit":
@@ -159,6 +166,9 @@ func identities(boards []*board.Board) ([]byte, error) {
 
 package board
 
+// recognised are the boards that a device tree identifies, by module or by kit.
+var recognised = %#v
+
 func modules(id string) []string {
 switch id {
 %s}
@@ -170,5 +180,5 @@ switch id {
 %s}
 return nil
 }
-`, modules.Bytes(), kits.Bytes()))
+`, ids, modules.Bytes(), kits.Bytes()))
 }

@@ -211,7 +211,11 @@ func checkBoard(p *plan.Plan, id rootfs.Identity) error {
 		return fmt.Errorf("%w: the plan is for %s, recognised by its developer kit (%s), this device is %s%s",
 			ErrBoard, p.Board, strings.Join(board.Kits(p.Board), " or "), strings.Join(id.Compatible, " "), override)
 	case !board.IsIdentifiable(p.Board):
-		return fmt.Errorf("%w: the plan is for %s, which cannot be recognised by its device tree (%s)%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
+		// No device tree of this board is known well enough to be compared. Only a device that
+		// is recognised as another board is refused.
+		if other := board.Recognise(id.Compatible); other != "" {
+			return fmt.Errorf("%w: the plan is for %s, this device is %s (%s)%s", ErrBoard, p.Board, other, strings.Join(id.Compatible, " "), override)
+		}
 	case !board.IsCompatible(p.Board, id.Compatible):
 		return fmt.Errorf("%w: the plan is for %s, this device is %s%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
 	}

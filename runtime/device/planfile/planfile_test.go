@@ -184,6 +184,8 @@ func TestPlanForAnotherBoardIsRefused(t *testing.T) {
 		{"generic", nano, true},
 		{"agx-xavier", nano, false},
 		{"no-such-board", nano, false},
+		{"no-such-board", server, false},
+		{"nano-4gb", nano, false},
 	} {
 		err := planfile.CheckDevice(&plan.Plan{Board: c.board}, c.on)
 		if (err == nil) != c.ok || err != nil && (!errors.Is(err, planfile.ErrBoard) || !strings.Contains(err.Error(), "--any-board")) {

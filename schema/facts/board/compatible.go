@@ -45,3 +45,13 @@ func IsCompatible(id string, compatible []string) bool {
 	}
 	return false
 }
+
+// Recognise returns a board that these "compatible" entries identify, "" for none that the
+// facts can distinguish.
+func Recognise(compatible []string) string {
+	i := slices.IndexFunc(recognised, func(id string) bool { return IsCompatible(id, compatible) || IsKit(id, compatible) })
+	if i < 0 {
+		return ""
+	}
+	return recognised[i]
+}

@@ -2,6 +2,9 @@
 
 package board
 
+// recognised are the boards that a device tree identifies, by module or by kit.
+var recognised = []string{"agx-orin-32gb", "agx-orin-64gb", "agx-orin-industrial", "agx-xavier-industrial", "agx-xavier", "orin-nano-4gb", "orin-nano-8gb", "orin-nx-16gb", "orin-nx-8gb", "thor-t5000", "tx2-4gb-nx", "tx2", "xavier-nx"}
+
 func modules(id string) []string {
 	switch id {
 	case "agx-orin-32gb":
@@ -18,6 +21,10 @@ func modules(id string) []string {
 		return []string{"p3767-0000"}
 	case "orin-nx-8gb":
 		return []string{"p3767-0001"}
+	case "thor-t5000":
+		return []string{"p3834-0008"}
+	case "xavier-nx":
+		return []string{"p3668-0000", "p3668-0001", "p3668-0003"}
 	}
 	return nil
 }
