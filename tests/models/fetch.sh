@@ -55,7 +55,9 @@ work=$(mktemp -d "$dest/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-python3 "$here/upstream.py" "$here/../../schema/facts/upstream/data/files.json" "$dest" "$work"
+# In a folder of its own: its wheels are for another machine than the one below.
+mkdir "$work/upstream"
+python3 "$here/upstream.py" "$here/../../schema/facts/upstream/data/files.json" "$dest" "$work/upstream"
 
 if verify "$dest" >/dev/null 2>&1; then
 	exit 0
