@@ -15,4 +15,4 @@ not shown:  CPU and GPU clocks, power modes, fans, NVIDIA's drivers, do_rootfs a
 
 END
 uptime | sed 's/.*load/load/'
-grep -E 'RECORD |^ *--- |^ok|^FAIL' | sed -E 's/^( *)[a-z_]+\.go:[0-9]+: RECORD /\1/'
+grep -E '^=== RUN|RECORD |^ *--- |^ok|^FAIL' | sed -E 's/^( *)[a-z_]+\.go:[0-9]+: RECORD /\1/'
