@@ -258,7 +258,6 @@ func (r *rig) packages(layer string) []string {
 	if err != nil || len(copies) != 1 {
 		r.Fatalf("check-layer's copy of the layer: %v %v", copies, err)
 	}
-	// Files are overwritten: pseudo aborts a task when a new file has the inode of a removed one.
 	r.run(r.dir, "cp", "-r", r.path(layer)+"/.", copies[0])
 	recipes, err := filepath.Glob(r.path(layer, "recipes-yoctune/*/*.bb"))
 	if err != nil {
@@ -275,6 +274,9 @@ func (r *rig) packages(layer string) []string {
 	}
 	r.run(r.dir, "chown", "-R", "nobody", work)
 	r.Logf("RECORD packages of %s: %s", layer, strings.Join(names, " "))
+	// pseudo's record of files is per recipe. Where a task runs again, pseudo aborts it when a new
+	// file has the inode of a removed one.
+	r.bitbake(build, append([]string{"-c", "clean"}, names...)...)
 	r.bitbake(build, append([]string{"-c", "package_write_deb"}, names...)...)
 	for line := range strings.Lines(r.bitbake(build, "-e", names[0])) {
 		if value, ok := strings.CutPrefix(line, `KERNEL_ARGS="`); ok {
