@@ -276,7 +276,7 @@ func (r *rig) packages(layer string) []string {
 	r.Logf("RECORD packages of %s: %s", layer, strings.Join(names, " "))
 	// pseudo's record of files is per recipe. Where a task runs again, pseudo aborts it when a new
 	// file has the inode of a removed one.
-	r.bitbake(build, append([]string{"-c", "clean"}, names...)...)
+	r.bitbake(build, append([]string{"-c", "cleansstate"}, names...)...)
 	r.bitbake(build, append([]string{"-c", "package_write_deb"}, names...)...)
 	for line := range strings.Lines(r.bitbake(build, "-e", names[0])) {
 		if value, ok := strings.CutPrefix(line, `KERNEL_ARGS="`); ok {
