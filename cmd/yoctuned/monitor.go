@@ -402,8 +402,12 @@ func eventText(e watch.Event) string {
 	return fmt.Sprintf("%s %s %s", e.Time.Local().Format("15:04:05"), e.Type, changeText(e))
 }
 
-// changeText describes the change of a node and its repair.
+// changeText describes the change of a node and its repair. A node that appeared has its first
+// value, which no process has written.
 func changeText(e watch.Event) string {
+	if e.Type == watch.Reapplied && e.By == nil {
+		return fmt.Sprintf("%s %s after %s%s", outcome.Name(e.Path), e.Found, e.Message, repairText(e))
+	}
 	return fmt.Sprintf("%s %s by %s%s", outcome.Name(e.Path), e.Found, processName(e.By), repairText(e))
 }
 
