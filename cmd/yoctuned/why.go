@@ -187,6 +187,9 @@ func (e explanation) text(p cli.Printer) {
 	}
 	for _, ev := range e.Events {
 		text := fmt.Sprintf("%s to %s by %s", ev.Type, ev.Found, processName(ev.By))
+		if ev.Type == watch.Reapplied && ev.By == nil {
+			text = fmt.Sprintf("%s, was %s after %s", ev.Type, ev.Found, ev.Message)
+		}
 		if ev.Type == watch.Switched {
 			text = fmt.Sprintf("switched to %s from %s: %s", ev.Wanted, ev.Found, ev.Message)
 		}
