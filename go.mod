@@ -82,3 +82,9 @@ require (
 	modernc.org/memory v1.11.0 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+// What make writes: prove.sh image copies examples there.
+ignore (
+	./build
+	./dist
+)
