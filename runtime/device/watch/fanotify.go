@@ -138,6 +138,12 @@ func (m *marks) read() (writes []Write, own map[string]bool, lost bool) {
 	return writes, own, lost
 }
 
+// Writes implements [Marker].
+func (m *marks) Writes() (writes []Write, lost bool) {
+	writes, _, lost = m.read()
+	return writes, lost
+}
+
 // path closes an event's file and returns its name.
 func (m *marks) path(fd int32) (string, bool) {
 	if fd < 0 {

@@ -36,6 +36,8 @@ const (
 type Marker interface {
 	Mark(real string) error
 	Unmark(real string)
+	// Writes returns the writes that are queued. lost reports that others were lost.
+	Writes() (writes []Write, lost bool)
 }
 
 // Keeper enforces an applied plan. Its methods are called by one goroutine, with times
@@ -238,9 +240,14 @@ func fileSystem(real string) string {
 // HandleWrites looks at the nodes that some writes may have changed.
 func (k *Keeper) HandleWrites(now time.Duration, writes []Write) {
 	k.began = k.Wall()
-	by := map[string]*rootfs.Process{}
+	look, by := k.nameWriters(writes)
+	k.examine(now, look, by, Drift, "")
+}
+
+// nameWriters returns the nodes that writes may have changed, and the writer of each.
+func (k *Keeper) nameWriters(writes []Write) (look []string, by map[string]*rootfs.Process) {
+	by = map[string]*rootfs.Process{}
 	processes := map[int]*rootfs.Process{}
-	var look []string
 	for _, w := range writes {
 		p := processes[w.PID]
 		if p == nil {
@@ -255,7 +262,7 @@ func (k *Keeper) HandleWrites(now time.Duration, writes []Write) {
 			by[real] = p
 		}
 	}
-	k.examine(now, look, by, Drift, "")
+	return look, by
 }
 
 // handleOverflow looks at every node after events were lost.
@@ -447,16 +454,33 @@ func (k *Keeper) Close(now time.Duration) error {
 func (k *Keeper) sweep(now time.Duration, kind, why string) {
 	k.began = k.Wall()
 	k.sweepAt = now + k.sweepInterval()
-	k.examine(now, slices.Sorted(maps.Keys(k.nodes)), nil, kind, why)
+	all := slices.Sorted(maps.Keys(k.nodes))
+	looked := k.session.Inspect(all)
+	if kind != Drift || k.Marker == nil || !slices.ContainsFunc(all, func(real string) bool { r, ok := looked[real]; return ok && !isSettled(r) }) {
+		k.judge(now, all, looked, nil, kind, why)
+		return
+	}
+	// A write just before or during the sweep has an event that nobody has read yet. It names
+	// the writer, and may be of a node that was looked at before.
+	writes, lost := k.Marker.Writes()
+	late, by := k.nameWriters(writes)
+	k.judge(now, all, looked, by, kind, why)
+	k.examine(now, late, by, Drift, "")
+	if lost {
+		k.sweepAt = now
+	}
 }
 
 // examine looks at nodes and repairs those that are not as wanted.
 func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootfs.Process, kind, why string) {
-	if len(reals) == 0 {
-		return
+	if len(reals) > 0 {
+		k.judge(now, reals, k.session.Inspect(reals), by, kind, why)
 	}
+}
+
+// judge reports the nodes that are not as wanted, and repairs them.
+func (k *Keeper) judge(now time.Duration, reals []string, looked map[string]enforce.Result, by map[string]*rootfs.Process, kind, why string) {
 	var fix []string
-	looked := k.session.Inspect(reals)
 	for _, real := range reals {
 		r, ok := looked[real]
 		if !ok {

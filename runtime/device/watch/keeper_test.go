@@ -40,7 +40,8 @@ type rig struct {
 	now    time.Duration
 	step   time.Duration // by which the wall clock was set
 
-	noMarks error // error of marking
+	noMarks error         // error of marking
+	queued  []watch.Write // that the kernel has reported and the keeper has not read
 }
 
 // Mark and Unmark implement watch.Marker.
@@ -52,6 +53,13 @@ func (r *rig) Mark(real string) error {
 	return nil
 }
 func (r *rig) Unmark(real string) { delete(r.marked, real) }
+
+// Writes implements watch.Marker.
+func (r *rig) Writes() ([]watch.Write, bool) {
+	writes := r.queued
+	r.queued = nil
+	return writes, false
+}
 
 func start(t *testing.T, settings ...plan.Setting) *rig {
 	t.Helper()
@@ -194,6 +202,21 @@ func TestDriftIsRepairedAndItsWriterReported(t *testing.T) {
 	}
 	r.write(812, swappiness, "10")
 	r.expectEvents()
+}
+
+// A sweep may find a change before its event is read, which names the writer all the same.
+func TestSweepNamesTheWriterOfAQueuedEvent(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce), sysctl("vm.vfs_cache_pressure", "50", plan.Enforce))
+	r.writeSilently(swappiness, "77")
+	r.writeSilently("/proc/sys/vm/vfs_cache_pressure", "99")
+	r.queued = []watch.Write{{Path: swappiness, PID: 812, Count: 1}}
+	r.advance(watch.SweepEvery)
+	r.expectValue(swappiness, "10")
+	for _, e := range r.expectEvents(watch.Drift, watch.Drift) {
+		if named := e.By != nil && e.By.PID == 812; named != (e.Path == swappiness) {
+			t.Errorf("%+v", e)
+		}
+	}
 }
 
 func TestPoliciesReportAndOnce(t *testing.T) {
