@@ -45,7 +45,7 @@ Without -o the configuration goes to standard output and the report to standard 
 --as gives the kind of the files where names and content do not show it:
 %s.
 
-Exit status: 0 imported, 1 the request is wrong or there is nothing to import, 2 wrong usage, 3 lines were left (with
+Exit status: 0 imported, 1 the request is wrong or no file can be imported, 2 wrong usage, 3 lines were left (with
 --strict).`, strings.Join(importer.Kinds(), ", ")),
 		Example: `  yoctune import meta-vision -o config/config.cue
   yoctune import nvpmodel.conf --board orin-nano-8gb --release scarthgap

@@ -27,7 +27,7 @@ not.
 With --plan the device is the plan's board after it started an image with the plan's layer:
 with its kernel arguments and options, its modules, compressed swap and power modes.
 
-Exit status: 0 done, 1 there is no such board, its facts do not suffice, or the folder is not
+Exit status: 0 done, 1 the board is unknown, its facts do not suffice, or the folder is not
 empty, 2 wrong usage.`,
 		Example: `  yoctune facts tree orin-nano-8gb -o device
   yoctune facts tree --plan plan.json -o device`,

@@ -225,7 +225,7 @@ func (f frame) gpus(p *page) {
 
 func (f frame) memory(p *page) {
 	m := f.sample.Memory
-	load := share(m.Used, m.Total)
+	load := computeShare(m.Used, m.Total)
 	p.row("memory", loadStyle(load), gauge(load)+"  "+size(m.Used)+" of "+size(m.Total))
 	items := []string{"cma free " + size(m.CMAFree) + " of " + size(m.CMATotal), "gpu holds " + size(m.NVMap)}
 	if m.Largest != nil && m.LargestN != nil {
@@ -526,8 +526,8 @@ func orUnknown(items []string) []string {
 	return items
 }
 
-// share is the permille of a part, nil if it is unknown.
-func share(part, whole *int64) *int64 {
+// computeShare returns the part of the whole in permille, nil if it is unknown.
+func computeShare(part, whole *int64) *int64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil
 	}

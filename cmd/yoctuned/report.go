@@ -162,8 +162,8 @@ func (r report) table(p cli.Printer, rows [][]string, shown []enforce.Result) {
 }
 
 // fitColumns makes the cells printable and returns the widths of the columns, so that a row
-// fits a terminal; 0 columns are no terminal. Where a row is too wide, the last column has a
-// width of 0 and goes below it, and then the widest columns are shortened.
+// fits a terminal; with 0 columns the width is unlimited. Where a row is too wide, the last
+// column has a width of 0 and goes below it, and then the widest columns are shortened.
 func fitColumns(rows [][]string, columns int) []int {
 	const least = 8
 	width, total := make([]int, len(rows[0])), 0

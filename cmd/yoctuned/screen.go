@@ -86,7 +86,7 @@ func (s *screen) close() {
 	_ = term.Restore(int(s.in.Fd()), s.initial)
 }
 
-// pending is the channel of keys and changes of the size; it blocks where there is no screen.
+// pending is the channel of keys and changes of the size; it blocks if s is nil.
 func (s *screen) pending() <-chan string {
 	if s == nil {
 		return nil

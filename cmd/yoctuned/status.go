@@ -100,8 +100,8 @@ func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 	return s
 }
 
-// refuse records why the plan would not be obeyed. The first reason counts. State that only
-// root may read is no reason.
+// refuse records why the plan would not be obeyed. The first reason counts. State
+// that only root may read does not count.
 func (s *deviceStatus) refuse(err error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission):

@@ -56,7 +56,7 @@ func File(w io.Writer) *os.File {
 // Colour reports whether text for w may be coloured.
 func Colour(w io.Writer) bool { return terminal.Colour(File(w)) }
 
-// Columns returns the width of the terminal that w writes to, 0 if it is none.
+// Columns returns the width of the terminal that w writes to. It is 0 if w is not a terminal.
 func Columns(w io.Writer) int {
 	columns, _ := terminal.Size(File(w))
 	return columns

@@ -27,7 +27,7 @@ func Colour(f *os.File) bool {
 	return force != "" && force != "0" || Draws(f)
 }
 
-// Size returns the columns and rows of a terminal. It is 0, 0 if f is no terminal, and 80, 24
+// Size returns the columns and rows of a terminal. It is 0, 0 if f is not a terminal, and 80, 24
 // if the terminal has no size, such as a serial console.
 func Size(f *os.File) (columns, rows int) {
 	if !Is(f) {

@@ -187,7 +187,7 @@ func judgeVerify(name string, v verified, unsupported map[string]string) []strin
 		switch {
 		case strings.HasSuffix(id, ".service"):
 		case v.outcomes[id] == "":
-			faults = append(faults, fmt.Sprintf("%s: %s is listed as unsupported and is no setting", name, id))
+			faults = append(faults, fmt.Sprintf("%s: %s is listed as unsupported and is not a setting of the plan", name, id))
 		case v.outcomes[id] == "ok":
 			faults = append(faults, fmt.Sprintf("%s: %s is listed as unsupported and is ok", name, id))
 		}

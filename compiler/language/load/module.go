@@ -173,7 +173,7 @@ func modulePath(text []byte) (string, error) {
 	}
 	root, ok := literalTree([]*ast.File{f})
 	if !ok || root.Get("module") == nil || root.Get("module").Kind != String {
-		return "", errors.New(`there is no line such as module: "example.com/robots@v0"`)
+		return "", errors.New(`a line such as module: "example.com/robots@v0" is missing`)
 	}
 	base, _, _ := strings.Cut(root.Get("module").Text, "@")
 	return base, nil

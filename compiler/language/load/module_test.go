@@ -79,7 +79,7 @@ func TestImportedPackagesAreBounded(t *testing.T) {
 		"value": {map[string]string{"c/config.cue": main("example.com/m/p") + "x0: 2\n", "p/x.cue": "package p\nx: 1\n"},
 			"YT0105 two values that cannot both hold"},
 		"module": {map[string]string{"c/cue.mod/module.cue": "module: 1\n", "c/config.cue": main("example.com/m/p")},
-			"YT0003 reading the module: there is no line such as module: \"example.com/robots@v0\""},
+			"YT0003 reading the module: a line such as module: \"example.com/robots@v0\" is missing"},
 	} {
 		dir := filepath.Join(writeModule(t, c.files), "c")
 		if _, ok := c.files["c/config.cue"]; !ok {

@@ -62,9 +62,9 @@ func (o Options) checkSource() error {
 	case o.Archive == "" && o.SHA256 == "":
 		return nil
 	case !archiveAddress.MatchString(o.Archive):
-		return fmt.Errorf("%w: %q is no address", ErrSource, o.Archive)
+		return fmt.Errorf("%w: %q is not an https address", ErrSource, o.Archive)
 	case !digest.MatchString(o.SHA256):
-		return fmt.Errorf("%w: %q is no SHA-256 in hexadecimal", ErrSource, o.SHA256)
+		return fmt.Errorf("%w: %q is not a SHA-256 in hexadecimal", ErrSource, o.SHA256)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func main() {
 var tagPattern = lazyregexp.New(`^v(\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?)$`)
 
 // taggedVersion returns the version of the tag at the checked-out commit, or the version
-// under development. A tree with changes is no release.
+// under development. A tree with changes has that one, too.
 func taggedVersion() string {
 	raw, err := exec.Command("git", "describe", "--tags", "--exact-match", "--match", "v[0-9]*", "--dirty").Output()
 	if err != nil {

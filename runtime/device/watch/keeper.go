@@ -460,7 +460,7 @@ func (k *Keeper) sweep(now time.Duration, kind, why string) {
 		k.judge(now, all, looked, nil, kind, why)
 		return
 	}
-	// A write just before or during the sweep has an event that nobody has read yet. It names
+	// A write just before or during the sweep has an event that has not been read yet. It names
 	// the writer, and may be of a node that was looked at before.
 	writes, lost := k.Marker.Writes()
 	late, by := k.nameWriters(writes)

@@ -131,7 +131,7 @@ type enforcement struct {
 func (s *Site) enforcement(state *watch.State, err error, now time.Time) enforcement {
 	switch {
 	case err != nil:
-		return enforcement{State: "unknown", Text: "it is not known whether the plan is enforced: " + err.Error(), Bad: true}
+		return enforcement{State: "unknown", Text: "enforcement is unknown: " + err.Error(), Bad: true}
 	case state == nil && s.Planned:
 		return enforcement{State: "none", Text: "nobody enforces the plan: yoctuned.service is not running, and did not since boot", Bad: true}
 	case state == nil:

@@ -129,7 +129,7 @@ func TestHealthReportsTheReason(t *testing.T) {
 			web.Site{Watch: state(watch.State{Killed: 7, Written: time.Now().Add(-time.Minute), Contested: contested})}, 503,
 			`"problems":["nobody enforces the plan: yoctuned.service is not running; pid 7 ended unexpectedly; its last state is 1m0s old"]`,
 		},
-		"an unreadable state": {web.Site{Watch: func() (*watch.State, error) { return nil, errors.New("denied") }}, 503, "not known whether the plan is enforced: denied"},
+		"an unreadable state": {web.Site{Watch: func() (*watch.State, error) { return nil, errors.New("denied") }}, 503, "enforcement is unknown: denied"},
 		"contested":           {web.Site{Planned: true, Watch: state(watch.State{PID: 7, Contested: contested})}, 503, `"problems":["contested: /proc/sys/vm/swappiness"]`},
 		"a worker that rests": {web.Site{Pipelines: door(worker.StateResting)}, 503, "pipeline door has no GPU: resting: hang: no answer in 50ms"},
 		"a worker that works": {web.Site{Pipelines: door(worker.StateReady)}, 200, `"healthy":true`},

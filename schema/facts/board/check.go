@@ -86,12 +86,12 @@ func (b *Board) checkEvidence(report func(string, ...any)) {
 			report("%s is verified without a source", name)
 		}
 		if e.Verified && isUnrecorded(e.Source) {
-			report("%s is verified, and nobody can look up its source", name)
+			report("%s is verified, and its source has no public address", name)
 		}
 	}
 	for _, n := range slices.Concat(b.Supply, b.Quirks) {
 		if n.Verified && isUnrecorded(n.Source) {
-			report("note %q is verified, and nobody can look up its source", n.ID)
+			report("note %q is verified, and its source has no public address", n.ID)
 		}
 		if n.ID == "" || n.Text == "" || n.Source == "" {
 			report("note %q lacks an id, a text or a source", n.ID)

@@ -98,7 +98,7 @@ func (s *Snapshot) Missed(r Rates) []string {
 	if s.Target != nil && r.P95 == nil && r.Frames.Dropped > 0 {
 		missed = append(missed, "latency p95: no frame was done, and some were dropped")
 	}
-	// A frame more or less at the ends of the interval is no miss.
+	// One frame more or less at the ends of the interval does not count as a miss.
 	if s.MinFPS != nil && float64(r.Frames.Done+1) < float64(*s.MinFPS)*r.Seconds {
 		missed = append(missed, fmt.Sprintf("%.1f fps, at least %d wanted", float64(r.Frames.Done)/r.Seconds, *s.MinFPS))
 	}
