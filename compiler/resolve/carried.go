@@ -28,7 +28,7 @@ var (
 )
 
 // ReadFile reads a regular file of at most [MaxCarried] bytes below the configuration's
-// folder. The error wraps [ErrUnknownFile] where there is no folder.
+// folder. The error wraps [ErrUnknownFile] without a folder.
 type ReadFile func(path string) ([]byte, error)
 
 // carried is a field that may name a file beside the configuration.
@@ -121,7 +121,7 @@ func reportUnread(c *config.Pipeline, f carried, err error, report *diag.Report)
 	d.Message = fmt.Sprintf("pipeline %s: the layer cannot carry %s: %v", c.Key(), name, err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		d.Message = fmt.Sprintf("pipeline %s: there is no file %s beside the configuration", c.Key(), name)
+		d.Message = fmt.Sprintf("pipeline %s: file %s is missing beside the configuration", c.Key(), name)
 	case errors.Is(err, ErrFileSize):
 		d.Help = "let the build fetch it with uri and sha256, or name a file that the device has by its absolute path"
 	}

@@ -104,7 +104,7 @@ func start(t *testing.T) *project {
 	}
 	for _, name := range []string{"gh", "apt-get"} {
 		script := "#!/bin/sh\necho " + name + " \"$@\" >>\"$HOME/calls\"\n"
-		if name == "gh" { // there is no comment to edit yet
+		if name == "gh" { // the first comment is yet to be made
 			script += "case \" $* \" in *--edit-last*) exit 1 ;; esac\n"
 		}
 		if err := os.WriteFile(filepath.Join(p.home, "stand-ins", name), []byte(script), 0o755); err != nil {

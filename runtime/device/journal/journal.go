@@ -88,7 +88,7 @@ type Journal struct {
 	unclean bool // the file must be rewritten before an append
 }
 
-// Load reads the journal of this boot, which is empty if there is no file.
+// Load reads the journal of this boot, which is empty if the file is missing.
 func Load(store rootfs.State, boot string) (*Journal, error) {
 	if boot == "" {
 		return nil, errors.New("load journal: the device has no /proc/sys/kernel/random/boot_id, which distinguishes its originals from those of an earlier boot")

@@ -191,7 +191,7 @@ func TestFigures(t *testing.T) {
 		slices.Sort(t)
 	}
 	out.WriteString("\n" + head("ms") + late.row(time.Millisecond, "past the deadline of 60 ms until the CPU had done the frame of a worker that hangs") +
-		noticed.row(time.Millisecond, "SIGKILL of the worker until the CPU had done its frame") + refused.row(time.Millisecond, "a call while there is no worker") +
+		noticed.row(time.Millisecond, "SIGKILL of the worker until the CPU had done its frame") + refused.row(time.Millisecond, "a call without a worker") +
 		reaped.row(time.Millisecond, "loss until the process was reaped") + replaced.row(time.Millisecond, "loss until the next worker was ready and warm"))
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

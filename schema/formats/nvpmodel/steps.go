@@ -35,7 +35,7 @@ type Step struct {
 	AtLeast    bool     // accept any value from Want up: no cap, and the maximum is unknown
 	Also       []string // further accepted values
 	Stage      Stage
-	Missing    string // why there is no node
+	Missing    string // why the node is missing
 }
 
 // Stage is the order of a step. Cores come first, since clocks exist for online cores only.
