@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -30,11 +31,17 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	data := struct {
 		Layer   *plan.Layer
 		Release release.Release
+		Version string   // of yoctuned, "" if the layer has none
 		Dynamic []string // collections that a build may lack, and something depends on
 
 		Pipelines, Serves bool     // some target has them
 		Root              []string // services with a command that run as root
 	}{Layer: l, Release: r}
+	if l.Runtime.Installed() {
+		if data.Version, err = yoctuned.Version(l); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range l.Targets {
 		data.Pipelines, data.Serves = data.Pipelines || len(t.Plan.Pipelines) > 0, data.Serves || t.Serves()
 		for _, s := range t.Services {

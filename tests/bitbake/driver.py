@@ -20,7 +20,8 @@ layer request: {"dir": "...", "machine": "...", "overrides": "cuda:tegra:aarch64
 layer answer:  see parse_layer.
 
 attach request: a layer request with "series": "scarthgap" and
-                "collections": ["tegra-community", ...]
+                "collections": ["tegra-community", ...] and
+                "beside": [folders of further layers to enable or not, as the first]
 attach answer:  see attach.
 """
 
@@ -438,7 +439,9 @@ def attach(referee, request):
     from bb.cookerdata import CookerConfiguration, CookerDataBuilder
 
     layer = request["dir"] = os.path.realpath(request["dir"])
-    referee.classes_of(layer)
+    generated = [layer] + [os.path.realpath(p) for p in request["beside"]]
+    for path in generated:
+        referee.classes_of(path)
     build = os.path.join(referee.scratch, "build")
     layers = []
     for name in ["core", "tegra"] + request["collections"]:
@@ -453,12 +456,12 @@ def attach(referee, request):
         layers.append(folder)
     os.makedirs(os.path.join(build, "conf"))
     with open(os.path.join(build, "conf", "bblayers.conf"), "w") as f:
-        f.write(f'BBPATH = "${{TOPDIR}}"\nBBFILES = ""\nBBLAYERS = "{" ".join(layers + [layer])}"\n')
+        f.write(f'BBPATH = "${{TOPDIR}}"\nBBFILES = ""\nBBLAYERS = "{" ".join(layers + generated)}"\n')
     with open(os.path.join(layers[0], "conf", "bitbake.conf"), "w") as f:
         f.write(STAND_IN_CONF.replace('TOPDIR = "/stand-in"\n', "").replace("@OVERRIDES@", request["overrides"])
                 .replace("@MACHINE@", request["machine"]) + STAND_IN_MACHINE)
-        if request.get("enable"):
-            folder = os.path.join(layer, "conf", "fragments" if request.get("fragments") else "yoctune")
+        for path in generated if request.get("enable") else []:
+            folder = os.path.join(path, "conf", "fragments" if request.get("fragments") else "yoctune")
             for name in sorted(os.listdir(folder)):
                 f.write(f"require {os.path.join(folder, name)}\n")
         f.write('BB_SIGNATURE_HANDLER = "noop"\n')

@@ -225,7 +225,7 @@ func soc(board string) string {
 // mayPreset lists the variables that a generated layer may set in its configuration. A value that
 // escaped from its quotes would set another one.
 var mayPreset = regexp.MustCompile(`^(` + strings.Join([]string{
-	`BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_COLLECTIONS|UNPACKDIR`,
+	`BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_COLLECTIONS|UNPACKDIR|YOCTUNE_LAYERS`,
 	`(BBFILE_PATTERN|BBFILE_PRIORITY|LAYERVERSION|LAYERSERIES_COMPAT|LAYERDEPENDS)_[a-z][a-z0-9-]*`,
 	`BB_CONF_FRAGMENT_(SUMMARY|DESCRIPTION)`,
 	`INIT_MANAGER|DISTRO_FEATURES|DISTROOVERRIDES|KERNEL_ARGS|NVPMODEL_CONFIG_DEFAULT`,
@@ -470,7 +470,7 @@ func anyExists(dir, name, machine string) bool {
 func checkUnused(off bbref.Layer) []string {
 	var complaints []string
 	for _, name := range off.ConfigSet {
-		if !regexp.MustCompile(`^(BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_\w+|UNPACKDIR|LAYER[A-Z]+_.*|BBFILE_(PATTERN|PRIORITY)_.*)$`).MatchString(name) {
+		if !regexp.MustCompile(`^(BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_\w+|UNPACKDIR|YOCTUNE_LAYERS|LAYER[A-Z]+_.*|BBFILE_(PATTERN|PRIORITY)_.*)$`).MatchString(name) {
 			complaints = append(complaints, fmt.Sprintf("the layer sets %s before it is switched on", name))
 		}
 	}

@@ -81,6 +81,8 @@ type Request struct {
 	UnpackDir bool   `json:"unpackdir"` // the series defines UNPACKDIR (walnascar and later)
 	Fragments bool   `json:"fragments"` // switch on by conf/fragments instead of conf/yoctune
 	Enable    bool   `json:"enable"`    // false: the layer is only present
+
+	Beside []string `json:"beside"` // further layers of the build, on or off as the first; FindRecipes only
 }
 
 // Recipe is one .bb, or one .bbappend on a stand-in recipe.
@@ -134,11 +136,21 @@ type Attached struct {
 // fails the test.
 func FindRecipes(t testing.TB, request Request, series string, collections ...string) map[string]Attached {
 	t.Helper()
+	recipes, problems := TryRecipes(t, request, series, collections...)
+	for _, p := range problems {
+		t.Errorf("bitbake: %s", p)
+	}
+	return recipes
+}
+
+// TryRecipes is FindRecipes for builds that bitbake may refuse. The caller handles problems.
+func TryRecipes(t testing.TB, request Request, series string, collections ...string) (map[string]Attached, []Problem) {
+	t.Helper()
 	dir, err := filepath.Abs(request.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Dir = dir
+	request.Dir, request.Beside = dir, append([]string{}, request.Beside...)
 	var answer struct {
 		Recipes  map[string]Attached `json:"recipes"`
 		Problems []Problem           `json:"errors"`
@@ -148,10 +160,7 @@ func FindRecipes(t testing.TB, request Request, series string, collections ...st
 		Series      string   `json:"series"`
 		Collections []string `json:"collections"`
 	}{request, series, append([]string{}, collections...)}, &answer)
-	for _, p := range answer.Problems {
-		t.Errorf("bitbake: %s", p)
-	}
-	return answer.Recipes
+	return answer.Recipes, answer.Problems
 }
 
 // Run runs a python function defined in file as bitbake would run it after a task, with variables

@@ -30,6 +30,31 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-agx-orin-devkit)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
+addhandler yoctune_compare_layers
+yoctune_compare_layers[eventmask] = "bb.event.RecipeParsed"
+python yoctune_compare_layers() {
+    # bitbake combines layers without a message. Of two that tune one machine, it would
+    # drop power modes, kernel arguments and files.
+    name = 'realtime-control'
+    machine = d.getVar('MACHINE')
+    features = (d.getVar('DISTRO_FEATURES') or '').split()
+    layers = [entry.split(':')[:3] for entry in (d.getVar('YOCTUNE_LAYERS') or '').split()]
+    tuning = sorted(layer for layer, machines, _ in layers
+                    if machine in machines.split(',') and 'yoctune-' + layer in features)
+    if name not in tuning:
+        return
+    if len(tuning) > 1:
+        bb.fatal('the layers %s all tune the machine %s, and a device has one plan. '
+                 'Merge their targets into the configuration of one layer, or remove all but one from conf/bblayers.conf.' % (', '.join(tuning), machine))
+    versions = {layer: version for layer, _, version in layers if version != 'none'}
+    others = sorted('%s (%s)' % (layer, version) for layer, version in versions.items()
+                    if version != versions.get(name, version))
+    if others:
+        bb.fatal('the layer %s for the machine %s has yoctuned %s, but bitbake builds one version for all layers, and these have another: %s. '
+                 'Build all layers with one version of yoctune, or remove the others from conf/bblayers.conf.'
+                 % (name, machine, versions[name], ', '.join(others)))
+}
+
 SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " canbus.service motion.service yoctune-late.service"
 
 do_configure[noexec] = "1"
