@@ -424,6 +424,10 @@ func (p *Project) Document(name string) (*plan.Plan, plan.Origins) {
 	if len(groups) == 0 {
 		return nil, nil
 	}
+	// The runtime of the layer decides the plan's format.
+	if p.Layer(groups[0], nil, p.Report); p.Report.Failed() {
+		return nil, nil
+	}
 	return groups[0][0].Plan, groups[0][0].Origins
 }
 

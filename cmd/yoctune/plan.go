@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 
 func newPlanCommand() *cobra.Command {
 	var target, out, knobs string
+	var format int
 	cmd := &cobra.Command{
 		Use:   "plan [DIR]",
 		Short: "Write the plan of one target",
@@ -20,6 +22,9 @@ func newPlanCommand() *cobra.Command {
 units and canonical JSON. DIR is the folder of the configuration (default: the current
 folder). Beside the plan goes plan.origins.json, which maps each setting to its line of
 the configuration. Without -o only the plan is written, to standard output.
+
+A yoctuned of version 0.1 reads plans of format 1 only: --format-version 1 writes one, if
+the plan needs nothing newer.
 
 With --knobs the plan comes from a table instead of a configuration. Each line has a path
 below /proc or /sys, a tab and a value. Such a plan fits any machine, and yoctuned
@@ -29,6 +34,9 @@ restores the original values when it stops.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if knobs != "" && len(args) > 0 {
 				return cli.UsageError(errors.New("give a folder or --knobs, not both"))
+			}
+			if cmd.Flags().Changed("format-version") && format != 1 && format != 2 {
+				return cli.UsageError(fmt.Errorf("--format-version %d: the formats are 1 and 2", format))
 			}
 			dir, err := configurationFolder(args)
 			if err != nil {
@@ -44,6 +52,11 @@ restores the original values when it stops.`,
 			if err != nil {
 				return err
 			}
+			if format != 0 {
+				if err := doc.SealAs(format); err != nil {
+					return err
+				}
+			}
 			return writePlan(cmd, out, doc, origins)
 		},
 	}
@@ -51,6 +64,7 @@ restores the original values when it stops.`,
 	f := cmd.Flags()
 	f.StringVar(&target, "target", "", "`TARGET` whose plan to write (default: the only one)")
 	f.StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
+	f.IntVar(&format, "format-version", 0, "`FORMAT` of the plan: 1 or 2 (default: the newest that the layer's yoctuned reads)")
 	f.StringVar(&knobs, "knobs", "", "`FILE` with a table of paths and values")
 	return cmd
 }

@@ -202,6 +202,7 @@ func (p *Project) runtime(targets []*Target, finder *programs.Finder, origins pl
 		p.addPrograms(&r, targets, finder, report)
 	case c.Manifest.IsSet():
 		p.addFiles(&r, c.Manifest, report)
+		sealFor(r.Version, targets, c.Manifest, report)
 	case r.Installed():
 		fail("runtime needs a manifest to install yoctuned",
 			"add manifest, the path of the manifest.json of a yoctune release; or leave out form, and the layer contains the program")
@@ -270,6 +271,17 @@ func (p *Project) addPrograms(r *plan.Runtime, targets []*Target, finder *progra
 	}
 	report.Add(diag.Diagnostic{ID: "YT0209", Severity: diag.Error, Pos: at.Pos(), Path: targets[0].Path + ".runtime", Message: err.Error(),
 		Help: "name the folder with --runtime DIR (`make build` writes build/lib/yoctune, the yoctune package has /usr/lib/yoctune), or choose form \"prebuilt\", \"source\" or \"none\""})
+}
+
+// sealFor seals the targets' plans in the format that a version of yoctuned reads.
+func sealFor(version string, targets []*Target, manifest config.String, report *diag.Report) {
+	for _, t := range targets {
+		if err := t.Plan.SealAs(plan.Format(version)); err != nil {
+			report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: manifest.Pos(), Path: t.Path + ".runtime.manifest",
+				Message: fmt.Sprintf("the manifest's yoctuned %s cannot read this plan: %v", version, err),
+				Help:    "name the manifest of a newer release, leave out what the format lacks, or leave out manifest, and the layer contains the program"})
+		}
+	}
 }
 
 // addFiles reads the runtime's manifest.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -19,12 +20,31 @@ var (
 	ErrSyntax = errors.New("not a plan")
 	ErrSchema = errors.New("unsupported plan schema")
 	ErrDigest = errors.New("plan digest does not match its content")
+	ErrFormat = errors.New("the plan's format is too old for its content")
 )
+
+// Format returns the newest format that a version of yoctuned reads.
+func Format(version string) int {
+	if strings.HasPrefix(version, "0.1.") {
+		return 1
+	}
+	return 2
+}
 
 // Seal sets Schema and Digest and orders what has no order of its own. Every
 // producer of a plan calls it last.
-func (p *Plan) Seal() error {
+func (p *Plan) Seal() error { return p.SealAs(2) }
+
+// SealAs seals the plan in format 1 or 2. The error is [ErrFormat] and names the fields that
+// the format lacks.
+func (p *Plan) SealAs(format int) error {
 	p.Schema = Schema
+	if format == 1 {
+		if newer := fieldsSince2("", reflect.ValueOf(*p)); len(newer) > 0 {
+			return fmt.Errorf("%w: format 1, which yoctuned 0.1 reads, has no %s", ErrFormat, strings.Join(newer, ", "))
+		}
+		p.Schema = schema1
+	}
 	if p.Rollback == "" {
 		p.Rollback = "keep"
 	}
@@ -43,6 +63,38 @@ func (p *Plan) Seal() error {
 	d, err := p.digest()
 	p.Digest = d
 	return err
+}
+
+// fieldsSince2 returns the paths of the fields in use that format 1 lacks, sorted.
+func fieldsSince2(path string, v reflect.Value) []string {
+	var out []string
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return fieldsSince2(path, v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			tag := v.Type().Field(i).Tag
+			name, _, _ := strings.Cut(tag.Get("json"), ",")
+			name = strings.TrimPrefix(path+"."+name, ".")
+			if tag.Get("since") == "" {
+				out = append(out, fieldsSince2(name, v.Field(i))...)
+			} else if !isEmpty(v.Field(i)) {
+				out = append(out, name)
+			}
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			out = append(out, fieldsSince2(path+"."+it.Key().String(), it.Value())...)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			out = append(out, fieldsSince2(path+"."+strconv.Itoa(i), v.Index(i))...)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (p *Plan) digest() (string, error) {
@@ -284,7 +336,13 @@ func isPlain(s string) bool {
 // MaxSize bounds what Decode reads: a plan is data from outside.
 const MaxSize = 16 << 20
 
-// Decode reads a plan, refusing an unknown schema major, unknown fields,
+// isMajor reports whether a schema has the major version of another: "yoctune.plan/2" and
+// "yoctune.plan/2.4" have.
+func isMajor(schema, other string) bool {
+	return schema == other || strings.HasPrefix(schema, other+".")
+}
+
+// Decode reads a plan of format 1 or 2, refusing an unknown schema major, unknown fields,
 // trailing data, and a digest that does not match. The error wraps ErrSyntax,
 // ErrSchema or ErrDigest.
 func Decode(r io.Reader) (*Plan, error) {
@@ -301,9 +359,8 @@ func Decode(r io.Reader) (*Plan, error) {
 	if err := json.Unmarshal(b, &head); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
-	// "yoctune.plan/1" and "yoctune.plan/1.4" are both major 1.
-	if head.Schema != Schema && !strings.HasPrefix(head.Schema, Schema+".") {
-		return nil, fmt.Errorf("%w: %q, this program reads %q", ErrSchema, head.Schema, Schema)
+	if !isMajor(head.Schema, Schema) && !isMajor(head.Schema, schema1) {
+		return nil, fmt.Errorf("%w: %q; this program reads %q and older, and a newer yoctuned may read the plan", ErrSchema, head.Schema, Schema)
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
@@ -313,6 +370,9 @@ func Decode(r io.Reader) (*Plan, error) {
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: data after the document", ErrSyntax)
+	}
+	if newer := fieldsSince2("", reflect.ValueOf(p)); isMajor(p.Schema, schema1) && len(newer) > 0 {
+		return nil, fmt.Errorf("%w: format 1 has no %s", ErrSyntax, strings.Join(newer, ", "))
 	}
 	want, err := p.digest()
 	if err != nil {

@@ -15,8 +15,11 @@ import (
 	"slices"
 )
 
-// Schema identifies the format of plan.json. A reader refuses another major.
-const Schema = "yoctune.plan/1"
+// Schema identifies the format of plan.json. A reader refuses a newer major.
+const Schema = "yoctune.plan/2"
+
+// schema1 is the format that yoctuned 0.1 reads. It lacks the fields with the tag since:"2".
+const schema1 = "yoctune.plan/1"
 
 // Plan is the device document.
 type Plan struct {
@@ -194,8 +197,8 @@ type Pipeline struct {
 	Sink   PipelineSink    `json:"sink"`
 	Queue  PipelineQueue   `json:"queue"`
 	SLO    *PipelineSLO    `json:"slo,omitempty"`
-	CPUs   string          `json:"cpus,omitempty"`  // cpu list the pipeline may use
-	Start  bool            `json:"start,omitempty"` // the layer enables its unit
+	CPUs   string          `json:"cpus,omitempty"`            // cpu list the pipeline may use
+	Start  bool            `json:"start,omitempty" since:"2"` // the layer enables its unit
 
 	Scheduling string          `json:"scheduling,omitempty"` // of all threads: other, batch, idle, fifo, rr; "": the system's
 	Priority   int             `json:"priority,omitempty"`   // 1 to 99 with fifo and rr

@@ -107,9 +107,9 @@ func TestIncompletePlanIsRefused(t *testing.T) {
 		{"no digest", edit(`"digest":`, `"machine":`), plan.ErrDigest},
 		{"an added setting", edit(`"settings": [`, `"settings": [{"id":"x"},`), plan.ErrDigest},
 		{"an unknown field", edit(`"serial": 7`, `"serial": 7, "surprise": 1`), plan.ErrSyntax},
-		{"the next major", edit(plan.Schema, "yoctune.plan/2"), plan.ErrSchema},
-		{"a longer major", edit(plan.Schema, "yoctune.plan/10"), plan.ErrSchema},
-		{"no schema", edit(`"$schema": "yoctune.plan/1",`, ``), plan.ErrSchema},
+		{"the next major", edit(plan.Schema, "yoctune.plan/3"), plan.ErrSchema},
+		{"a longer major", edit(plan.Schema, "yoctune.plan/20"), plan.ErrSchema},
+		{"no schema", edit(`"$schema": "yoctune.plan/2",`, ``), plan.ErrSchema},
 		{"a second document", good + good, plan.ErrSyntax},
 		{"trailing text", good + "x", plan.ErrSyntax},
 		{"nothing", "", plan.ErrSyntax},
@@ -146,6 +146,50 @@ func TestMinorVersionsAreCompatible(t *testing.T) {
 	if _, err := plan.Decode(bytes.NewReader(b)); !errors.Is(err, plan.ErrDigest) {
 		t.Errorf("%v; want only the digest to be wrong", err)
 	}
+}
+
+// yoctuned 0.1 refuses format 2, and fields of format 1 that it does not have.
+func TestOlderFormatHasNoNewerField(t *testing.T) {
+	p := smallPlan()
+	if err := p.SealAs(1); err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(b, []byte(`"$schema": "yoctune.plan/1"`)) {
+		t.Errorf("format 1 is not named:\n%s", b)
+	}
+	got, err := plan.Decode(bytes.NewReader(b))
+	if err != nil || got.Digest == sealedDigest(t, smallPlan()) {
+		t.Errorf("%v; the digest is that of format 2: %v", err, got)
+	}
+
+	p.Pipelines = map[string]plan.Pipeline{"a": {Start: true}, "b": {}, "c": {Start: true}}
+	if err := p.SealAs(1); !errors.Is(err, plan.ErrFormat) || !strings.Contains(err.Error(), "no pipelines.a.start, pipelines.c.start") {
+		t.Errorf("%v", err)
+	}
+	if err := p.Seal(); err != nil {
+		t.Error(err)
+	}
+	p.Schema = "yoctune.plan/1"
+	if b, err = p.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Decode(bytes.NewReader(b)); !errors.Is(err, plan.ErrSyntax) || !strings.Contains(err.Error(), "format 1 has no pipelines.a.start") {
+		t.Errorf("%v", err)
+	}
+	for version, want := range map[string]int{"0.1.0": 1, "0.1.7": 1, "0.2.0-dev": 2, "0.10.0": 2, "1.0.0": 2} {
+		if got := plan.Format(version); got != want {
+			t.Errorf("yoctuned %s reads format %d, want %d", version, got, want)
+		}
+	}
+}
+
+func sealedDigest(t *testing.T, p *plan.Plan) string {
+	sealed(t, p)
+	return p.Digest
 }
 
 // Layout is not content: the digest is over the canonical form.

@@ -35,6 +35,7 @@ value() {
 	exists) if [ -d "$2" ]; then echo 1; else echo 0; fi ;;
 	folder) stat -c '%a %U' "$2" ;;
 	option) gzip -dc /proc/config.gz | sed -n "s/^CONFIG_$2=//p" ;;
+	version) uname -v | tr ' ' '\n' | grep -Fx -e "$2" ;;
 	argument) tr ' ' '\n' </proc/cmdline | grep -Fx -e "$2" ;;
 	interrupt)
 		for irq in /sys/kernel/irq/*; do

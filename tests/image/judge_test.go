@@ -51,6 +51,8 @@ func expect(s plan.Setting) (expectation, bool) {
 		e.when = "both"
 	}
 	switch class := s.Select.Class; {
+	case s.ID == "kernel.preempt":
+		e.kind, e.where, e.want = "version", "PREEMPT_RT", "PREEMPT_RT"
 	case class == "cmdline":
 		e.kind, e.where = "argument", s.Select.Name+"="+s.Want
 		if s.Type == plan.TypePresent {

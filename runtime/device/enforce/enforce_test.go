@@ -635,7 +635,7 @@ func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 		"kernel.args.nohz_full": "the running kernel was not given nohz_full: needs an image built from this plan's layer",
 		"kernel.args.quiet":     "kernel argument quiet is missing: in force after a reboot",
 		"kernel.args.rootwait":  "",
-		"kernel.args.rt":        "/sys/kernel/realtime does not exist: needs an image built from this plan's layer",
+		"kernel.args.rt":        "/proc/sys/kernel/version does not name PREEMPT_RT: this is no real-time kernel: needs an image built from this plan's layer",
 		"kernel.args.bbr":       "/sys/module/tcp_bbr is missing: in force after a reboot",
 	} {
 		if r := findResult(t, results, id); r.Message != want {
@@ -652,6 +652,48 @@ func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 		if r.Outcome != outcome.OK {
 			t.Errorf("after flashing: %+v", r)
 		}
+	}
+}
+
+// Kernels with NVIDIA's real-time patches have /sys/kernel/realtime. Linux 6.12 names
+// PREEMPT_RT in its version only.
+func TestRealTimeKernelIsRecognisedByEitherFile(t *testing.T) {
+	p := planOf(plan.Setting{
+		ID: "kernel.preempt", Domain: plan.DomainKernel, Type: plan.TypeInt, Want: "1",
+		Select:  plan.Select{Path: "/sys/kernel/realtime"},
+		Compare: plan.Exact, Policy: plan.Report, Needs: plan.NeedsReflash,
+	})
+	for name, c := range map[string]struct {
+		realtime, version string // "": no such file
+		want              outcome.Outcome
+		message           string
+	}{
+		"patched kernel":        {"1\n", "#1 SMP PREEMPT RT Thu Jan 1", outcome.OK, ""},
+		"patched kernel, off":   {"0\n", "#1 SMP PREEMPT Thu Jan 1", outcome.Pending, "/sys/kernel/realtime is 0: needs an image built from this plan's layer"},
+		"Linux 6.12":            {"", "#1 SMP PREEMPT_RT Debian 6.12.95-1", outcome.OK, ""},
+		"Linux 4.9":             {"", "#1 SMP PREEMPT RT Thu Jan 1", outcome.OK, ""},
+		"another kernel":        {"", "#1 SMP PREEMPT_DYNAMIC Thu Jan 1", outcome.Pending, "/proc/sys/kernel/version does not name PREEMPT_RT: this is no real-time kernel: needs an image built from this plan's layer"},
+		"version that is empty": {"", "\n", outcome.Unsupported, "it is unknown if this kernel is a real-time kernel: it has no /sys/kernel/realtime, and /proc/sys/kernel/version is empty"},
+		"neither file":          {"", "", outcome.Unsupported, "it is unknown if this kernel is a real-time kernel: it has no /sys/kernel/realtime, and find /proc/sys/kernel/version: no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev, dir := newBoard(t)
+			for file, text := range map[string]string{"sys/kernel/realtime": c.realtime, "proc/sys/kernel/version": c.version} {
+				file = filepath.Join(dir, file)
+				if text == "" {
+					if err := os.RemoveAll(file); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, results := range [][]enforce.Result{enforce.Verify(dev, p, options()), apply(t, dev, p)} {
+				if r := results[0]; r.Outcome != c.want || r.Message != c.message {
+					t.Errorf("%s: %q, want %s: %q", r.Outcome, r.Message, c.want, c.message)
+				}
+			}
+		})
 	}
 }
 

@@ -314,7 +314,7 @@ func (s *Session) CanEnter(name string) error {
 			continue
 		}
 		if found, perr := knob.Parse(plan.TypeInt, c.Text); err == nil && perr == nil && found.Value != step.Want {
-			return fmt.Errorf("%s needs a reboot: %s is %s, %s has %s", name, step.Arg, strings.TrimSpace(c.Text), name, step.Want)
+			return fmt.Errorf("needs a reboot: %s is %s, the mode has %s", step.Arg, strings.TrimSpace(c.Text), step.Want)
 		}
 	}
 	return nil

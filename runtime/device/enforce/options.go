@@ -35,6 +35,28 @@ func (sel *selector) kernelOption(s plan.Setting) *target {
 	return t
 }
 
+// realtimeKernel returns the target of /sys/kernel/realtime. Where the kernel has no such file
+// it is the finished target of the kernel's version, which cannot change while it runs.
+func (sel *selector) realtimeKernel(s plan.Setting) *target {
+	t := sel.nodeTarget(s, rootfs.RealtimeFile)
+	if !t.isAbsent() {
+		return t
+	}
+	realtime, err := rootfs.IsRealtimeVersion(sel.dev)
+	if err != nil {
+		t.finish(outcome.Unsupported, fmt.Sprintf("it is unknown if this kernel is a real-time kernel: it has no %s, and %v", rootfs.RealtimeFile, err))
+		return t
+	}
+	t.path, t.known, t.err = rootfs.VersionFile, true, nil
+	t.found.Value = formatBool(realtime)
+	if t.found.Value == s.Want {
+		t.finish(outcome.OK, "")
+	} else {
+		t.finishPending(fmt.Sprintf("%s does not name PREEMPT_RT: this is no real-time kernel", rootfs.VersionFile))
+	}
+	return t
+}
+
 // judgedOptions returns the targets of kernel options, by the id of the setting.
 func judgedOptions(all []*target) map[string]*target {
 	m := map[string]*target{}

@@ -93,6 +93,8 @@ func (sel *selector) settingTargets(s plan.Setting) []*target {
 		return []*target{sel.kernelArgument(s)}
 	case s.Select.Class == rootfs.ClassConfig:
 		return []*target{sel.kernelOption(s)}
+	case s.Select.Path == rootfs.RealtimeFile:
+		return []*target{sel.realtimeKernel(s)}
 	case s.Select.Path != "":
 		return []*target{sel.nodeTarget(s, s.Select.Path)}
 	}

@@ -105,7 +105,7 @@ func TestBrokenPlanIsRefused(t *testing.T) {
 		"empty":         {nil, plan.ErrSyntax},
 		"edited":        {bytes.Replace(good, []byte("line-camera"), []byte("line-camerb"), 1), plan.ErrDigest},
 		"trailing data": {append(bytes.Clone(good), "{}"...), plan.ErrSyntax},
-		"next major":    {bytes.Replace(good, []byte(plan.Schema), []byte("yoctune.plan/2"), 1), plan.ErrSchema},
+		"next major":    {bytes.Replace(good, []byte(plan.Schema), []byte("yoctune.plan/3"), 1), plan.ErrSchema},
 		"not JSON":      {[]byte("board: x"), plan.ErrSyntax},
 		"null":          {[]byte("null"), plan.ErrSchema},
 	} {

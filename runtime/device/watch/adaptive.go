@@ -44,7 +44,7 @@ func (d *daemon) startLadder(now time.Duration) {
 	var modes []string
 	for _, name := range a.Ladder {
 		if err := d.session.CanEnter(name); err != nil {
-			d.Report.Problem(fmt.Errorf("power ladder: mode skipped: %w", err))
+			d.Report.Problem(fmt.Errorf("power ladder: mode %s is left out: %w", name, err))
 			continue
 		}
 		modes = append(modes, name)
