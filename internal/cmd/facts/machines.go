@@ -167,8 +167,8 @@ var (
 	renamedInPython = regexp.MustCompile(`(?m)^    "([A-Z_]+)": "(.*)",$`)
 )
 
-// writeVariables records the variables that each branch refuses, with bitbake's messages.
-func writeVariables(oeCore, bitbake repository, out string) error {
+// writeRenamed records the variables that each branch refuses, with bitbake's messages.
+func writeRenamed(oeCore, bitbake repository, out string) error {
 	all := map[string]map[string]release.Renamed{}
 	for _, name := range release.Names() {
 		r, _ := release.Lookup(name)

@@ -3,12 +3,13 @@
 //	facts update                                        # after editing a board or a sysctl
 //	facts machines  -meta-tegra REPO                    # of every branch in release.go
 //	facts units     -meta-tegra REPO
-//	facts variables -oe-core REPO -bitbake REPO
+//	facts renamed   -oe-core REPO -bitbake REPO
+//	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
 //
 // update lays the files out, sorts them, and derives what follows from them: which
 // machines carry a board, which stock table a release installs, and how a device is
-// recognised. machines, units and variables read branches of a git repository with
+// recognised. machines, units, renamed and variables read branches of a git repository with
 // "git show"; a bare one serves. -root is the top of this repository.
 package main
 
@@ -31,7 +32,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, variables or kernels")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables or kernels")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -39,6 +40,8 @@ func run(args []string) error {
 		metaTegra = flags.String("meta-tegra", "", "git `repository` of OE4T/meta-tegra")
 		oeCore    = flags.String("oe-core", "", "git `repository` of openembedded-core")
 		bitbake   = flags.String("bitbake", "", "git `repository` of bitbake")
+		metaOE    = flags.String("meta-openembedded", "", "git `repository` of meta-openembedded")
+		community = flags.String("meta-tegra-community", "", "git `repository` of OE4T/meta-tegra-community")
 		indexes   []string
 	)
 	flags.Func("index", "replace kernel `NAME=FILE` by an index that yoctune kernel index wrote", func(s string) error {
@@ -64,11 +67,16 @@ func run(args []string) error {
 	case "units":
 		return writeUnits(repository(*metaTegra), filepath.Join(data, "units.json"))
 	case "variables":
-		return writeVariables(repository(*oeCore), repository(*bitbake), filepath.Join(data, "variables.json"))
+		return writeVariables(map[string]repository{
+			"bitbake": repository(*bitbake), "oe-core": repository(*oeCore), "meta-tegra": repository(*metaTegra),
+			"meta-openembedded": repository(*metaOE), "meta-tegra-community": repository(*community),
+		}, filepath.Join(facts, "variable", "data", "variables.txt"))
+	case "renamed":
+		return writeRenamed(repository(*oeCore), repository(*bitbake), filepath.Join(data, "renamed.json"))
 	case "kernels":
 		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, variables or kernels", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables or kernels", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

@@ -41,7 +41,7 @@ var machineData []byte
 //go:embed data/units.json
 var unitData []byte
 
-//go:embed data/variables.json
+//go:embed data/renamed.json
 var variableData []byte
 
 // Decoded once, on first use: most commands need neither.
