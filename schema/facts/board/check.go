@@ -82,8 +82,8 @@ func (b *Board) checkEvidence(report func(string, ...any)) {
 		if !fields[name] {
 			report("evidence for %q, which is not a field", name)
 		}
-		if e.Verified && (e.Source == "" || e.Source == "none") {
-			report("%s is verified without a source", name)
+		if e.Source == "none" || strings.Contains(e.Source+e.Note, "index id") {
+			report("%s: nobody can look up %q", name, e.Source+e.Note)
 		}
 		if e.Verified && isUnrecorded(e.Source) {
 			report("%s is verified, and its source has no public address", name)
