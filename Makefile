@@ -96,6 +96,7 @@ prove: ## run the long checks; docs/prove.md lists the checkouts they take
 
 .PHONY: dist
 dist: $(BUILD)/tools/nfpm ## make the release files and packages in dist/
+	rm -rf dist # SHA256SUMS lists what is in the folder
 	$(GO) run ./internal/cmd/dist -o dist
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) run ./internal/cmd/packages -o dist
 

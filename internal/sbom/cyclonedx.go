@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
@@ -28,6 +30,29 @@ func (d *Document) EncodeAs(spec string) ([]byte, error) {
 		return d.EncodeCycloneDX()
 	}
 	return nil, fmt.Errorf("bill of materials: no document is called %q", spec)
+}
+
+// WriteBeside writes every document beside the file that it describes.
+func (d *Document) WriteBeside(file string) error {
+	for spec, suffix := range map[string]string{SPDX: ".spdx.json", CycloneDX: ".cdx.json"} {
+		text, err := d.EncodeAs(spec)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file+suffix, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GoModule is a module of Go that a program links.
+func GoModule(path, version, licence string) Package {
+	p := Package{Name: path, Version: version, Licence: licence}
+	if version != "" {
+		p.PURL = "pkg:golang/" + strings.ToLower(path) + "@" + version
+	}
+	return p
 }
 
 // EncodeCycloneDX returns the document in CycloneDX 1.6, ending with a line feed.

@@ -3,9 +3,11 @@
 package manual
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -59,26 +61,76 @@ func Write(root *cobra.Command, dir string, when time.Time) error {
 		return err
 	}
 	dress(root)
-	return doc.GenManTree(root, &doc.GenManHeader{
-		Title: strings.ToUpper(name), Section: "1", Source: name + " " + root.Version, Manual: name + " manual", Date: &when,
-	}, man)
+	err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: name + " " + root.Version, Manual: name + " manual", Date: &when}, man)
+	if err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(man, "*.1"))
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(page, tidy(text, when), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tidy gives a page the whole date, and makes its flags tagged paragraphs: the generator
+// writes month and year, and a tab before the text of a flag.
+func tidy(page []byte, when time.Time) []byte {
+	date := regexp.MustCompile(`(?m)^(\.TH "[^"]*" "1" )"[^"]*"`)
+	flag := regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB-.*)\n\t`)
+	page = date.ReplaceAll(page, []byte(`$1"`+when.Format(time.DateOnly)+`"`))
+	page = flag.ReplaceAll(page, []byte(".TP\n$1\n"))
+	return bytes.ReplaceAll(page, []byte(lessThan), []byte("<"))
 }
 
 // dress prepares a command for the generator, which reads its texts as Markdown: a placeholder
 // such as <layer> is no HTML. No line names the generator.
 func dress(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
-	cmd.Long = escape(cmd.Long)
+	cmd.Long = markdown(cmd.Long)
 	for _, flags := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.PersistentFlags()} {
 		flags.VisitAll(func(f *pflag.Flag) {
 			if !strings.Contains(f.Usage, `\<`) {
 				f.Usage = escape(f.Usage)
+				f.DefValue = strings.ReplaceAll(f.DefValue, "<", lessThan)
 			}
 		})
 	}
 	for _, sub := range cmd.Commands() {
 		dress(sub)
 	}
+}
+
+// lessThan stands for < in the default of a flag, which the generator quotes: a backslash
+// before it would be doubled.
+const lessThan = "‹"
+
+// markdown turns a text into Markdown: indented lines are shown as they stand.
+func markdown(text string) string {
+	var b strings.Builder
+	block := false
+	for line := range strings.Lines(text) {
+		if indented := strings.HasPrefix(line, "  "); indented != block {
+			b.WriteString("\n```\n")
+			block = indented
+		}
+		if !block {
+			line = escape(line)
+		}
+		b.WriteString(line)
+	}
+	if block {
+		b.WriteString("\n```\n")
+	}
+	return b.String()
 }
 
 func escape(text string) string { return strings.ReplaceAll(text, "<", `\<`) }

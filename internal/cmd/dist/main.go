@@ -7,7 +7,7 @@
 //	yoctuned-serve-<version>-source.tar.gz        the module of that build
 //	yoctuned-serve-<version>-licenses.txt         and its terms
 //	yoctune-cuda-<version>-source.tar.gz          sources of libyoctune_cuda.so
-//	*.spdx.json                                   what each of them is made of
+//	*.spdx.json, *.cdx.json                       what each of them is made of
 //	manifest.json                                 name, uri and sha256 of each, and the licences
 //	lib/yoctune                                   the runtime folder
 //
@@ -135,7 +135,7 @@ func (r *release) writeFolder(dir string) error {
 
 // addProgram adds a program to the runtime folder.
 func (r *release) addProgram(w *programs.Writer, p build, program []byte, parts []licence.Part) error {
-	document, err := r.bill(p.Name+"-"+r.version+"-linux-arm64", digest(program), parts)
+	document, err := r.bill(p.Name+"-"+r.version+"-linux-arm64", digest(program), parts).Encode()
 	if err != nil {
 		return err
 	}
@@ -169,11 +169,7 @@ func (r *release) writeRelease(out, base string, arches []string) error {
 		sum := digest(data)
 		m.Files = append(m.Files, programs.File{Name: role, File: file, URI: base + "/" + file, SHA256: sum, Bytes: int64(len(data))})
 		fmt.Printf("%s  %9d  %s\n", sum[:16], len(data), file)
-		document, err := r.bill(file, sum, parts)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(out, file+".spdx.json"), document, 0o644)
+		return r.bill(file, sum, parts).WriteBeside(filepath.Join(out, file))
 	}
 	for _, p := range builds {
 		parts, err := licence.Parts(context.Background(), "./cmd/yoctuned", p.Tags)
@@ -251,8 +247,8 @@ func (r *release) setTime() error {
 	return nil
 }
 
-// bill writes the bill of materials of a file in SPDX.
-func (r *release) bill(file, digest string, parts []licence.Part) ([]byte, error) {
+// bill is the bill of materials of a file.
+func (r *release) bill(file, digest string, parts []licence.Part) *sbom.Document {
 	ids := licence.IDs(parts)
 	if len(parts) == 0 {
 		ids = []string{"Apache-2.0"}
@@ -261,8 +257,8 @@ func (r *release) bill(file, digest string, parts []licence.Part) ([]byte, error
 		nil, digest, "yoctune-dist-"+r.version, r.when)
 	for _, m := range parts {
 		if m.Path != mainModule {
-			doc.Depends(sbom.Package{Name: m.Path, Version: m.Version, Licence: licence.Expression(m.IDs)})
+			doc.Depends(sbom.GoModule(m.Path, m.Version, licence.Expression(m.IDs)))
 		}
 	}
-	return doc.Encode()
+	return doc
 }

@@ -78,6 +78,13 @@ func (p *packager) deb(d pack) error {
 	return p.bills(name, d.Name)
 }
 
+// overrides are lintian's warnings that hold for these programs on purpose.
+var overrides = map[string]string{
+	"yoctune":        "# Go links statically.\nyoctune: statically-linked-binary [usr/bin/yoctune]\n",
+	"yoctuned":       "# Go's linker has no position-independent programs with cgo by default.\nyoctuned: hardening-no-pie [usr/bin/yoctuned]\n",
+	"yoctuned-serve": "# As for yoctuned, which has the manual page.\nyoctuned-serve: hardening-no-pie [usr/bin/yoctuned-serve]\nyoctuned-serve: no-manual-page [usr/bin/yoctuned-serve]\n",
+}
+
 // debianFiles are the files of a package with what Debian's policy asks for: compressed man
 // pages, a change log and the terms. Completions of other systems' shells are left out.
 func (p *packager) debianFiles(d pack) ([]file, error) {
@@ -86,9 +93,7 @@ func (p *packager) debianFiles(d pack) ([]file, error) {
 		file{doc + "changelog", p.debianChangelog(d.Name), 0o644}, file{doc + "LICENSES.txt", p.terms(d.Name), 0o644},
 		file{doc + "copyright", []byte(copyright), 0o644},
 	)
-	if d.Name == "yoctune" { // Go's linker makes static programs; the rest is for the device
-		all = append(all, file{"share/lintian/overrides/yoctune", []byte("yoctune: statically-linked-binary [usr/bin/yoctune]\n"), 0o644})
-	}
+	all = append(all, file{"share/lintian/overrides/" + d.Name, []byte(overrides[d.Name]), 0o644})
 	var out []file
 	for _, f := range all {
 		switch {

@@ -178,8 +178,8 @@ const runtimeText = `yoctuned writes the settings of a plan that yoctune compile
 verifies them, repairs drift and restores the original values. It also runs
 the plan's inference pipelines.
 .
-On a device the layer of the image installs it. On a workstation it tries a plan
-on a synthetic device.`
+On a device the layer of the image installs it. On a workstation it tries a
+plan on a synthetic device.`
 
 const serverText = `The second build of yoctuned: the same commands, with a web page, metrics,
 history and pipelines over the network.`
@@ -263,22 +263,9 @@ func (p *packager) bills(name, program string) error {
 		parts = slices.CompactFunc(parts, func(a, b licence.Part) bool { return a.Path == b.Path })
 	}
 	for _, m := range parts {
-		need := sbom.Package{Name: m.Path, Version: m.Version, Licence: licence.Expression(m.IDs)}
-		if m.Version != "" {
-			need.PURL = "pkg:golang/" + strings.ToLower(m.Path) + "@" + m.Version
-		}
 		if m.Path != module {
-			doc.Depends(need)
+			doc.Depends(sbom.GoModule(m.Path, m.Version, licence.Expression(m.IDs)))
 		}
 	}
-	for spec, suffix := range map[string]string{sbom.SPDX: ".spdx.json", sbom.CycloneDX: ".cdx.json"} {
-		text, err := doc.EncodeAs(spec)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(p.dist, name+suffix), text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return doc.WriteBeside(filepath.Join(p.dist, name))
 }
