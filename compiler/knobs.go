@@ -2,12 +2,12 @@ package compiler
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -22,7 +22,7 @@ const maxTable = 4 << 20
 // before others; what a run changed is undone when it ends. Malformed lines are in the
 // report.
 func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, error) {
-	raw, err := readTable(file)
+	raw, err := infile.Read(file, maxTable)
 	if err != nil {
 		return nil, nil, nil, nil, fmt.Errorf("reading the table: %w", err)
 	}
@@ -59,17 +59,6 @@ func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, 
 		return nil, nil, nil, nil, fmt.Errorf("sealing the plan: %w", err)
 	}
 	return p, origins, report, src, nil
-}
-
-func readTable(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxTable {
-		return nil, fmt.Errorf("%s is not a file of at most %d MiB", file, maxTable>>20)
-	}
-	return os.ReadFile(file)
 }
 
 // parseKnob parses a line of a table; problem is the reason for refusing it.

@@ -18,6 +18,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 )
 
 func newFmtCommand() *cobra.Command {
@@ -140,14 +141,7 @@ func configurationFiles(dir string) ([]string, error) {
 
 // formatFile returns a file as it is, and formatted.
 func formatFile(name string) (was, now []byte, err error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, nil, fmt.Errorf("formatting: %w", err)
-	}
-	if info.Size() > load.MaxSource {
-		return nil, nil, fmt.Errorf("formatting %s: larger than %d MiB", name, load.MaxSource>>20)
-	}
-	if was, err = os.ReadFile(name); err != nil {
+	if was, err = infile.Read(name, load.MaxSource); err != nil {
 		return nil, nil, fmt.Errorf("formatting: %w", err)
 	}
 	if nestingDepth(was) > maxNesting {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
@@ -66,7 +67,7 @@ kept.`, kernel.Names()),
 				if name == "-" {
 					return stdin()
 				}
-				return os.ReadFile(name)
+				return infile.Read(name, maxFragment)
 			}
 			return predict(cli.NewPrinter(cmd), o)
 		},
@@ -78,6 +79,9 @@ kept.`, kernel.Names()),
 	cobra.CheckErr(cmd.MarkFlagRequired("kernel"))
 	return cmd
 }
+
+// maxFragment bounds a fragment or base configuration, in bytes; a whole .config has 300 KiB.
+const maxFragment = 8 << 20
 
 type predictOptions struct {
 	kernel, base string
@@ -169,7 +173,7 @@ func (o predictOptions) readFragments() (configs []*kconfig.Config, problems []k
 
 // appendLines adds lines to a fragment; the file is replaced at once.
 func appendLines(path string, lines []kconfig.Line) error {
-	data, err := os.ReadFile(path)
+	data, err := infile.Read(path, maxFragment)
 	if err != nil {
 		return fmt.Errorf("--fix: %w", err)
 	}

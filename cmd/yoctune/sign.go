@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/layer/sign"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/signature"
 )
 
@@ -77,6 +78,9 @@ The password of the secret key is read from ` + passwordVariable + `, or from th
 	return cmd
 }
 
+// maxKey bounds the file of a secret key, in bytes.
+const maxKey = 64 << 10
+
 func signPlans(cmd *cobra.Command, path string, o signOptions) error {
 	if o.key == "" {
 		return cli.UsageError(errors.New("--key FILE is required: the secret key; --generate creates one"))
@@ -85,7 +89,7 @@ func signPlans(cmd *cobra.Command, path string, o signOptions) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.ReadFile(o.key)
+	file, err := infile.Read(o.key, maxKey)
 	if err != nil {
 		return fmt.Errorf("reading the secret key: %w", err)
 	}

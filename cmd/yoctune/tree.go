@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/synthetic"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -96,7 +96,7 @@ func makeTree(p cli.Printer, board, planFile, dir string) error {
 }
 
 func readPlan(name string) (*plan.Plan, error) {
-	f, err := os.Open(name)
+	f, err := infile.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -12,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/printable"
 )
 
@@ -89,7 +90,7 @@ func makeFixes(cmd *cobra.Command, o compiler.Options, dir string, p *compiler.P
 	for _, name := range slices.Sorted(maps.Keys(fixed.Files)) {
 		path := filepath.Join(dir, name)
 		// The file may have been saved since it was checked.
-		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, fixed.Was[name]) {
+		if now, err := infile.Read(path, load.MaxSource); err != nil || !bytes.Equal(now, fixed.Was[name]) {
 			return nil, fmt.Errorf("--fix: %s changed while it was being checked; the remaining changes are not made", path)
 		}
 		if err := tree.WriteFile(path, fixed.Files[name]); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/runtime/device/doctor"
@@ -120,7 +120,7 @@ func sampleDevice(cmd *cobra.Command, in *doctor.Input, dev *rootfs.Root, durati
 }
 
 func readTrace(name string) ([]*monitor.Sample, error) {
-	f, err := os.Open(name)
+	f, err := infile.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read trace: %w", err)
 	}

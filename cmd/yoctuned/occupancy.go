@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/occupancy"
 )
 
@@ -80,7 +80,7 @@ type recordedAnswer struct {
 
 // compareOccupancy compares the calculator with recorded results of a driver.
 func compareOccupancy(p cli.Printer, path string) error {
-	file, err := os.Open(path)
+	file, err := infile.Open(path)
 	if err != nil {
 		return fmt.Errorf("read the driver's results: %w", err)
 	}

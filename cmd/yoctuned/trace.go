@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
@@ -39,7 +39,7 @@ Exit status: 0 shown, 1 the file cannot be read or is not a trace, 2 wrong usage
 			if f.Start < 0 || f.End < 0 || f.Top < 0 || f.End > 0 && f.End < f.Start {
 				return cli.UsageError(errors.New("--start, --end and --top must not be negative, and --end must not be before --start"))
 			}
-			file, err := os.Open(args[0])
+			file, err := infile.Open(args[0])
 			if err != nil {
 				return err
 			}

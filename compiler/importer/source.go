@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/yoctune/yoctune/internal/infile"
 )
 
 // Kind is a format.
@@ -228,7 +230,7 @@ func (r *reader) readFile(name, link string, info os.FileInfo) error {
 	if r.total += info.Size(); r.total > maxTotal {
 		return fmt.Errorf("more than %d MiB: %w", maxTotal>>20, errTooLarge)
 	}
-	text, err := os.ReadFile(name)
+	text, err := infile.Read(name, MaxFile)
 	if err != nil {
 		return r.leave(name, link, reasonOf(err))
 	}

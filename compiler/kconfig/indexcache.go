@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/yoctune/yoctune/internal/cache"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
@@ -38,10 +39,16 @@ type IndexFile struct {
 	Data    []byte   `json:"data"` // content of the file
 }
 
+// Bounds of files, in bytes.
+const (
+	maxIndex = 64 << 20
+	maxBase  = maxFileBytes
+)
+
 // OpenIndex returns the facts in the file of an index. The error wraps that of
-// [os.ReadFile].
+// [infile.Read].
 func OpenIndex(file string) (*Facts, error) {
-	data, err := os.ReadFile(file)
+	data, err := infile.Read(file, maxIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +70,7 @@ func (q IndexRequest) Build() (x *IndexFile, cached bool, err error) {
 	base := q.findBase()
 	var text []byte
 	if base != "" {
-		if text, err = os.ReadFile(base); err != nil {
+		if text, err = infile.Read(base, maxBase); err != nil {
 			return nil, false, fmt.Errorf("reading the base configuration: %w", err)
 		}
 	}

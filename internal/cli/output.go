@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/internal/terminal"
 )
@@ -147,12 +148,12 @@ func (p Printer) End(command string, exit int, outcomes map[string]int) error {
 	return Exit(exit)
 }
 
-// Open opens a file that an argument names, or standard input for "-".
+// Open opens a file or pipe that an argument names, or standard input for "-".
 func Open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(cmd.InOrStdin()), nil
 	}
-	return os.Open(name)
+	return infile.Open(name)
 }
 
 // Warn prints a warning to standard error.

@@ -10,10 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/infile"
 )
 
 // ErrFormat means that a file is not an ONNX model.
@@ -102,7 +103,7 @@ type Model struct {
 // ReadFile reads the model in a file. The error wraps [ErrFormat] or that of reading the
 // file.
 func ReadFile(path string) (*Model, error) {
-	f, err := os.Open(path)
+	f, err := infile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,19 @@ func IsFile(path string) bool {
 	return err != nil || st.Mode().IsRegular()
 }
 
+// CheckFolder refuses a folder to write to that is a link to nothing. Making it would fail
+// with a message about a file that exists.
+func CheckFolder(dir string) error {
+	target, err := os.Readlink(dir)
+	if err != nil {
+		return nil // no link
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("writing to %s: it is a link to %s, which does not exist", dir, target)
+	}
+	return nil
+}
+
 func write(path string, data []byte) error {
 	st, err := os.Stat(path)
 	switch {

@@ -24,6 +24,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -166,6 +167,9 @@ func (t *Tree) Text(name string) string {
 
 // Write writes the tree into dir, which must be empty or absent.
 func (t *Tree) Write(dir string) error {
+	if err := outfile.CheckFolder(dir); err != nil {
+		return err
+	}
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("synthetic device: %w", err)

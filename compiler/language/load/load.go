@@ -68,8 +68,11 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 		}
 		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() {
+		if err == nil && info.IsDir() {
 			continue
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, nil, fmt.Errorf("reading the configuration: %s is not a regular file", path)
 		}
 		if err == nil {
 			if total += info.Size(); total > MaxSource {

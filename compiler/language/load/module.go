@@ -53,7 +53,17 @@ func findModule(dir string) (*module, error) {
 		return nil, err
 	}
 	for at := real; ; at = filepath.Dir(at) {
-		if info, err := os.Stat(filepath.Join(at, moduleFile)); err == nil && info.Mode().IsRegular() {
+		file := filepath.Join(at, moduleFile)
+		info, err := os.Lstat(file)
+		if err == nil {
+			if info, err = os.Stat(file); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, WithoutPath(err))
+			}
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file", file)
+		}
+		if err == nil {
 			root, err := os.OpenRoot(at)
 			if err != nil {
 				return nil, err

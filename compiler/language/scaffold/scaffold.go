@@ -19,7 +19,10 @@ import (
 	"cuelang.org/go/cue/literal"
 
 	"github.com/yoctune/yoctune/compiler/language/jsonnet"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
+	"github.com/yoctune/yoctune/internal/infile"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
@@ -190,6 +193,9 @@ func packageName(layer string) string {
 // then what the user may have changed is kept, and the rest renewed. It returns
 // the files that were written.
 func Write(dir string, files []File, force bool) ([]string, error) {
+	if err := outfile.CheckFolder(dir); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("making the project: %w", err)
@@ -212,7 +218,7 @@ func Write(dir string, files []File, force bool) ([]string, error) {
 	var written []string
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
-		if was, err := root.ReadFile(name); err == nil && (f.Keep || string(was) == string(f.Text)) {
+		if was, err := infile.ReadIn(root, name, load.MaxSource); err == nil && (f.Keep || string(was) == string(f.Text)) {
 			continue
 		}
 		// The root refuses folders that are links to somewhere else.

@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -88,9 +88,9 @@ func Load(dev rootfs.FS, src Source) (*File, error) {
 	return f, nil
 }
 
-// hostFile reads a regular file of this host, at most limit bytes.
+// hostFile reads a file or pipe of this host, at most limit bytes.
 func hostFile(name string, limit int) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := infile.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,12 @@ func ReadJSON[T any](st State, name string) (*T, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	v := new(T)
-	if err := json.Unmarshal(data, v); err != nil {
+	var v *T
+	if err := json.Unmarshal(data, &v); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if v == nil {
+		return nil, fmt.Errorf("%s: the file holds null", name)
 	}
 	return v, nil
 }

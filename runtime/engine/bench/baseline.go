@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 
@@ -43,17 +42,9 @@ func Save(path string, r *Report) error {
 
 // Load reads a baseline.
 func Load(path string) (*Report, error) {
-	f, err := os.Open(path)
+	data, err := infile.Read(path, maxBaseline)
 	if err != nil {
 		return nil, fmt.Errorf("read the baseline: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxBaseline+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the baseline %s: %w", path, err)
-	}
-	if len(data) > maxBaseline {
-		return nil, fmt.Errorf("%s: more than %d bytes: %w", path, maxBaseline, errBaseline)
 	}
 	r, err := parse(data)
 	if err != nil {
