@@ -160,7 +160,7 @@ func checkModelArchive(s *subject) {
 			case !member.IsSet():
 			case !m.uri.IsSet():
 				s.reportAt(member, member.Show(), "", "pipeline %s: %s is the member of an archive without an address", c.Key(), member.Text)
-			case path.IsAbs(member.Text) || path.Clean(member.Text) != member.Text || strings.HasPrefix(member.Text, "../"):
+			case path.IsAbs(member.Text) || path.Clean(member.Text) != member.Text || member.Text == "." || strings.HasPrefix(member.Text, "../"):
 				s.reportAt(member, member.Show(), "write its path as the archive lists it", "pipeline %s: %s is not the clean path of a member", c.Key(), member.Text)
 			case (plan.ModelFile{URI: m.uri.Text}).ArchiveType() == "":
 				s.reportAt(m.uri, m.uri.Show(), "", "pipeline %s: bitbake does not unpack %s", c.Key(), path.Base(m.uri.Text))
@@ -279,34 +279,28 @@ func checkPipelineFrame(s *subject) {
 }
 
 func checkPipelinePath(s *subject) {
-	for c, p := range s.pipelines() {
-		for _, file := range pipelineFiles(p) {
-			if slices.Contains(strings.Split(file, "/"), "..") {
-				s.reportAt(c, file, "", "pipeline %s: path %q leaves its folder", c.Key(), file)
+	for c := range s.pipelines() {
+		for _, file := range pathFields(c) {
+			if slices.Contains(strings.Split(file.Text, "/"), "..") {
+				s.reportAt(file, file.Show(), "", "pipeline %s: path %q leaves its folder", c.Key(), file.Text)
 			}
 		}
 	}
 }
 
-// pipelineFiles lists the files that a pipeline names.
-func pipelineFiles(p plan.Pipeline) []string {
-	all := []string{p.Source.Path, p.Sink.Path}
-	for i, st := range p.Stages {
-		if st.Custom != nil {
-			all = append(all, st.Custom.Plugin)
-		}
-		for _, m := range pipeline.Models(&p.Stages[i]) {
+// pathFields lists the fields of a pipeline that name files and may lead out of a folder:
+// an absolute path of the schema has no "..".
+func pathFields(c *config.Pipeline) []config.String {
+	all := []config.String{c.Source.Path}
+	for _, st := range c.Stages.Sorted() {
+		all = append(all, st.Path, st.Labels)
+		for _, m := range st.Ensemble.Models.Sorted() {
 			all = append(all, m.Path)
 		}
-		if st.Post != nil {
-			all = append(all, st.Post.Labels)
-		}
 	}
-	if p.Degrade != nil {
-		for _, step := range p.Degrade.Ladder {
-			for _, m := range step.Models {
-				all = append(all, m.Path)
-			}
+	for _, step := range c.Degrade.Ladder.Items {
+		for _, m := range step.Models.Sorted() {
+			all = append(all, m.Path)
 		}
 	}
 	return all

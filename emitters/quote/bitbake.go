@@ -241,8 +241,8 @@ func Number(v string) (string, error) {
 // HostPath writes an absolute path of the build machine.
 func HostPath(v string) (string, error) {
 	const sink = "path"
-	if err := checkCharset(sink, v, "write an absolute path of letters, digits, '.', '_', '+' and '-'", func(_ int, r rune) bool {
-		return isAlnum(r) || isAmong("._+/@-", r)
+	if err := checkCharset(sink, v, "write an absolute path of letters, digits and . _ + , @ : = ~ -", func(_ int, r rune) bool {
+		return isAlnum(r) || r == '~' || isAmong(pathMarks, r)
 	}); err != nil {
 		return "", err
 	}
@@ -264,7 +264,7 @@ func InstallDest(v string) (string, error) {
 			continue
 		}
 		for part := range strings.SplitSeq(rest, "/") {
-			if _, err := FileName(part); err != nil {
+			if checkCharset(sink, part, "", func(_ int, r rune) bool { return isAlnum(r) || r != '/' && isAmong(pathMarks, r) }) != nil || part == "." || part == ".." {
 				return "", refuse(sink, v, "it is not a path of plain file names", "")
 			}
 		}

@@ -67,6 +67,12 @@ func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 		{"a file name with a parameter", quote.FileName, "a;name=b", "", "';'"},
 		{"a file name that climbs", quote.FileName, "../x", "", "'.'"},
 		{"a file name for a shell", quote.FileName, "a$(id)", "", "'$'"},
+		{"a path with every mark", quote.InstallDest, "${datadir}/.m/_a/b=c,d:e@f+g-h", "${datadir}/.m/_a/b=c,d:e@f+g-h", ""},
+		{"an installed path that climbs", quote.InstallDest, "${datadir}/../x", "", "plain file names"},
+		{"an installed path that is its folder", quote.InstallDest, "${datadir}/x/", "", "plain file names"},
+		{"an installed path for a shell", quote.InstallDest, "${datadir}/$(id)", "", "plain file names"},
+		{"a path of the build machine with marks", quote.HostPath, "/a=b,c:d~e", "/a=b,c:d~e", ""},
+		{"a path of the build machine for a shell", quote.HostPath, "/a;id", "", "';'"},
 
 		// systemd
 		{"specifiers in a description", quote.SystemdText, "100% %n $HOME", "100%% %%n $HOME", ""},

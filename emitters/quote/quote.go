@@ -103,6 +103,11 @@ func isAlnum(r rune) bool { return isLower(r) || isUpper(r) || isDigit(r) }
 
 func isAmong(set string, r rune) bool { return strings.ContainsRune(set, r) }
 
+// pathMarks are the characters of a path besides letters and digits: those of the
+// schema's #Path and #AbsPath. None of them is special inside a word of a shell or of
+// systemd, or inside bitbake's quotes.
+const pathMarks = "._+,@:=/-"
+
 // Comment writes v after a comment sign: any one line, but no backslash at its
 // end, which would make the next line part of the comment.
 func Comment(v string) (string, error) {

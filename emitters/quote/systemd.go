@@ -78,7 +78,7 @@ func DevicePath(v string) (string, error) { return devicePath("device path", v) 
 func devicePath(sink, v string) (string, error) {
 	const hint = "write a clean absolute path without blanks"
 	if err := checkCharset(sink, v, hint, func(_ int, r rune) bool {
-		return isAlnum(r) || isAmong("._+/@-", r)
+		return isAlnum(r) || isAmong(pathMarks, r)
 	}); err != nil {
 		return "", err
 	}

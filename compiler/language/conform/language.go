@@ -754,9 +754,9 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 80},
 		&shape{op: matches, text: "^[a-z0-9][a-z0-9.+-]*$"},
 	}}},
-	{name: "#Path", doc: "a path, absolute or relative, without blanks", value: &shape{op: all, parts: []*shape{
+	{name: "#Path", doc: "a path, absolute or relative: letters, digits and . _ + , @ : = - between single slashes, without a slash at the end", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 255},
-		&shape{op: matches, text: "^[A-Za-z0-9._+,@:=/-]+$"},
+		&shape{op: matches, text: "^/?([A-Za-z0-9._+,@:=-]+/)*[A-Za-z0-9._+,@:=-]+$"},
 	}}},
 	{name: "#Pipeline", doc: "An inference pipeline: frames from a source, through stages, to a sink.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
