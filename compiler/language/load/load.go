@@ -312,18 +312,30 @@ func isPurePackage(path string) bool {
 	return false
 }
 
-// refuseAttributes reports attributes that would reach outside the configuration.
+// refuseAttributes reports attributes that would change what the configuration says: those
+// that read other files, and those of the cue command that yoctune does not evaluate.
+// Others are notes for other tools.
 func (l *loader) refuseAttributes(f *ast.File) {
 	ast.Walk(f, func(n ast.Node) bool {
 		a, ok := n.(*ast.Attribute)
 		if !ok {
 			return true
 		}
-		if key, _ := a.Split(); key == "embed" || key == "extern" {
-			l.report.Add(diag.Diagnostic{ID: "YT0004", Severity: diag.Error, Pos: position(a.Pos()),
-				Message: "attribute @" + key + " is not allowed: it reads other files",
-				Help:    "write the value into the configuration"})
+		d := diag.Diagnostic{ID: "YT0004", Severity: diag.Error, Pos: position(a.Pos())}
+		key, _ := a.Split()
+		switch key {
+		case "embed", "extern":
+			d.Message, d.Help = "attribute @"+key+" is not allowed: it reads other files", "write the value into the configuration"
+		case "if", "ignore":
+			d.Message = "attribute @" + key + " is not evaluated: cue would leave the file out by it, and yoctune reads every file of the package"
+			d.Help = "remove the file or the attribute; what only some targets have belongs into a profile that they use"
+		case "tag":
+			d.Message = "attribute @tag is not evaluated: cue would replace the value by that of its option --inject"
+			d.Help = "write a target or a profile for each value, and choose with --target; HCL and Jsonnet take variables with --var"
+		default:
+			return true
 		}
+		l.report.Add(d)
 		return true
 	}, nil)
 }
