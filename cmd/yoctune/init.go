@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -26,6 +27,10 @@ has yoctune.libsonnet instead, with units and helpers.
 
 The checks install yoctune from the archive of a release. Give its address and SHA-256 with
 --archive and --sha256, or set YOCTUNE_ARCHIVE and YOCTUNE_SHA256 as variables of the CI.
+
+In a subfolder of a git repository the checks go to the root of the repository, where CI
+reads them, and name the subfolder. A file that is there already stays as it is; the
+command then states where the checks are and how to include them.
 
 The folder must be empty, unless --force is given: then existing files are kept, and only
 the definitions are updated.
@@ -57,6 +62,15 @@ Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 	return cmd
 }
 
+// adopt describes how the user adds a file of the checks to their own.
+func adopt(f scaffold.File, below string) string {
+	spare := path.Join(below, f.Spare)
+	if f.Path == ".gitlab-ci.yml" {
+		return "add to it: include: [{local: /" + spare + "}]"
+	}
+	return "add the hooks of " + spare + " to it"
+}
+
 func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool) error {
 	if o.Name == "" {
 		abs, err := filepath.Abs(dir)
@@ -71,14 +85,16 @@ func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool)
 	if o.Maintainer == "" || strings.ContainsFunc(o.Maintainer, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return cli.UsageError(fmt.Errorf("--maintainer %q: write it as \"Name <mail>\"", o.Maintainer))
 	}
+	above, below := scaffold.Repository(dir)
+	o.Below = below
 	files, err := scaffold.Files(o)
 	if err != nil {
-		if errors.Is(err, scaffold.ErrUnknown) || errors.Is(err, scaffold.ErrSource) {
+		if errors.Is(err, scaffold.ErrUnknown) || errors.Is(err, scaffold.ErrSource) || errors.Is(err, scaffold.ErrFolder) {
 			return cli.UsageError(err)
 		}
 		return err
 	}
-	written, err := scaffold.Write(dir, files, force)
+	written, err := scaffold.Write(dir, above, files, force)
 	if err != nil {
 		if errors.Is(err, scaffold.ErrNotEmpty) {
 			return fmt.Errorf("%w; choose another folder, or add to it with --force", err)
@@ -87,18 +103,32 @@ func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool)
 	}
 	p := cli.NewPrinter(cmd)
 	if p.JSON {
-		for _, name := range written {
+		for _, name := range written.Files {
 			p.Line("written", struct {
 				Path string `json:"path"`
 			}{name})
 		}
+		for _, f := range written.Taken {
+			p.Line("taken", struct {
+				Path  string `json:"path"`
+				Spare string `json:"spare"`
+			}{path.Join(filepath.ToSlash(above), f.Path), f.Spare})
+		}
 		p.Summary("init", struct {
 			Dir     string `json:"dir"`
 			Written int    `json:"written"`
-		}{dir, len(written)})
+		}{dir, len(written.Files)})
 		return nil
 	}
-	p.Printf("%s: wrote %s for %s on %s\nnext: yoctune build %s -o %s\n",
-		dir, count(len(written), "file"), o.Board, o.Release, shellWord(dir), shellWord(filepath.Join(dir, "layer")))
+	p.Printf("%s: wrote %s for %s on %s\n", dir, count(len(written.Files), "file"), o.Board, o.Release)
+	for _, name := range written.Files {
+		if below != "" && strings.HasPrefix(name, "../") {
+			p.Printf("checks: %s, at the root of the repository\n", filepath.Join(dir, filepath.FromSlash(name)))
+		}
+	}
+	for _, f := range written.Taken {
+		p.Printf("checks: %s is yours and unchanged; to have the checks, %s\n", filepath.Join(dir, above, f.Path), adopt(f, below))
+	}
+	p.Printf("next: yoctune build %s -o %s\n", shellWord(dir), shellWord(filepath.Join(dir, "layer")))
 	return nil
 }

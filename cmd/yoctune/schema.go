@@ -60,14 +60,14 @@ func writeSchemaModule(cmd *cobra.Command, dir string, args []string) error {
 	if len(args) > 0 {
 		return cli.UsageError(fmt.Errorf("--module writes the whole language: leave out %s", args[0]))
 	}
-	written, err := scaffold.Write(dir, scaffold.SchemaModule(), false)
+	written, err := scaffold.Write(dir, ".", scaffold.SchemaModule(), false)
 	if errors.Is(err, scaffold.ErrNotEmpty) {
 		return fmt.Errorf("%w; choose another folder", err)
 	}
 	if err != nil {
 		return err
 	}
-	cli.NewPrinter(cmd).Printf("%s: wrote module %s, %s\n", dir, schema.ImportPath, count(len(written), "file"))
+	cli.NewPrinter(cmd).Printf("%s: wrote module %s, %s\n", dir, schema.ImportPath, count(len(written.Files), "file"))
 	return nil
 }
 

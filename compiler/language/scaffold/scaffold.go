@@ -3,6 +3,8 @@
 package scaffold
 
 import (
+	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -34,6 +36,9 @@ var templates embed.FS
 // ErrNotEmpty is returned when the folder of a new project is not empty.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
+// ErrFolder is returned for a folder that CI cannot name.
+var ErrFolder = errors.New("no place for a project")
+
 // ErrUnknown is returned for an unknown board or release.
 var ErrUnknown = errors.New("not known")
 
@@ -49,12 +54,19 @@ type Options struct {
 	// Empty: variables of the CI give them.
 	Archive, SHA256 string
 	PreCommit       bool // also hooks for pre-commit
+
+	// Below is the path of the project in its repository, with slashes; "" for its root. CI
+	// reads its files at the root only.
+	Below string
 }
 
 var (
-	// The address is written into YAML and into an expression of GitHub, in quotes.
-	archiveAddress = regexp.MustCompile(`^[A-Za-z0-9._~:/?@!$&()*+,;=%-]+$`)
+	// The address is written into YAML and into an expression of GitHub, in quotes. GitLab
+	// would expand a $ in it.
+	archiveAddress = regexp.MustCompile(`^(https?://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~:/?@&+,;=%-]+|[A-Za-z0-9._/][A-Za-z0-9._/+@-]*)$`)
 	digest         = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	// The path is an argument in the files of CI.
+	plainPath = regexp.MustCompile(`^([A-Za-z0-9._][A-Za-z0-9._+@ -]*(/|$))+$`)
 )
 
 // ErrSource is returned for an archive that CI cannot install from.
@@ -65,7 +77,9 @@ func (o Options) checkSource() error {
 	case o.Archive == "" && o.SHA256 == "":
 		return nil
 	case !archiveAddress.MatchString(o.Archive):
-		return fmt.Errorf("%w: %q is not an https address", ErrSource, o.Archive)
+		return fmt.Errorf("%w: %q is not an address: write http:// or https:// with a host and no credentials, or the path of a file, in plain characters", ErrSource, o.Archive)
+	case !strings.Contains(o.Archive, ".tar.gz") && !strings.Contains(o.Archive, ".tgz"):
+		return fmt.Errorf("%w: %q is not a .tar.gz: give yoctune-VERSION-linux-amd64.tar.gz of a release", ErrSource, o.Archive)
 	case !digest.MatchString(o.SHA256):
 		return fmt.Errorf("%w: %q is not a SHA-256 in hexadecimal", ErrSource, o.SHA256)
 	}
@@ -80,6 +94,29 @@ type File struct {
 	Path string // with slashes, below the project's folder
 	Text []byte
 	Keep bool // the user's own once it exists
+	// Root is set for a file that belongs to the root of the repository, and Spare is where
+	// it goes below the project instead when a file of the user's is there.
+	Root  bool
+	Spare string
+	// marks are texts of which a user's file that has the checks holds one.
+	marks []string
+}
+
+// project is what the templates show.
+type project struct {
+	Options
+	Package, Module, Enable string
+	Pattern                 string // Below as a regular expression
+}
+
+// In returns a file of the project, or "" for its folder, as an argument for a shell at
+// the root of the repository.
+func (p project) In(name string) string {
+	word := path.Join(cmp.Or(p.Below, "."), name)
+	if strings.Contains(word, " ") {
+		return "'" + word + "'"
+	}
+	return word
 }
 
 // Files makes the files of a project. The error wraps [ErrUnknown] when board and
@@ -103,13 +140,19 @@ func Files(o Options) ([]File, error) {
 	if !slices.Contains(Languages(), o.Language) {
 		return nil, fmt.Errorf("language %q is %w: choose one of %s", o.Language, ErrUnknown, strings.Join(Languages(), ", "))
 	}
+	o.SHA256 = strings.ToLower(o.SHA256)
 	if err := o.checkSource(); err != nil {
 		return nil, err
 	}
-	data := struct {
-		Options
-		Package, Module, Enable string
-	}{o, packageName(o.Name), "example.com/" + o.Name + "@v0", "require conf/yoctune/" + o.Name + ".conf        (in conf/local.conf)"}
+	data := project{Options: o, Package: packageName(o.Name), Module: "example.com/" + o.Name + "@v0", Enable: "require conf/yoctune/" + o.Name + ".conf        (in conf/local.conf)"}
+	workflow := ".github/workflows/yoctune.yml"
+	if o.Below != "" {
+		if !plainPath.MatchString(o.Below) {
+			return nil, fmt.Errorf("%w: the files of CI cannot name the folder %q of the repository: rename it, with letters, digits, blanks and . _ + @ -", ErrFolder, o.Below)
+		}
+		data.Pattern = regexp.QuoteMeta(o.Below + "/")
+		workflow = ".github/workflows/yoctune-" + o.Name + ".yml"
+	}
 	if r.Fragments {
 		data.Enable = fmt.Sprintf("bitbake-config-build enable-fragment %s/%s", o.Name, o.Name)
 	}
@@ -118,33 +161,40 @@ func Files(o Options) ([]File, error) {
 		return nil, fmt.Errorf("making the project: %w", err)
 	}
 	type made struct {
-		path, template string
-		keep           bool
+		File
+		template string
 	}
-	own := []made{{"config.cue", "config.cue.tmpl", true}, {"cue.mod/module.cue", "module.cue.tmpl", true}}
+	kept := func(path, template string) made { return made{File{Path: path, Keep: true}, template} }
+	root := func(path, template, spare string) made {
+		vet := "yoctune vet " + data.In("")
+		marks := []string{vet + "\n", vet + " ", data.In(spare)}
+		return made{File{Path: path, Keep: true, Root: true, Spare: spare, marks: marks}, template}
+	}
+	own := []made{kept("config.cue", "config.cue.tmpl"), kept("cue.mod/module.cue", "module.cue.tmpl")}
 	switch o.Language {
 	case "hcl":
-		own = []made{{"config.hcl", "config.hcl.tmpl", true}}
+		own = []made{kept("config.hcl", "config.hcl.tmpl")}
 	case "jsonnet":
-		own = []made{{"config.jsonnet", "config.jsonnet.tmpl", true}, {jsonnet.Library, jsonnet.Library, false}}
+		own = []made{kept("config.jsonnet", "config.jsonnet.tmpl"), {File{Path: jsonnet.Library}, jsonnet.Library}}
 	}
 	var files []File
-	own = append(own, []made{
-		{"README.md", "README.md.tmpl", true},
-		{".gitignore", "gitignore.tmpl", true},
-		{".ci/install-yoctune.sh", "install-yoctune.sh.tmpl", true},
-		{".github/workflows/yoctune.yml", "github.yml.tmpl", true},
-		{".gitlab-ci.yml", "gitlab.yml.tmpl", true},
-	}...)
+	own = append(own,
+		kept("README.md", "README.md.tmpl"),
+		kept(".gitignore", "gitignore.tmpl"),
+		kept(".ci/install-yoctune.sh", "install-yoctune.sh.tmpl"),
+		root(workflow, "github.yml.tmpl", ""),
+		root(".gitlab-ci.yml", "gitlab.yml.tmpl", ".ci/gitlab-ci.yml"),
+	)
 	if o.PreCommit {
-		own = append(own, made{".pre-commit-config.yaml", "pre-commit.yml.tmpl", true})
+		own = append(own, root(".pre-commit-config.yaml", "pre-commit.yml.tmpl", ".ci/pre-commit-config.yaml"))
 	}
 	for _, f := range own {
 		var w strings.Builder
 		if err := t.ExecuteTemplate(&w, f.template, data); err != nil {
-			return nil, fmt.Errorf("making %s: %w", f.path, err)
+			return nil, fmt.Errorf("making %s: %w", f.Path, err)
 		}
-		files = append(files, File{f.path, []byte(w.String()), f.keep})
+		f.Text = []byte(w.String())
+		files = append(files, f.File)
 	}
 	if o.Language != "cue" {
 		return files, nil
@@ -189,46 +239,100 @@ func packageName(layer string) string {
 	}
 }
 
+// Written is what [Write] did.
+type Written struct {
+	Files []string // that were written, by path from the project's folder
+	// Taken are files of the repository's root that the user has already and that do not
+	// mention the checks; those are in the file's Spare.
+	Taken []File
+}
+
 // Write puts the files into a folder, which must be empty unless force is given:
-// then what the user may have changed is kept, and the rest renewed. It returns
-// the files that were written.
-func Write(dir string, files []File, force bool) ([]string, error) {
+// then what the user may have changed is kept, and the rest renewed. Files of the root go
+// to the folder that is above by so many levels; "." for the same.
+func Write(dir, above string, files []File, force bool) (w Written, err error) {
 	if err := outfile.CheckFolder(dir); err != nil {
-		return nil, err
+		return w, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("making the project: %w", err)
+		return w, fmt.Errorf("making the project: %w", err)
 	}
 	if !force {
 		for _, e := range entries {
 			if e.Name() != ".git" {
-				return nil, fmt.Errorf("%s: %w: it holds %s", dir, ErrNotEmpty, e.Name())
+				return w, fmt.Errorf("%s: %w: it holds %s", dir, ErrNotEmpty, e.Name())
 			}
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the project: %w", err)
+		return w, fmt.Errorf("making the project: %w", err)
 	}
+	for _, f := range files {
+		if f.Root {
+			made, taken, err := writeFile(filepath.Join(dir, above), f)
+			if err != nil {
+				return w, err
+			}
+			if made {
+				w.Files = append(w.Files, path.Join(filepath.ToSlash(above), f.Path))
+			}
+			if !taken || f.Spare == "" {
+				continue
+			}
+			w.Taken = append(w.Taken, f)
+			f.Path = f.Spare
+		}
+		made, _, err := writeFile(dir, f)
+		if err != nil {
+			return w, err
+		}
+		if made {
+			w.Files = append(w.Files, f.Path)
+		}
+	}
+	return w, nil
+}
+
+// writeFile writes a file below a folder unless it exists and is kept. taken is set for a
+// kept file that has nothing of the new one.
+func writeFile(dir string, f File) (made, taken bool, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("making the project: %w", err)
+		return false, false, fmt.Errorf("making %s: %w", f.Path, err)
 	}
 	defer root.Close()
-	var written []string
-	for _, f := range files {
-		name := filepath.FromSlash(f.Path)
-		if was, err := infile.ReadIn(root, name, load.MaxSource); err == nil && (f.Keep || string(was) == string(f.Text)) {
-			continue
-		}
-		// The root refuses folders that are links to somewhere else.
-		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return written, fmt.Errorf("making %s: %w", f.Path, err)
-		}
-		if err := tree.WriteFile(filepath.Join(dir, name), f.Text); err != nil {
-			return written, err
-		}
-		written = append(written, f.Path)
+	name := filepath.FromSlash(f.Path)
+	if was, err := infile.ReadIn(root, name, load.MaxSource); err == nil && (f.Keep || string(was) == string(f.Text)) {
+		has := slices.ContainsFunc(f.marks, func(mark string) bool { return bytes.Contains(was, []byte(mark)) })
+		return false, f.Keep && !has, nil
 	}
-	return written, nil
+	// The root refuses folders that are links to somewhere else.
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return false, false, fmt.Errorf("making %s: %w", f.Path, err)
+	}
+	return true, false, tree.WriteFile(filepath.Join(dir, name), f.Text)
+}
+
+// Repository finds the repository that a folder is in: the way up to its root, and the
+// path of the folder in it, with slashes. They are "." and "" for a root, and where there
+// is no repository.
+func Repository(dir string) (above, below string) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return ".", ""
+	}
+	for at := abs; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			above, errAbove := filepath.Rel(abs, at)
+			below, errBelow := filepath.Rel(at, abs)
+			if errAbove != nil || errBelow != nil || below == "." {
+				return ".", ""
+			}
+			return above, filepath.ToSlash(below)
+		}
+		if at == filepath.Dir(at) {
+			return ".", ""
+		}
+	}
 }

@@ -27,7 +27,7 @@ func project(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scaffold.Write(dir, files, false); err != nil {
+	if _, err := scaffold.Write(dir, ".", files, false); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -139,14 +139,14 @@ func TestWriteKeepsExistingValues(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "own.txt"), []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scaffold.Write(dir, files, false); !errors.Is(err, scaffold.ErrNotEmpty) {
+	if _, err := scaffold.Write(dir, ".", files, false); !errors.Is(err, scaffold.ErrNotEmpty) {
 		t.Errorf("a folder that is not empty: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "a")); err == nil {
 		t.Error("something was written all the same")
 	}
-	written, err := scaffold.Write(dir, files, true)
-	if err != nil || len(written) != 1 || written[0] != "a/b.txt" {
+	written, err := scaffold.Write(dir, ".", files, true)
+	if err != nil || len(written.Files) != 1 || written.Files[0] != "a/b.txt" {
 		t.Errorf("with force: %v %v", written, err)
 	}
 	if got, _ := os.ReadFile(filepath.Join(dir, "own.txt")); string(got) != "mine" {
