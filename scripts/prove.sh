@@ -126,15 +126,24 @@ worker() {
 }
 
 dist() {
-		title "dist: two builds compared byte by byte"
-	run go run ./internal/cmd/dist -o build/dist-a
-	run go run ./internal/cmd/dist -o build/dist-b
-	if diff -r build/dist-a build/dist-b; then
-		(cd build/dist-a && sha256sum ./*) | tee "$results/$day-dist.txt"
-	else
+	title "dist: make dist in two folders, compared byte by byte; bills of materials validated"
+	[ -z "$(git status --porcelain)" ] || { skip "commit first: the second folder is a clone"; return; }
+	rm -rf build/dist-second
+	git clone -q . build/dist-second
+	mkdir -p build/dist-second/build
+	cp -R build/tools/. build/dist-second/build/tools
+	run make -s dist
+	run make -s -C build/dist-second dist
+	if ! diff -r dist build/dist-second/dist; then
 		failed=1
 		echo "FAILED: the two builds differ" >&2
+		return
 	fi
+	{
+		echo "make dist at $(git describe --always), twice: scripts/prove.sh dist, $day. Every file is the same in two folders with one build cache."
+		YOCTUNE_DIST=$PWD/dist go test ./internal/cmd/packages -count 1 -v -run TestBillsAreValid | sed -n 's/^ *packages_test.go:[0-9]*: //p; /^--- /p'
+		(cd dist && sha256sum SHA256SUMS && cat SHA256SUMS)
+	} | tee "$results/$day-dist.txt" || failed=1
 }
 
 install() {

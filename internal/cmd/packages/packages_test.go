@@ -139,6 +139,42 @@ func TestPackagesAreCompleteAndReproducible(t *testing.T) {
 	}
 }
 
+// YOCTUNE_DIST names a release that make dist wrote.
+func TestBillsAreValid(t *testing.T) {
+	dir := os.Getenv("YOCTUNE_DIST")
+	if dir == "" {
+		t.Skip("set YOCTUNE_DIST, as scripts/prove.sh dist does")
+	}
+	spdx, err := filepath.Abs(filepath.Join("..", "..", "..", "build", "spdx-venv", "bin", "pyspdxtools"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		name := filepath.Join(dir, entry.Name())
+		switch {
+		case strings.HasSuffix(name, ".spdx.json"):
+			output(t, spdx, "--infile", name)
+			count["SPDX"]++
+		case strings.HasSuffix(name, ".cdx.json"):
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sbomtest.ValidateCycloneDX(t, text)
+			count["CycloneDX"]++
+		}
+	}
+	if count["SPDX"] < 15 || count["SPDX"] != count["CycloneDX"] {
+		t.Errorf("%v", count)
+	}
+	t.Logf("%d bills in SPDX are valid for pyspdxtools, %d in CycloneDX for its schema", count["SPDX"], count["CycloneDX"])
+}
+
 // Signatures are verified by the programs that users verify them with, offline.
 func TestDigestsAreSigned(t *testing.T) {
 	for _, name := range []string{"minisign", "cosign"} {
