@@ -161,7 +161,7 @@ func (p *packager) compiler() error {
 		if system != "linux" {
 			continue
 		}
-		if err := p.deb(pack{Name: "yoctune", Arch: arch, Files: files, Summary: "turn a tuning configuration into a Yocto layer", Text: compilerText}); err != nil {
+		if err := p.deb(pack{Name: "yoctune", Arch: arch, Files: files, Suggests: []string{"git"}, Summary: "turn a tuning configuration into a Yocto layer", Text: compilerText}); err != nil {
 			return err
 		}
 	}
