@@ -8,6 +8,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/infile"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -80,10 +82,32 @@ func parseKnob(line string) (s plan.Setting, problem string) {
 	if value == "" {
 		return s, "the value is empty"
 	}
+	if why := irreversible(file, value); why != "" {
+		return s, why
+	}
 	return plan.Setting{
 		ID: "knob." + file, Domain: plan.DomainKnob, Select: plan.Select{Path: file}, Type: knobType(file, value), Want: value,
 		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
 	}, ""
+}
+
+// irreversible returns why yoctuned cannot set the file and restore it when it stops, "" if it can.
+func irreversible(file, value string) string {
+	const boot = "the kernel keeps this value until the next boot, and yoctuned could not restore the value from before; set it by a configuration, or leave it out"
+	key, ok := knob.SysctlKey(file)
+	if !ok {
+		if file == "/sys/kernel/security/lockdown" {
+			return boot
+		}
+		return ""
+	}
+	if knob.ForbiddenValue(key, value) {
+		return key + " may run programs or lock the machine until the next boot, and yoctuned never writes it; leave it out"
+	}
+	if f, known := sysctl.Lookup(key); known && f.Stays(value) {
+		return boot
+	}
+	return ""
 }
 
 // knobType returns the type in which the kernel prints the file.

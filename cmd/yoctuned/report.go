@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/internal/terminal"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/journal"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -34,6 +37,10 @@ type report struct {
 }
 
 func (r report) exit() int {
+	// Without a record of them, nobody knows which values were not restored.
+	if slices.ContainsFunc(r.Results, func(res enforce.Result) bool { return res.Path == journal.File || res.Path == planfile.TrialFile }) {
+		return cli.ExitFailed
+	}
 	return cli.ExitCode(enforce.Satisfied(r.Results))
 }
 

@@ -539,7 +539,7 @@ func checkSysctlModule(s *subject) {
 
 func checkSysctlSticky(s *subject) {
 	for e, f := range s.knownSysctls() {
-		if f.Has(sysctl.Sticky) && !knob.ForbiddenSysctl(f.Key) && e.Text != "0" {
+		if f.Stays(e.Text) && !knob.ForbiddenSysctl(f.Key) {
 			s.reportAt(e, e.Show(), "", "%s stays until the next boot", f.Key)
 		}
 	}

@@ -59,6 +59,12 @@ func ForbiddenSysctl(key string) bool {
 	return strings.HasPrefix(key, "fs.binfmt_misc.")
 }
 
+// ForbiddenValue is ForbiddenSysctl for one value: a file name for core dumps is allowed, and a
+// program to pipe them to is not.
+func ForbiddenValue(key, value string) bool {
+	return ForbiddenSysctl(key) && (key != "kernel.core_pattern" || strings.HasPrefix(strings.TrimSpace(value), "|"))
+}
+
 // ProvidingModule returns the kernel module whose loading creates a node, or "" when
 // none is known. These nodes appear with the first rule, bridge or swap device, long
 // after boot.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -238,6 +239,13 @@ func (s *Session) write(t *target) {
 	if t.write != "" {
 		alternatives = []string{t.write}
 	}
+	if pages, ok := s.limitPages(t); ok {
+		t.limited = true
+		alternatives = []string{strconv.FormatInt(pages, 10)}
+		if alternatives[0] == t.found.Value {
+			return // there is no memory for another one
+		}
+	}
 	if len(t.found.Offered) > 0 {
 		offered := slices.DeleteFunc(slices.Clone(alternatives), func(a string) bool {
 			return !slices.Contains(t.found.Offered, strings.TrimSpace(a))
@@ -328,7 +336,7 @@ const maxAllocations = 3
 // yields more of them.
 func (s *Session) allocatePages(t *target) {
 	short := func() bool {
-		return !t.done && t.err == nil && t.known && outcome.IsPages(t.path) && isFewer(t.setting, t.found)
+		return !t.done && !t.limited && t.err == nil && t.known && outcome.IsPages(t.path) && isFewer(t.setting, t.found)
 	}
 	for try := 0; try < maxAllocations && short(); try++ {
 		before := t.found.Value
@@ -376,6 +384,17 @@ func (s *Session) findUndone(all []*target) []*target {
 	return out
 }
 
+// describeUndone names the setting of the plan whose write undid a target, if there is one.
+// Otherwise another process did, or the kernel as an effect of a write.
+func (s *Session) describeUndone(t *target) string {
+	for _, o := range s.targets {
+		if o != t && o.real != "" && slices.Contains(related(o.real).others, t.real) {
+			return fmt.Sprintf("%s of this plan overwrites it", o.setting.ID)
+		}
+	}
+	return "it was changed while the plan was applied, by another process or by the kernel"
+}
+
 func (t *target) isSatisfied() bool {
 	ok, err := t.matches()
 	return t.known && err == nil && ok
@@ -394,10 +413,10 @@ func (s *Session) judgeWritten(t *target, written bool) {
 	case t.isSatisfied():
 		t.finish(outcome.OK, "")
 	case t.wasSatisfied:
-		t.finish(outcome.Contested, fmt.Sprintf("%s: another setting of this plan overwrites it", outcome.Name(t.path)))
+		t.finish(outcome.Contested, fmt.Sprintf("%s: %s", outcome.Name(t.path), s.describeUndone(t)))
 	case t.finishIfCapped(s.dev):
 	case written && outcome.IsPages(t.path) && isFewer(t.setting, t.found):
-		t.finish(outcome.Partial, outcome.DescribeShortage(t.path, t.setting.Want, t.found.Value))
+		t.finish(outcome.Partial, t.describeShortage(s.dev))
 	case written:
 		t.finish(outcome.Adjusted, outcome.DescribeChanged(t.path, wantedText(t.setting), t.found.Value))
 	default:

@@ -532,6 +532,9 @@ func TestSettingsThatUndoEachOtherConflict(t *testing.T) {
 	for _, r := range results {
 		if r.Outcome == outcome.Contested {
 			contested++
+			if want := "vm.dirty_ratio: sysctl.vm.dirty_bytes of this plan overwrites it"; r.Message != want {
+				t.Errorf("%q, want %q", r.Message, want)
+			}
 		}
 	}
 	if contested != 1 || enforce.Satisfied(results) {
@@ -541,6 +544,24 @@ func TestSettingsThatUndoEachOtherConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareStates(t, before, readState(t, dir))
+}
+
+// A process that writes while the plan is applied is no setting of the plan.
+func TestForeignWriteIsNotBlamedOnThePlan(t *testing.T) {
+	dev, _ := newBoard(t)
+	dev.Quirk = func(name, value string) string {
+		if err := dev.Device.Write("/proc/sys/vm/swappiness", "33"); err != nil { // the other process
+			t.Error(err)
+		}
+		if name == "/proc/sys/vm/swappiness" {
+			return "33"
+		}
+		return value
+	}
+	r := findResult(t, apply(t, dev, planOf(sysctl("vm.swappiness", "60"), sysctl("vm.vfs_cache_pressure", "50"))), "sysctl.vm.swappiness")
+	if want := "vm.swappiness: it was changed while the plan was applied, by another process or by the kernel"; r.Outcome != outcome.Contested || r.Message != want {
+		t.Errorf("%+v, want %q", r, want)
+	}
 }
 
 func TestTwoSettingsOfOneNodeConflict(t *testing.T) {
@@ -782,7 +803,7 @@ func TestRollbackReportsLostOriginals(t *testing.T) {
 	if err != nil || len(results) != 2 || enforce.Satisfied(results) || results[0].Outcome != outcome.OK {
 		t.Fatalf("%v %+v", err, results)
 	}
-	if last := results[1]; last.Path != journal.File || !strings.Contains(last.Message, "damaged records: 1") {
+	if last := results[1]; last.Path != journal.File || !strings.Contains(last.Message, "lost records: 1") {
 		t.Errorf("%+v", last)
 	}
 	if results, err := enforce.Rollback(dev, options()); err != nil || len(results) != 0 {

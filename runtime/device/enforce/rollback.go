@@ -49,14 +49,14 @@ func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
 	return append(results, others...), nil
 }
 
-// damagedResults returns a result for records of the journal that cannot be read.
+// damagedResults returns a result for records that the journal has lost.
 func damagedResults(j *journal.Journal) []Result {
 	if j.Damaged == 0 {
 		return nil
 	}
 	return []Result{{
 		ID: "journal", Path: journal.File, Outcome: outcome.Stale,
-		Message: fmt.Sprintf("%s: damaged records: %d; their originals cannot be restored, only a reboot restores the defaults", journal.File, j.Damaged),
+		Message: fmt.Sprintf("%s: lost records: %d; their originals cannot be restored, only a reboot restores the defaults", journal.File, j.Damaged),
 	}}
 }
 

@@ -121,6 +121,41 @@ func TestHugePagesAreRetriedAfterCompaction(t *testing.T) {
 	}
 }
 
+// More huge pages than there is memory for end other processes: a reserve is kept.
+func TestHugePagesLeaveAReserve(t *testing.T) {
+	for name, c := range map[string]struct {
+		node, want, written string
+		outcome             outcome.Outcome
+		message             string
+	}{
+		"all of the memory":  {"/proc/sys/vm/nr_hugepages", "1000000", "2790", outcome.Partial, "vm.nr_hugepages: 2790 of 1000000 pages of 2MiB: 476 MiB of the memory is left to others; reserve more at boot with hugepages=, or fewer here"},
+		"pages of a size":    {"/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "7", "5", outcome.Partial, "5 of 7 pages of 1GiB: 476 MiB of the memory is left to others"},
+		"less than the rest": {"/proc/sys/vm/nr_hugepages", "1000", "1000", outcome.OK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev, dir := newBoard(t)
+			p := planOf(copyWith(sysctl("x", c.want), func(s *plan.Setting) { s.Select.Path = c.node }))
+			for _, results := range [][]enforce.Result{apply(t, dev, p), enforce.Verify(dev, p, options())} {
+				if r := results[0]; r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) || c.message == "" && r.Message != "" {
+					t.Errorf("%+v", r)
+				}
+			}
+			if got := readState(t, dir)[c.node]; got != c.written {
+				t.Errorf("%s pages, want %s", got, c.written)
+			}
+		})
+	}
+	t.Run("no memory left", func(t *testing.T) {
+		dev, dir := newBoard(t)
+		if err := os.WriteFile(filepath.Join(dir, "proc/meminfo"), []byte("MemTotal: 7802352 kB\nMemAvailable: 300000 kB\nHugepagesize: 2048 kB\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if r := apply(t, dev, planOf(sysctl("vm.nr_hugepages", "512")))[0]; r.Outcome != outcome.Partial || len(dev.Writes) > 0 {
+			t.Errorf("%+v, wrote %q", r, dev.Writes)
+		}
+	})
+}
+
 func TestMinAndMaxAreWrittenInValidOrder(t *testing.T) {
 	for _, c := range []struct{ low, high, first string }{
 		{"1728000", "1728000", "scaling_max_freq"}, // up: the maximum first

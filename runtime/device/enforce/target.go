@@ -32,6 +32,7 @@ type target struct {
 	write       string
 	accepted    []string
 	needsReboot bool
+	limited     bool // of huge pages: fewer were requested than wanted
 
 	result Result
 	done   bool // the result is final

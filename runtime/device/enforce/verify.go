@@ -109,7 +109,7 @@ func (t *target) compare(dev rootfs.FS) {
 		t.finishPending(t.describeFound())
 	case t.finishIfCapped(dev):
 	case outcome.IsPages(t.path) && isFewer(s, t.found):
-		t.finish(outcome.Partial, outcome.DescribeShortage(t.path, s.Want, t.found.Value))
+		t.finish(outcome.Partial, t.describeShortage(dev))
 	default:
 		t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, describeWanted(s)))
 	}

@@ -9,8 +9,11 @@
 //
 //	<crc32c, 8 hex digits> <JSON> \n
 //
-// A torn last line is the result of a crash and is ignored, since its node was not written
-// yet. Other damaged lines are lost records, which are counted and reported by rollback.
+// A second file holds the number of records, and is written after them. A journal with fewer
+// records has lost some; one with more is the result of a crash, and so is a torn last line,
+// whose node was not written yet. Damaged and missing lines are lost records, which are counted
+// and reported by rollback.
+//
 // Records name their boot, and those of another boot are ignored because the kernel's values
 // do not outlive it.
 package journal
@@ -30,6 +33,14 @@ import (
 
 // File is the journal. It is on a tmpfs since it concerns one boot.
 const File = "/run/yoctune/journal"
+
+// CountFile holds the number of records.
+const CountFile = File + ".count"
+
+type count struct {
+	Boot    string `json:"boot"`
+	Records int    `json:"records"`
+}
 
 const version = 1
 
@@ -81,6 +92,9 @@ type Journal struct {
 	Damaged   int        // number of lost records
 	Foreign   int        // records of another boot
 
+	records int // in the file, of this boot
+	counted int // as CountFile has it
+
 	store   rootfs.State
 	boot    string
 	notes   map[string]Note
@@ -95,19 +109,17 @@ func Load(store rootfs.State, boot string) (*Journal, error) {
 	}
 	j := &Journal{store: store, boot: boot, notes: map[string]Note{}, known: map[string]bool{}}
 	data, err := store.ReadState(File)
-	if errors.Is(err, fs.ErrNotExist) {
-		return j, nil
-	} else if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("load journal: %w", err)
 	}
-	own := false
+	damaged := 0
 	for line := range bytes.Lines(data) {
 		r, ok := decode(line)
 		switch {
 		case !ok:
 			j.unclean = true
 			if bytes.HasSuffix(line, []byte("\n")) {
-				j.Damaged++
+				damaged++
 			}
 		case r.Version != version:
 			return nil, fmt.Errorf("load journal: %w (format %d, this program supports %d)", ErrVersion, r.Version, version)
@@ -115,14 +127,44 @@ func Load(store rootfs.State, boot string) (*Journal, error) {
 			j.Foreign++
 			j.unclean = true
 		default:
-			own = true
+			j.records++
 			j.enter(r)
 		}
 	}
-	if j.Foreign > 0 && !own {
-		j.Damaged = 0 // they belong to another boot
+	if j.Foreign > 0 && j.records == 0 {
+		damaged = 0 // they belong to another boot
 	}
+	j.Damaged += damaged + j.missing(damaged)
 	return j, nil
+}
+
+// missing returns the number of records that the file has lost, besides damaged ones. If the
+// number of records cannot be read, it is 1.
+func (j *Journal) missing(damaged int) int {
+	c, err := rootfs.ReadJSON[count](j.store, CountFile)
+	lost := 0
+	switch {
+	case err != nil:
+		lost, j.counted = 1, -1
+	case c == nil || c.Boot != j.boot:
+		return 0
+	default:
+		lost, j.counted = max(0, c.Records-j.records-damaged), c.Records
+	}
+	j.unclean = j.unclean || lost > 0
+	return lost
+}
+
+// setCount records the number of records.
+func (j *Journal) setCount(n int) error {
+	if n == j.counted {
+		return nil
+	}
+	if err := rootfs.WriteJSON(j.store, CountFile, count{j.boot, n}); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.counted = n
+	return nil
 }
 
 func (j *Journal) enter(r record) {
@@ -218,13 +260,17 @@ func (j *Journal) append(records []record) error {
 	if err := j.store.AppendState(File, b); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
+	j.records += len(records)
+	if err := j.setCount(j.records); err != nil {
+		return err
+	}
 	for _, r := range records {
 		j.enter(r)
 	}
 	return nil
 }
 
-func (j *Journal) records() []record {
+func (j *Journal) current() []record {
 	var records []record
 	if j.Plan != nil {
 		records = append(records, record{Plan: j.Plan})
@@ -248,9 +294,12 @@ func (j *Journal) records() []record {
 // it removes the journal.
 func (j *Journal) ReplaceOriginals(originals []Original) error {
 	if len(originals) == 0 {
-		if err := j.store.RemoveState(File); err != nil {
-			return fmt.Errorf("remove journal: %w", err)
+		for _, name := range []string{CountFile, File} {
+			if err := j.store.RemoveState(name); err != nil {
+				return fmt.Errorf("remove journal: %w", err)
+			}
 		}
+		j.records, j.counted = 0, 0
 		return nil
 	}
 	j.Originals, j.Covered, j.Damaged = originals, nil, 0
@@ -260,15 +309,20 @@ func (j *Journal) ReplaceOriginals(originals []Original) error {
 
 // rewrite replaces the file by the current records.
 func (j *Journal) rewrite() error {
-	b, err := j.encode(j.records())
+	records := j.current()
+	b, err := j.encode(records)
 	if err != nil {
+		return err
+	}
+	// The count is never larger than the number of records in the file.
+	if err := j.setCount(max(0, min(j.counted, len(records)))); err != nil {
 		return err
 	}
 	if err := j.store.WriteState(File, b); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
-	j.Foreign, j.unclean = 0, false
-	return nil
+	j.Foreign, j.unclean, j.records = 0, false, len(records)
+	return j.setCount(len(records))
 }
 
 func (j *Journal) encode(records []record) ([]byte, error) {

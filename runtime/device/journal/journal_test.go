@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"slices"
 	"testing"
 
@@ -60,7 +62,7 @@ func TestTornTailKeepsEarlierRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cut := range data {
-		st := &memory{}
+		st := memory{}
 		if err := st.WriteState(journal.File, bytes.Clone(data[:cut])); err != nil {
 			t.Fatal(err)
 		}
@@ -85,13 +87,57 @@ func TestTornTailKeepsEarlierRecords(t *testing.T) {
 	}
 }
 
+// A journal that was cut or emptied after its records were complete has lost some, which are
+// counted until a rollback has reported them.
+func TestMissingRecordsAreCounted(t *testing.T) {
+	full := memory{}
+	for n := range 3 {
+		if err := load(t, full).Begin(journal.Plan{Target: "a", Serial: int64(n)}, []journal.Original{original(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := full[journal.File]
+	for cut := range len(data) + 1 {
+		for _, kept := range [][]byte{data[:cut], append(bytes.Clone(data[:cut]), make([]byte, len(data)-cut)...)} { // cut off, or zeroed
+			st := maps.Clone(full)
+			st[journal.File] = bytes.Clone(kept)
+			j := load(t, st)
+			whole := bytes.Count(data[:cut], []byte("\n"))
+			if j.Damaged != 6-whole || len(j.Originals) != whole/2 {
+				t.Fatalf("cut at %d: %d lost, %d originals; of %d records", cut, j.Damaged, len(j.Originals), whole)
+			}
+			if whole == 6 {
+				continue
+			}
+			if err := j.Begin(journal.Plan{Target: "b"}, []journal.Original{original(9)}); err != nil {
+				t.Fatal(err)
+			}
+			if again := load(t, st); again.Damaged != 6-whole || !again.HasOriginal(original(9).Path) {
+				t.Fatalf("cut at %d, appended: %+v", cut, again)
+			}
+		}
+	}
+	delete(full, journal.File)
+	j := load(t, full)
+	if j.Damaged != 6 {
+		t.Errorf("a removed journal: %+v", j)
+	}
+	if err := j.ReplaceOriginals(nil); err != nil || len(full) != 0 {
+		t.Errorf("%v, %q", err, full)
+	}
+	full[journal.CountFile] = []byte("{")
+	if j := load(t, full); j.Damaged != 1 {
+		t.Errorf("a damaged count: %+v", j)
+	}
+}
+
 // Damaged lines are lost records, which are counted until a rollback has reported them.
 func TestDamagedRecordsAreCounted(t *testing.T) {
-	st := &memory{}
+	st := memory{}
 	if err := load(t, st).Begin(journal.Plan{}, []journal.Original{original(1), original(2)}); err != nil {
 		t.Fatal(err)
 	}
-	st.data = bytes.Replace(st.data, []byte(original(1).Path), []byte("/proc/sys/other"), 1)
+	st[journal.File] = bytes.Replace(st[journal.File], []byte(original(1).Path), []byte("/proc/sys/other"), 1)
 	for n := range 2 { // once as loaded, once rewritten
 		j := load(t, st)
 		if j.Damaged != 1 || len(j.Originals) != n+1 || !j.HasOriginal(original(2).Path) {
@@ -157,14 +203,14 @@ func TestNotesSurviveTheRemovalOfForeignRecords(t *testing.T) {
 }
 
 func TestBeginWithoutChangesWritesNothing(t *testing.T) {
-	st := &memory{}
+	st := memory{}
 	j := load(t, st)
 	for range 3 {
 		if err := j.Begin(journal.Plan{Target: "a"}, []journal.Original{original(1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := bytes.Count(st.data, []byte("\n")); n != 2 {
+	if n := bytes.Count(st[journal.File], []byte("\n")); n != 2 {
 		t.Errorf("%d records, want a plan and an original: a year of repairs must not fill /run", n)
 	}
 }
@@ -196,7 +242,7 @@ func TestLeaseCoverIsRecordedUntilUncovered(t *testing.T) {
 
 func TestFirstOriginalSurvivesAnySequence(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		st := &memory{}
+		st := memory{}
 		first := map[string]string{}
 		for range rapid.IntRange(1, 8).Draw(rt, "applies") {
 			var batch []journal.Original
@@ -228,28 +274,33 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("dc441264 {\"v\":2}\n"))
 	f.Add([]byte("00000000 {}\n\n \nx"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		st := memory{data: data}
-		j, err := journal.Load(&st, "boot-a")
+		st := memory{journal.File: data}
+		j, err := journal.Load(st, "boot-a")
 		if err != nil {
 			return
 		}
 		if err := j.Begin(journal.Plan{}, []journal.Original{original(1)}); err != nil {
 			t.Fatal(err)
 		}
-		again, err := journal.Load(&st, "boot-a")
+		again, err := journal.Load(st, "boot-a")
 		if err != nil || !again.HasOriginal(original(1).Path) || again.Damaged > 0 && j.Damaged == 0 {
 			t.Fatalf("%v %+v", err, again)
 		}
 	})
 }
 
-// memory is a state of one file.
-type memory struct{ data []byte }
+// memory is a state in memory.
+type memory map[string][]byte
 
-func (m *memory) ReadState(string) ([]byte, error)       { return m.data, nil }
-func (m *memory) WriteState(_ string, data []byte) error { m.data = data; return nil }
-func (m *memory) AppendState(_ string, data []byte) error {
-	m.data = append(m.data, data...)
+func (m memory) ReadState(name string) ([]byte, error) {
+	if data, ok := m[name]; ok {
+		return data, nil
+	}
+	return nil, fs.ErrNotExist
+}
+func (m memory) WriteState(name string, data []byte) error { m[name] = data; return nil }
+func (m memory) AppendState(name string, data []byte) error {
+	m[name] = append(m[name], data...)
 	return nil
 }
-func (m *memory) RemoveState(string) error { m.data = nil; return nil }
+func (m memory) RemoveState(name string) error { delete(m, name); return nil }

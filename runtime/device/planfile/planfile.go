@@ -126,19 +126,24 @@ func verifySignature(dev rootfs.FS, data []byte, sidecar func() ([]byte, error))
 	return signer.KeyID, nil
 }
 
-// Keys returns the trusted public keys. An invalid key file is an error, since to ignore it
-// could mean to accept unsigned plans.
+// Keys returns the trusted public keys. A file that is no valid key is an error, and so is a
+// link that leads nowhere: to ignore them could mean to accept unsigned plans.
 func Keys(dev rootfs.FS) ([]signature.Key, error) {
 	names, err := dev.List(KeyDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	var missing *rootfs.PathError
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist) && errors.As(err, &missing) && strings.HasPrefix(KeyDir+"/", missing.Path+"/"):
 		return nil, nil
-	} else if err != nil {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read keys: %s is a link that leads nowhere: %w; mend or remove it", KeyDir, err)
+	default:
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
 	var keys []signature.Key
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".pub") {
-			continue
+			return nil, fmt.Errorf("read keys: %s/%s is not named *.pub; rename it if it is a key, or remove it", KeyDir, name)
 		}
 		b, err := dev.ReadFile(KeyDir+"/"+name, signature.MaxSize)
 		if err != nil {

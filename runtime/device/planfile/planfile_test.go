@@ -131,9 +131,15 @@ func TestKeyRequiresASignedPlan(t *testing.T) {
 	load := func() (*planfile.File, error) { return planfile.Load(dev, planfile.Source{}) }
 	sidecar := dir + planfile.Installed + signature.Extension
 
-	writePlan(t, dir+planfile.KeyDir+"/README", []byte("not a key, and not named like one"))
 	if f, err := load(); err != nil || f.Signed {
 		t.Errorf("without a key: %+v, %v", f, err)
+	}
+	writePlan(t, dir+planfile.KeyDir+"/fleet.txt", pub)
+	if _, err := load(); err == nil || !strings.Contains(err.Error(), "/etc/yoctune/keys/fleet.txt is not named *.pub") {
+		t.Errorf("a key of another name is ignored: %v", err)
+	}
+	if err := os.Remove(dir + planfile.KeyDir + "/fleet.txt"); err != nil {
+		t.Fatal(err)
 	}
 	writePlan(t, dir+planfile.KeyDir+"/fleet.pub", pub)
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {

@@ -34,6 +34,9 @@ type Trial struct {
 // ReadTrial returns the last trial, nil if there was none since the last confirmed plan.
 func ReadTrial(st rootfs.State) (*Trial, error) {
 	t, err := rootfs.ReadJSON[Trial](st, TrialFile)
+	if err == nil && t != nil && (t.Boot == "" || t.Digest == "") {
+		err = fmt.Errorf("%s names no trial", TrialFile)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read trial: %w; remove the file to discard the record of the trial", err)
 	}

@@ -81,8 +81,7 @@ func checkName(name string, allowed func(string) bool) error {
 // program, suspend or stop. No plan may do that, signed or not.
 func runsPrograms(name, value string) bool {
 	if key, ok := knob.SysctlKey(name); ok {
-		// A file name for core dumps is allowed; a program to pipe them to is not.
-		return knob.ForbiddenSysctl(key) && (key != "kernel.core_pattern" || strings.HasPrefix(strings.TrimSpace(value), "|"))
+		return knob.ForbiddenValue(key, value)
 	}
 	if isBelow(name, []string{"/sys/kernel/uevent_helper", "/sys/power", "/sys/firmware"}) {
 		return true

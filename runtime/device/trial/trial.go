@@ -55,7 +55,7 @@ func Wait(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) (confirmed b
 	if err := awaitEnd(ctx, dev, t); err != nil && ctx.Err() == nil {
 		return false, nil, err
 	}
-	return endTrial(dev, ctx.Err() != nil)
+	return endTrial(dev, t, ctx.Err() != nil)
 }
 
 // Guard waits for the end of the running trial and reverts it unless it was confirmed.
@@ -67,7 +67,7 @@ func Guard(ctx context.Context, dev *rootfs.Root) error {
 	if err := awaitEnd(ctx, dev, t); err != nil {
 		return err
 	}
-	_, _, err = endTrial(dev, false)
+	_, _, err = endTrial(dev, t, false)
 	return err
 }
 
@@ -89,7 +89,7 @@ func Confirm(dev *rootfs.Root) (*planfile.Trial, error) {
 // Check reverts a trial that is over. It returns an error when a trial is running, or
 // when p is the plan of a trial that was not confirmed. The caller holds the lock.
 func Check(dev *rootfs.Root, p *plan.Plan) error {
-	if _, _, err := revert(dev, false); err != nil {
+	if _, _, err := revert(dev, nil, false); err != nil {
 		return err
 	}
 	t, err := planfile.ReadTrial(dev)
@@ -105,8 +105,18 @@ func Check(dev *rootfs.Root, p *plan.Plan) error {
 
 // Revert reverts a running trial, even before its time. The caller holds the lock.
 func Revert(dev *rootfs.Root) error {
-	_, _, err := revert(dev, true)
+	_, _, err := revert(dev, nil, true)
 	return err
+}
+
+// read returns the last trial. If its record is damaged, that is the trial that the caller
+// has started, which is nil if it has started none.
+func read(dev *rootfs.Root, started *planfile.Trial) (*planfile.Trial, error) {
+	t, err := planfile.ReadTrial(dev)
+	if err != nil && started != nil {
+		return started, nil
+	}
+	return t, err
 }
 
 // startGuard starts the process that calls [Guard].
@@ -144,7 +154,7 @@ func awaitEnd(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = changes.SetReadDeadline(time.Unix(1, 0)) })()
 	for ctx.Err() == nil {
-		now, err := planfile.ReadTrial(dev)
+		now, err := read(dev, t)
 		if err != nil {
 			return err
 		}
@@ -165,18 +175,19 @@ func awaitEnd(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
 
 // endTrial takes the lock and reverts the trial unless it was confirmed. The guard and the
 // first process both call it; the second call does nothing.
-func endTrial(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
+func endTrial(dev *rootfs.Root, started *planfile.Trial, now bool) (confirmed bool, reverted []enforce.Result, err error) {
 	unlock, err := waitForLock(dev)
 	if err != nil {
 		return false, nil, err
 	}
 	defer unlock()
-	return revert(dev, now)
+	return revert(dev, started, now)
 }
 
-// revert reverts a trial whose time is over, or any running one if now is set.
-func revert(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
-	t, err := planfile.ReadTrial(dev)
+// revert reverts a trial whose time is over, or any running one if now is set. The trial that
+// the caller has started, if any, stands in for a damaged record.
+func revert(dev *rootfs.Root, started *planfile.Trial, now bool) (confirmed bool, reverted []enforce.Result, err error) {
+	t, err := read(dev, started)
 	switch {
 	case err != nil:
 		return false, nil, err

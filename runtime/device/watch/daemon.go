@@ -214,7 +214,11 @@ func (d *daemon) nextDeadline() time.Duration {
 	if d.Systemd.Watchdog > 0 {
 		next = min(next, d.aliveAt)
 	}
-	for _, at := range []time.Duration{d.removeOverlayAt, d.proveAt, d.freeMemoryAt} {
+	deadlines := []time.Duration{d.removeOverlayAt, d.proveAt, d.freeMemoryAt}
+	if d.server != nil {
+		deadlines = append(deadlines, d.server.nextLine())
+	}
+	for _, at := range deadlines {
 		if at > 0 {
 			next = min(next, at)
 		}
@@ -225,6 +229,10 @@ func (d *daemon) nextDeadline() time.Duration {
 // runDue does what is due.
 func (d *daemon) runDue(now time.Duration) {
 	due := func(at time.Duration) bool { return at > 0 && now >= at }
+	if due(d.removeOverlayAt) || due(d.proveAt) || now >= d.keeper.Next() {
+		d.freeMemoryAt = now + idleBeforeFree // the work maps pages that no event will use
+	}
+	d.dropUnfinished(now)
 	for _, l := range d.ledger.Expire(now) {
 		d.finishLease(now, "expired", l)
 	}

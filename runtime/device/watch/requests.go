@@ -35,7 +35,9 @@ func (d *daemon) handleClient(now time.Duration, fd int) {
 // serveClient answers the next requests of a client. It reports false if the client
 // does not read its answers.
 func (d *daemon) serveClient(now time.Duration, c *client) bool {
-	for _, line := range c.takeLines() {
+	lines := c.takeLines()
+	c.setLineDeadline(now, len(lines) > 0)
+	for _, line := range lines {
 		a := d.handleRequest(now, c, line)
 		if a.Type == "" {
 			continue // answered later
@@ -54,6 +56,19 @@ func (d *daemon) servePending(now time.Duration) {
 	}
 	for _, c := range d.server.clients {
 		if c.hasLine() && !d.serveClient(now, c) {
+			d.hangUp(now, c)
+		}
+	}
+}
+
+// dropUnfinished ends the connections of clients that began a line and did not finish it in time.
+func (d *daemon) dropUnfinished(now time.Duration) {
+	if d.server == nil {
+		return
+	}
+	for _, c := range d.server.clients {
+		if c.lineBy > 0 && now >= c.lineBy {
+			_ = d.server.send(c, failure(api.CodeMalformed, "a line was not finished within %v", lineTimeout))
 			d.hangUp(now, c)
 		}
 	}

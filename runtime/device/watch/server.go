@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,9 @@ const (
 	perUser      = 16
 	burst        = 16 // requests of one client before the others have their turn
 	leaseGroup   = "yoctune"
+
+	// lineTimeout is how long a client may take to finish a line.
+	lineTimeout = 10 * time.Second
 )
 
 // right is what a client may do, as decided by its peer credentials.
@@ -42,7 +46,8 @@ type client struct {
 	pid    int
 	right  right
 	buf    []byte
-	lease  uint64 // 0: none
+	lineBy time.Duration // when the line in buf must be complete; 0: there is none
+	lease  uint64        // 0: none
 
 	wantsSample bool // waits for a sample that is being taken
 	watches     bool
@@ -212,6 +217,27 @@ func (c *client) takeLines() (lines [][]byte) {
 	}
 	c.buf = bytes.Clone(c.buf) // release the larger array
 	return lines
+}
+
+// setLineDeadline starts the time of a line that has begun, and ends that of a complete one.
+func (c *client) setLineDeadline(now time.Duration, complete bool) {
+	switch {
+	case len(c.buf) == 0 || c.hasLine():
+		c.lineBy = 0
+	case c.lineBy == 0 || complete:
+		c.lineBy = now + lineTimeout
+	}
+}
+
+// nextLine returns when the first unfinished line of a client must be complete, 0 for none.
+func (s *server) nextLine() time.Duration {
+	var next time.Duration
+	for _, c := range s.clients {
+		if c.lineBy > 0 && (next == 0 || c.lineBy < next) {
+			next = c.lineBy
+		}
+	}
+	return next
 }
 
 // hasLine reports whether the buffer holds a complete line.

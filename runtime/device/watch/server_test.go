@@ -50,7 +50,11 @@ func newIdleDaemon(t testing.TB) *daemon {
 		t.Fatal(err)
 	}
 	file := &planfile.File{Plan: p, Path: "plan.json"}
-	d := &daemon{Settings: Settings{Root: root, File: file, Systemd: &notify.Systemd{}, Report: silent{}}, shown: map[uint64]Lease{}}
+	systemd, err := notify.Connect(func(string) string { return "" }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{Settings: Settings{Root: root, File: file, Systemd: systemd, Report: silent{}}, shown: map[uint64]Lease{}}
 	if d.session, err = enforce.Open(root, p, enforce.Options{Root: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +82,66 @@ func (d *daemon) addClient(t testing.TB, r right) (*client, int) {
 	c := &client{fd: fds[0], holder: -1, uid: 1000, pid: os.Getpid(), right: r}
 	d.server.clients[c.fd] = c
 	return c, fds[1]
+}
+
+// A client that begins a line and does not finish it holds no connection; its lease ends.
+func TestUnfinishedLineEndsTheConnection(t *testing.T) {
+	d := newIdleDaemon(t)
+	d.handlers = map[int]func(time.Duration){}
+	patient, other := d.addClient(t, mayLease)
+	defer func() { _ = unix.Close(other) }()
+	slow, far := d.addClient(t, mayLease)
+	defer func() { _ = unix.Close(far) }()
+	now := rootfs.BootTime()
+	send := func(c *client, fd int, text string, at time.Duration) {
+		t.Helper()
+		if _, err := unix.Write(fd, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		d.handleClient(at, c.fd)
+	}
+	send(patient, other, `{"type":"leases"}`+"\n", now)
+	send(slow, far, `{"type":"acquire","profile":"high-performance","ttl_ms":60000}`+"\n", now)
+	if slow.lineBy != 0 || slow.lease == 0 {
+		t.Fatalf("a complete line has a deadline, or there is no lease: %+v", slow)
+	}
+	send(slow, far, `{"type":`, now+time.Second)
+	send(slow, far, `"renew"`, now+2*time.Second) // later bytes do not extend the time
+	if want := now + time.Second + lineTimeout; slow.lineBy != want || d.nextDeadline() > want {
+		t.Fatalf("the line must be complete at %v, want %v; the daemon wakes up at %v", slow.lineBy, want, d.nextDeadline())
+	}
+	d.runDue(slow.lineBy - 1)
+	if d.server.clients[slow.fd] == nil {
+		t.Fatal("the connection ended too early")
+	}
+	d.runDue(slow.lineBy)
+	if d.server.clients[slow.fd] != nil || d.server.clients[patient.fd] == nil || len(d.ledger.All()) != 0 {
+		t.Errorf("connections: %v; leases: %v", d.server.clients, d.ledger.All())
+	}
+	answer := make([]byte, 65536)
+	n, err := unix.Read(far, answer)
+	if err != nil || !bytes.Contains(answer[:n], []byte("a line was not finished within 10s")) {
+		t.Errorf("%v %q", err, answer[:max(n, 0)])
+	}
+}
+
+// Work that no event has started, such as the proof of a boot after a minute, maps pages of the
+// program again.
+func TestMemoryIsFreedAfterTimedWork(t *testing.T) {
+	d := newIdleDaemon(t)
+	d.handlers = map[int]func(time.Duration){}
+	proven := 0
+	d.Prove = func() error { proven++; return nil }
+	now := rootfs.BootTime()
+	d.proveAt = now
+	d.runDue(now)
+	if want := now + idleBeforeFree; proven != 1 || d.freeMemoryAt != want || d.nextDeadline() > want {
+		t.Fatalf("proven %d times; memory is freed at %v, want %v", proven, d.freeMemoryAt, want)
+	}
+	d.runDue(d.freeMemoryAt)
+	if d.freeMemoryAt != 0 {
+		t.Errorf("memory is freed again at %v", d.freeMemoryAt)
+	}
 }
 
 // Any input, in any pieces, gets one answer for each line or closes the connection. Memory is

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -48,7 +49,13 @@ func (s *Site) Handler() (http.Handler, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		if !utf8.ValidString(r.URL.Path) { // no file has such a name, and http.FileServerFS answers 500
+			http.NotFound(w, r)
+			return
+		}
+		http.FileServerFS(files).ServeHTTP(w, r)
+	})
 	mux.HandleFunc("GET /api/device", s.serveDevice)
 	mux.HandleFunc("GET /api/sample", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Hub.Now()) })
 	mux.HandleFunc("GET /api/history", s.serveHistory)

@@ -216,6 +216,9 @@ func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
 		"absolute":       {"GET http://evil.example/api/sample HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 403"},
 		"foreign":        {"GET /api/sample HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 403"},
 		"out of assets":  {"GET /../../../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "HTTP/1.1 "},
+		"not UTF-8":      {"GET /%ff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "HTTP/1.1 404"},
+		"not UTF-8, API": {"GET /api/%c3%28 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "HTTP/1.1 404"},
+		"zero byte":      {"GET /x%00 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "HTTP/1.1 404"},
 		"encoded escape": {"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "HTTP/1.1 "},
 	} {
 		t.Run(name, func(t *testing.T) {

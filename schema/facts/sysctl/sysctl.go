@@ -233,6 +233,17 @@ func lineOf(kernel string) string {
 // Has reports whether the fact has a tag.
 func (f Fact) Has(tag string) bool { return slices.Contains(f.Tags, tag) }
 
+// Stays reports whether the kernel keeps a value of the parameter until the next boot.
+func (f Fact) Stays(value string) bool {
+	switch f.Key {
+	case "kernel.unprivileged_bpf_disabled":
+		return value == "1" // 2 can be changed
+	case "kernel.yama.ptrace_scope":
+		return value == "3"
+	}
+	return f.Has(Sticky) && value != "0"
+}
+
 // Range returns the limits of a number, both inclusive: those of the table or the
 // handler, else those of the type. A nil limit is unknown.
 func (p Presence) Range() (low, high *int64) {
