@@ -19,13 +19,12 @@ func orin(t *testing.T, trtexec string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"proc/device-tree/compatible":   "nvidia,p3767-0005\x00nvidia,tegra234",
-		"usr/lib/libnvinfer.so.10.3.0":  "",
-		"usr/src/tensorrt/bin/trtexec":  "#!/bin/sh\nfor a; do case $a in --saveEngine=*) out=${a#--saveEngine=};; esac; done\n" + trtexec,
-		"usr/lib/yoctune/placeholder":   "",
-		"var/lib/yoctune/.placeholder":  "",
-		"proc/sys/kernel/osrelease":     "5.15.148-tegra\n",
-		"etc/yoctune/keys/.placeholder": "",
+		"proc/device-tree/compatible":  "nvidia,p3767-0005\x00nvidia,tegra234",
+		"usr/lib/libnvinfer.so.10.3.0": "",
+		"usr/src/tensorrt/bin/trtexec": "#!/bin/sh\nfor a; do case $a in --saveEngine=*) out=${a#--saveEngine=};; esac; done\n" + trtexec,
+		"usr/lib/yoctune/placeholder":  "",
+		"var/lib/yoctune/.placeholder": "",
+		"proc/sys/kernel/osrelease":    "5.15.148-tegra\n",
 	} {
 		name = filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
