@@ -38,6 +38,7 @@ type Rule struct {
 
 	run   func(s *subject)
 	build func(b *builder) // instead of run, for a rule about the build's settings
+	whole func(w *whole)   // instead of run, for a rule about what targets share
 	last  bool             // runs after the others, which explain options first
 }
 
@@ -51,7 +52,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
-		sysctlRules(), serviceRules(), programRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(),
+		sysctlRules(), serviceRules(), programRules(), unusedRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(),
 	} {
 		all = append(all, group...)
 	}
@@ -201,6 +202,7 @@ func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Mo
 		}
 	}
 	checkBuild(p, rules, off, report)
+	checkWhole(p, rules, off, report)
 	off.reportFirm(rules, report)
 	reportSharedMachines(p, report)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ import (
 func inTarget(example string) string {
 	example = strings.TrimSpace(example)
 	const head = "package box\nimport \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {\nlayer: {name: \"box\", maintainer: \"x\"}\n"
-	if strings.HasPrefix(example, "build:") || strings.HasPrefix(example, "targets:") || strings.HasPrefix(example, "boards:") {
+	if slices.ContainsFunc([]string{"build:", "targets:", "boards:", "profiles:"}, func(part string) bool { return strings.HasPrefix(example, part) }) {
 		return head + "targets: cam: {" + completeExample(example) + "}\n" + example + "\n}\n"
 	}
 	if inner, ok := strings.CutPrefix(example, "{"); ok {
