@@ -132,10 +132,11 @@ func showReview(cmd *cobra.Command, r *review.Review, o reviewOptions) error {
 
 // compare makes the review of a comparison.
 func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Review, error) {
-	now, err := openSingleLayer(cmd, what.dir, o.Selection)
+	p, layers, err := openLayers(cmd, what.dir, o.Selection)
 	if err != nil {
 		return nil, err
 	}
+	now := layers[0]
 	switch {
 	case o.rev != "":
 		dir, remove, err := review.CheckOut(cmd.Context(), what.dir, o.rev)
@@ -143,7 +144,7 @@ func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Revi
 			return nil, fmt.Errorf("--rev %s: %w", o.rev, err)
 		}
 		defer remove()
-		was, err := openSingleLayer(cmd, dir, o.Selection)
+		was, err := openEarlier(cmd, dir, o.rev+":"+pathFromRepository(what.dir), o.Selection)
 		switch {
 		case errors.Is(err, load.ErrAbsent):
 			fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: %s has no configuration in this folder: everything is new\n", o.rev)
@@ -153,11 +154,11 @@ func compare(cmd *cobra.Command, what comparison, o reviewOptions) (*review.Revi
 		}
 		return review.Compare(sideOf(was, o.rev), sideOf(now, what.dir), false)
 	case o.against != "":
-		was, err := openSingleLayer(cmd, what.dir, compiler.Selection{Target: o.against})
-		if err != nil {
-			return nil, err
+		was := p.Layers(compiler.Selection{Target: o.against})
+		if len(was) == 0 {
+			return nil, showProject(cmd, what.dir, p)
 		}
-		return review.Compare(sideOf(was, "target "+o.against), sideOf(now, "target "+o.Target), true)
+		return review.Compare(sideOf(was[0], "target "+o.against), sideOf(now, "target "+o.Target), true)
 	}
 	c, err := compareEarlierLayer(what.layer, now)
 	if err != nil {
@@ -175,11 +176,17 @@ func compareEarlierLayer(dir string, now compiler.Layer) (*tree.Comparison, erro
 	return tree.Compare(dir, now.Files)
 }
 
-// openSingleLayer makes the one layer of a selection.
-func openSingleLayer(cmd *cobra.Command, dir string, sel compiler.Selection) (compiler.Layer, error) {
-	_, layers, err := openLayers(cmd, dir, sel)
+// openEarlier makes the one layer of a selection from an earlier configuration, a copy of
+// which is in dir. Its findings are of no use now, unless it has errors: then they are
+// printed under the name that git has for the folder.
+func openEarlier(cmd *cobra.Command, dir, name string, sel compiler.Selection) (compiler.Layer, error) {
+	p, err := openProject(cmd, dir)
 	if err != nil {
 		return compiler.Layer{}, err
+	}
+	layers := p.Layers(sel)
+	if len(layers) == 0 {
+		return compiler.Layer{}, showProject(cmd, name, p)
 	}
 	return layers[0], nil
 }

@@ -62,6 +62,7 @@ type Diagnostic struct {
 	Severity Severity      `json:"severity"`
 	Message  string        `json:"message"` // lower case, without a full stop
 	Path     string        `json:"path,omitempty"`
+	Also     []string      `json:"also,omitempty"` // paths of further targets with the same finding at the same line
 	Pos      plan.Position `json:"position"` // the zero value when no line of the configuration is to blame
 	Length   int           `json:"-"`        // columns to underline, 0: to the end of the word
 	Related  []Related     `json:"related,omitempty"`
@@ -127,6 +128,28 @@ func (r *Report) All() []Diagnostic {
 	return r.list
 }
 
+// Findings returns the diagnostics of [Report.All], with those that a shared line causes for
+// several targets as one.
+func (r *Report) Findings() []Diagnostic {
+	type cause struct {
+		id, message, got, help string
+		pos                    plan.Position
+	}
+	first := map[cause]int{}
+	var out []Diagnostic
+	for _, d := range r.All() {
+		c := cause{d.ID, d.Message, d.Got, d.Help, d.Pos}
+		i, seen := first[c]
+		if seen && d.Pos.File != "" {
+			out[i].Also = append(slices.Clip(out[i].Also), d.Path)
+			continue
+		}
+		first[c] = len(out)
+		out = append(out, d)
+	}
+	return out
+}
+
 func compare(a, b Diagnostic) int {
 	placed := func(d Diagnostic) int {
 		if d.Pos.File == "" {
@@ -140,11 +163,11 @@ func compare(a, b Diagnostic) int {
 	)
 }
 
-// PrefixPaths returns the report with the paths of its files below a folder. Inside the compiler
+// PrefixPaths returns the findings of the report with the paths of its files below a folder. Inside the compiler
 // they are relative to the folder of the configuration, which is not where users are.
 func (r *Report) PrefixPaths(folder string) *Report {
 	moved := &Report{sorted: true}
-	for _, d := range r.All() {
+	for _, d := range r.Findings() {
 		d.Pos = PrefixPath(folder, d.Pos)
 		d.Related = slices.Clone(d.Related)
 		for i := range d.Related {
@@ -166,7 +189,7 @@ func PrefixPath(folder string, p plan.Position) plan.Position {
 // Count is the number of diagnostics of a severity.
 func (r *Report) Count(s Severity) int {
 	n := 0
-	for _, d := range r.All() {
+	for _, d := range r.Findings() {
 		if d.Severity == s {
 			n++
 		}

@@ -65,7 +65,7 @@ func (p *printer) printDiagnostic(d Diagnostic) {
 			p.printf("%s%s %s: %s\n", gutter, p.paint("=", terminal.Blue), p.paint(label, terminal.Plain), printable.Line(text))
 		}
 	}
-	note("path", d.Path)
+	note("path", strings.Join(append([]string{d.Path}, d.Also...), ", "))
 	note("expected", d.Expected)
 	note("got", d.Got)
 	note("help", d.Help)
