@@ -244,6 +244,9 @@ func showBoard(out io.Writer, b *board.Board) error {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", key, strings.Join(modes, ", "), t.Note)
 	}
 	fmt.Fprintln(w, "\nReleases")
+	if len(b.Releases) == 0 {
+		fmt.Fprintln(w, "  none: "+b.WithoutRelease())
+	}
 	for _, name := range slices.Sorted(maps.Keys(b.Releases)) {
 		r := b.Releases[name]
 		about := "no facts about its stock modes"

@@ -68,7 +68,7 @@ func checkBoardOnRelease(s *subject) {
 	have := slices.Sorted(maps.Keys(s.Board.Releases))
 	help := "choose one of: " + strings.Join(have, ", ")
 	if len(have) == 0 {
-		help = "no release has a machine for this board"
+		help = s.Board.WithoutRelease()
 	}
 	s.reportAt(c.Release, s.Release.Name, help,
 		"board %s is not on release %s", s.Board.ID, s.Release.Name)

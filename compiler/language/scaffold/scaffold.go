@@ -132,6 +132,9 @@ func Files(o Options) ([]File, error) {
 	}
 	if _, ok := b.Releases[r.Name]; !ok {
 		can := slices.Sorted(maps.Keys(b.Releases))
+		if len(can) == 0 {
+			return nil, fmt.Errorf("board %s on release %s is %w: %s", b.ID, r.Name, ErrUnknown, b.WithoutRelease())
+		}
 		return nil, fmt.Errorf("board %s on release %s is %w: it runs on %s", b.ID, r.Name, ErrUnknown, strings.Join(can, ", "))
 	}
 	if o.Language == "" {

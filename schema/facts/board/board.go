@@ -265,6 +265,22 @@ func decode(id string) *Board {
 	return &b
 }
 
+// WithoutRelease explains why no layer can be made for a board that is in no release, and
+// names the boards of its SoC that are in one.
+func (b *Board) WithoutRelease() string {
+	text := "no release of meta-tegra has a machine for this board, so no layer can be made for it"
+	var others []string
+	for _, id := range IDs() {
+		if o, ok := Lookup(id); ok && o.SoC == b.SoC && len(o.Releases) > 0 {
+			others = append(others, id)
+		}
+	}
+	if len(others) > 0 {
+		text += "; boards with the same " + b.SoC + " that have one: " + strings.Join(others, ", ")
+	}
+	return text
+}
+
 // IsKnown reports whether the field with this JSON name is known, verified or not. It
 // distinguishes "no DLA" from "unknown".
 func (b *Board) IsKnown(field string) bool {
