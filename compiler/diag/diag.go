@@ -63,8 +63,8 @@ type Diagnostic struct {
 	Message  string        `json:"message"` // lower case, without a full stop
 	Path     string        `json:"path,omitempty"`
 	Also     []string      `json:"also,omitempty"` // paths of further targets with the same finding at the same line
-	Pos      plan.Position `json:"position"` // the zero value when no line of the configuration is to blame
-	Length   int           `json:"-"`        // columns to underline, 0: to the end of the word
+	Pos      plan.Position `json:"position"`       // the zero value when no line of the configuration is to blame
+	Length   int           `json:"-"`              // columns to underline, 0: to the end of the word
 	Related  []Related     `json:"related,omitempty"`
 	Expected string        `json:"expected,omitempty"`
 	Got      string        `json:"got,omitempty"`
