@@ -7,6 +7,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -66,6 +68,15 @@ func deviceRules() []Rule {
 			Wrong: `storage: "*": scheduler: "none"`, Right: `storage: "nvme*": scheduler: "none"`,
 			See: "udev(7)",
 			run: checkUdevGlob,
+		},
+		{
+			ID: "device-overlap", Severity: diag.Error, Firm: true,
+			Title: "two patterns set one field of a device differently",
+			Cause: "A device that both patterns match cannot have both values. An exact name takes precedence over a pattern; of two patterns neither does.",
+			Fix:   "write patterns that match no common device, or name the device exactly",
+			Wrong: `network: {"eth*": mtu: 9000, "e*0": mtu: 1500}`, Right: `network: {"eth*": mtu: 9000, "eth0": mtu: 1500}`,
+			See: "udev(7)",
+			run: checkDeviceOverlap,
 		},
 	}
 }
@@ -179,4 +190,45 @@ func checkUdevGlob(s *subject) {
 	for _, c := range s.Config.Network.Entries {
 		check(c)
 	}
+}
+
+func checkDeviceOverlap(s *subject) {
+	want := map[string]string{}
+	for _, set := range s.Plan.Settings {
+		want[set.ID] = set.Want
+	}
+	var compare func(a, b config.Place)
+	compare = func(a, b config.Place) {
+		switch {
+		case !a.IsSet() || !b.IsSet():
+		case a.Node().Kind == load.Struct:
+			for _, f := range a.Node().Fields {
+				compare(a.Below(f.Name), b.Below(f.Name))
+			}
+		case want[a.ID()] != want[b.ID()]:
+			s.raise(b, "%s is %s here and %s for a pattern that may match the same device", b.ID(), b.Show(), a.Show()).
+				addRelated(a, "the other pattern")
+		}
+	}
+	each := func(entries []config.Place) {
+		for i, b := range entries {
+			for _, a := range entries[:i] {
+				if knob.IsPattern(a.Key()) && knob.IsPattern(b.Key()) && knob.Overlap(a.Key(), b.Key()) {
+					compare(a, b)
+				}
+			}
+		}
+	}
+	each(places(s.Config.Storage.Entries))
+	each(places(s.Config.Network.Entries))
+	each(places(s.Config.IRQ.Affinity.Entries))
+}
+
+// places returns the places of the entries of a map.
+func places[T config.Part](entries []T) []config.Place {
+	out := make([]config.Place, len(entries))
+	for i, e := range entries {
+		out[i] = e.Where()
+	}
+	return out
 }

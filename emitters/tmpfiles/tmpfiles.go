@@ -68,10 +68,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	return files, nil
 }
 
-// collect returns the lines for the settings that a place holds. Of the ends of a frequency
-// window, the upper one is first: the modes of nvpmodel have the lowest clock as the lower.
+// collect returns the lines for the settings that a place holds, in the order of writing. Of
+// the ends of a frequency window, the upper one is first: the modes of nvpmodel have the
+// lowest clock as the lower.
 func collect(settings []plan.Setting, place knob.Place) (lines []line, means []emitters.Meaning) {
-	for _, s := range settings {
+	ordered := slices.Clone(settings)
+	slices.SortStableFunc(ordered, func(a, b plan.Setting) int { return knob.ComparePrecedence(a.Select, b.Select) })
+	for _, s := range ordered {
 		if f := knob.FindPlainFile(s); slices.Contains(f.Places, place) {
 			lines = append(lines, line{s.ID, f.Node, f.Want, s.Optional})
 			means = append(means, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})

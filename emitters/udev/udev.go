@@ -54,23 +54,16 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	return files, nil
 }
 
-// collect returns the rules for a plan's settings, by class and name of the devices.
+// collect returns the rules for a plan's settings in the order of writing, which may name a
+// device twice.
 func collect(settings []plan.Setting) ([]device, []emitters.Meaning) {
 	var devices []device
 	var means []emitters.Meaning
-	ordered := slices.Clone(settings)
-	slices.SortStableFunc(ordered, func(a, b plan.Setting) int {
-		return cmp.Or(strings.Compare(a.Select.Class, b.Select.Class), strings.Compare(a.Select.Name, b.Select.Name),
-			knob.WriteRank("/"+a.Select.Attr)-knob.WriteRank("/"+b.Select.Attr))
-	})
-	for _, s := range ordered {
+	for _, s := range order(settings) {
 		file := knob.FindPlainFile(s)
 		r := rule{Attr: s.Select.Attr, Group: file.Group, Settings: []setting{{s.ID, file.Option, file.Want}}}
-		switch {
-		case slices.Contains(file.Places, knob.PlaceEthtool):
+		if slices.Contains(file.Places, knob.PlaceEthtool) {
 			r.Attr = ""
-		case !slices.Contains(file.Places, knob.PlaceUdev):
-			continue
 		}
 		if n := len(devices); n == 0 || devices[n-1].Class != s.Select.Class || devices[n-1].Name != s.Select.Name {
 			devices = append(devices, device{Class: s.Select.Class, Name: s.Select.Name})
@@ -79,6 +72,29 @@ func collect(settings []plan.Setting) ([]device, []emitters.Meaning) {
 		means = append(means, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
 	}
 	return devices, means
+}
+
+// order returns the settings that rules hold, by class and name of the devices. Where a disk
+// may have the rules of a pattern and of its name, the schedulers of both come first.
+func order(settings []plan.Setting) []plan.Setting {
+	var out []plan.Setting
+	names := map[bool]bool{}
+	for _, s := range settings {
+		places := knob.FindPlainFile(s).Places
+		if slices.Contains(places, knob.PlaceEthtool) || slices.Contains(places, knob.PlaceUdev) {
+			out = append(out, s)
+			names[knob.IsPattern(s.Select.Name)] = names[knob.IsPattern(s.Select.Name)] || s.Select.Class == "block"
+		}
+	}
+	slices.SortStableFunc(out, func(a, b plan.Setting) int {
+		rank := knob.WriteRank("/"+a.Select.Attr) - knob.WriteRank("/"+b.Select.Attr)
+		first := 0
+		if names[true] && names[false] {
+			first = rank
+		}
+		return cmp.Or(strings.Compare(a.Select.Class, b.Select.Class), first, knob.ComparePrecedence(a.Select, b.Select), strings.Compare(a.Select.Name, b.Select.Name), rank)
+	})
+	return out
 }
 
 // add adds a rule. ethtool takes all parameters of a group at once: some drivers accept

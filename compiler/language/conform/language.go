@@ -507,7 +507,7 @@ var language = Schema{defs: []*definition{
 	{name: "#HostPort", doc: "a host and port, such as \"hashserv.example.com:8686\", or \"auto\"", value: &shape{op: matches, text: "^(auto|(wss?://)?[A-Za-z0-9.-]+:[0-9]{1,5}(/[A-Za-z0-9./-]*)?)$"}},
 	{name: "#IRQ", doc: "Interrupt affinity.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "affinity", required: false, doc: "Cores by interrupt action name, as in the last column of /proc/interrupts; globs are allowed.", value: &shape{op: object, obj: &structure{
+			{name: "affinity", required: false, doc: "Cores by interrupt action name, as in the last column of /proc/interrupts; globs are allowed, and an exact name takes precedence.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#IRQName"}, value: &shape{op: list, elem: &shape{op: named, def: "#Core"}}},
 				},
@@ -943,13 +943,13 @@ var language = Schema{defs: []*definition{
 			{name: "kernel", required: false, doc: "Kernel configuration, arguments and preemption model.", value: &shape{op: named, def: "#Kernel"}},
 			{name: "sysctl", required: false, doc: "Kernel parameters below /proc/sys, by their sysctl name.", value: &shape{op: named, def: "#Sysctl"}},
 			{name: "memory", required: false, doc: "Huge pages, page merging and compressed swap.", value: &shape{op: named, def: "#Memory"}},
-			{name: "storage", required: false, doc: "Block devices, by a glob over the kernel's device name such as \"nvme*\".", value: &shape{op: object, obj: &structure{
+			{name: "storage", required: false, doc: "Block devices, by a glob over the kernel's device name such as \"nvme*\". An exact name takes precedence, field by field.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#DeviceGlob"}, value: &shape{op: named, def: "#Storage"}},
 				},
 			}}},
 			{name: "irq", required: false, doc: "Interrupt affinity.", value: &shape{op: named, def: "#IRQ"}},
-			{name: "network", required: false, doc: "Network interfaces, by a glob over the interface name such as \"eth*\".", value: &shape{op: object, obj: &structure{
+			{name: "network", required: false, doc: "Network interfaces, by a glob over the interface name such as \"eth*\". An exact name takes precedence, field by field.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#DeviceGlob"}, value: &shape{op: named, def: "#Network"}},
 				},

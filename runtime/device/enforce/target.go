@@ -52,6 +52,7 @@ type selector struct {
 	options   *rootfs.KernelOptions // nil until a setting selects one
 	optionErr error
 	judged    map[string]*target // options of an earlier selection
+	exact     []plan.Setting     // those of the present selection that name one device
 }
 
 func newSelector(dev rootfs.FS) *selector {
@@ -77,6 +78,7 @@ func planTargets(sel *selector, p *plan.Plan) []*target {
 }
 
 func (sel *selector) targetsOf(settings []plan.Setting) []*target {
+	sel.exact = slices.DeleteFunc(slices.Clone(settings), func(s plan.Setting) bool { return s.Select.Class == "" || knob.IsPattern(s.Select.Name) })
 	var out []*target
 	for _, s := range settings {
 		out = append(out, sel.settingTargets(s)...)
@@ -104,18 +106,30 @@ func (sel *selector) settingTargets(s plan.Setting) []*target {
 		return newFinished(s, describeSelection(s.Select), outcome.Unsupported, err.Error())
 	}
 	var out []*target
+	var overridden []string
 	for _, n := range nodes {
 		if s.Select.OFNode != "" || s.Select.Driver != "" {
 			n = sel.describe(n)
 		}
-		if rootfs.Matches(s.Select, n) {
-			out = append(out, sel.attributeTargets(s, n)...)
+		if !rootfs.Matches(s.Select, n) {
+			continue
 		}
+		if by := sel.overriding(s, n); by != "" {
+			overridden = append(overridden, by)
+			continue
+		}
+		out = append(out, sel.attributeTargets(s, n)...)
 	}
 	if len(out) > 0 {
 		return out
 	}
 	t := &target{setting: s, path: describeSelection(s.Select)}
+	if len(overridden) > 0 {
+		t.err = errOverridden
+		t.finish(outcome.Unsupported, fmt.Sprintf("all its devices have settings of their own: %s", strings.Join(overridden, ", ")))
+		t.result.Excused = true
+		return []*target{t}
+	}
 	kind := s.Select.Class + " device"
 	if s.Select.Class == rootfs.ClassIRQ {
 		kind = "interrupt"
@@ -127,6 +141,20 @@ func (sel *selector) settingTargets(s plan.Setting) []*target {
 		t.finish(outcome.Unsupported, msg)
 	}
 	return []*target{t}
+}
+
+// errOverridden marks a pattern of which no device is left.
+var errOverridden = errors.New("settings with exact names take precedence")
+
+// overriding returns the id of the setting that takes precedence over s on a device, "" for
+// none.
+func (sel *selector) overriding(s plan.Setting, n rootfs.Node) string {
+	for _, e := range sel.exact {
+		if knob.Overrides(e.Select, s.Select) && rootfs.Matches(e.Select, n) {
+			return e.ID
+		}
+	}
+	return ""
 }
 
 // newFinished returns the target of a setting that has no node, with its result.
