@@ -3,6 +3,7 @@ package compiler
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -46,6 +47,7 @@ func (p *Project) reportUnheld() {
 	for _, t := range p.Targets {
 		if excludesRuntime(t) {
 			found = append(found, runtimeFields(t)...)
+			found = append(found, runtimeUses(t)...)
 		}
 	}
 	for _, u := range mergeLines(found) {
@@ -67,6 +69,9 @@ func (p *Project) unheldParts(l *plan.Layer, files []emitters.File, targets []*r
 	for _, ref := range emitters.Unheld(l, files) {
 		i := slices.IndexFunc(targets, func(t *resolve.Target) bool { return t.Name == ref.Target })
 		t := targets[i]
+		if ref.ID == t.Config.Monitor.Key() && asksNothing(t.Config.Monitor.Node()) {
+			continue
+		}
 		pos, _ := emitters.Position(l, ref)
 		out = append(out, unheld{pos: pos, path: t.Path + "." + ref.ID, parts: []string{ref.ID}, help: instead(t, ref.ID),
 			form: t.Config.Runtime.Form, reason: "no other file holds it"})
@@ -95,11 +100,54 @@ func runtimeFields(t *resolve.Target) []unheld {
 	var out []unheld
 	r := &t.Config.Runtime
 	for _, f := range r.Node().Fields {
-		if f.Name == r.Form.Key() {
+		if f.Name == r.Form.Key() || asksNothing(f.Value) {
 			continue
 		}
 		out = append(out, unheld{pos: f.Pos, path: load.PathOf(r.FullPath(), f.Name), parts: []string{"runtime." + f.Name}, form: r.Form,
 			reason: "the field is about that program"})
+	}
+	return out
+}
+
+// asksNothing reports whether a value declares nothing: false, or what has no other members.
+func asksNothing(n *load.Node) bool {
+	switch n.Kind {
+	case load.Bool:
+		return !n.True
+	case load.Struct:
+		return !slices.ContainsFunc(n.Fields, func(f load.Field) bool { return !asksNothing(f.Value) })
+	case load.List:
+		return len(n.Items) == 0
+	}
+	return false
+}
+
+// runtimeUses returns what a target declares about units, programs and packages that come
+// with yoctuned.
+func runtimeUses(t *resolve.Target) []unheld {
+	var out []unheld
+	add := func(at config.Place, name string) {
+		if own := strings.HasPrefix(name, "yoctuned"); own || name == "yoctune-cuda" {
+			out = append(out, unheld{pos: at.Pos(), path: at.FullPath(), parts: []string{at.ID()}, form: t.Config.Runtime.Form, reason: name + " comes with it"})
+		}
+	}
+	for _, svc := range t.Config.Services.Entries {
+		if !asksNothing(svc.Node()) {
+			add(svc.Place, svc.Key())
+		}
+		for _, units := range []config.List[config.String]{svc.After, svc.Wants, svc.Requires} {
+			for _, unit := range units.Items {
+				add(unit.Place, unit.Text)
+			}
+		}
+		for _, program := range svc.Exec.Items[:min(1, len(svc.Exec.Items))] {
+			add(program.Place, path.Base(program.Text))
+		}
+	}
+	for _, pkg := range t.Config.Packages.Entries {
+		if pkg.Text == "install" {
+			add(pkg.Place, pkg.Key())
+		}
 	}
 	return out
 }

@@ -227,6 +227,18 @@ func runtimeOf(targets []*Target, report *diag.Report) *config.Runtime {
 		}
 		c = own
 	}
+	if c.Form.Text != plan.RuntimeNone {
+		return c
+	}
+	for _, t := range targets {
+		if t.Config.Runtime.IsSet() {
+			continue
+		}
+		report.Add(diag.Diagnostic{ID: "YT0105", Severity: diag.Error, Pos: c.Form.Pos(), Path: c.Form.FullPath(),
+			Message: fmt.Sprintf("the runtime is left out here, and %s of the same layer has it", t.Path), Got: c.Form.Show(),
+			Related: []diag.Related{{Pos: t.Node.Pos, Message: "this target has no form: \"none\""}},
+			Help:    "put runtime into a profile that all targets use, or give the targets layers of their own"})
+	}
 	return c
 }
 
