@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/layer/sign"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/signature"
 )
@@ -88,8 +90,12 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	for _, l := range layers {
 		out := filepath.Join(o.out, l.Folder)
 		if o.check {
-			if l.Files, err = tree.KeepUnreleased(out, l.Files); err != nil {
+			var kept []tree.Kept
+			if l.Files, kept, err = tree.KeepUnreleased(out, l.Files); err != nil {
 				return err
+			}
+			for _, k := range kept {
+				cli.Warn(cmd, "%s belongs to a version under development, so its bytes are not compared: SHA-256 %.12s in the layer, %.12s here", k.Path, k.Was, k.Now)
 			}
 		}
 		c, err := tree.Compare(out, l.Files)
@@ -159,6 +165,9 @@ func reportConflicts(c *tree.Comparison, force bool) *diag.Report {
 				continue
 			}
 			d.ID, d.Help = "YT0302", "bring the change into the configuration; --force overwrites the file"
+			if errors.Is(k, tree.ErrDamaged) {
+				d.Help = "restore the file, for example from version control; --force writes it again"
+			}
 		}
 		report.Add(d)
 	}
@@ -212,8 +221,12 @@ func explainDifferences(cmd *cobra.Command, dir string, l compiler.Layer, c *tre
 }
 
 func showDifferences(p cli.Printer, c *tree.Comparison) {
+	before := findReplaced(c.Actions)
 	for _, a := range c.Actions {
-		diff := formatDifferences(c.Out, a)
+		if role, ok := yoctuned.ContainedFile(a.Path); ok && a.Kind == tree.Remove && before[role].replaced {
+			continue // shown with the file that replaces it
+		}
+		diff := formatDifferences(c.Out, a, before)
 		switch {
 		case p.JSON:
 			p.Line("difference", struct {
@@ -227,13 +240,47 @@ func showDifferences(p cli.Printer, c *tree.Comparison) {
 	}
 }
 
-func formatDifferences(out string, a tree.Action) string {
+// earlier is a file of the runtime in another version.
+type earlier struct {
+	tree.Action
+	replaced bool
+}
+
+// findReplaced finds the files of the runtime that go because those of another version come,
+// by their roles.
+func findReplaced(actions []tree.Action) map[string]earlier {
+	out := map[string]earlier{}
+	for _, kind := range []tree.Kind{tree.Remove, tree.Add} {
+		for _, a := range actions {
+			role, ok := yoctuned.ContainedFile(a.Path)
+			switch e, gone := out[role]; {
+			case !ok || a.Kind != kind:
+			case kind == tree.Remove:
+				out[role] = earlier{Action: a}
+			case gone:
+				e.replaced = true
+				out[role] = e
+			}
+		}
+	}
+	return out
+}
+
+// formatDifferences writes the difference of one file. A file of the runtime takes one line.
+func formatDifferences(out string, a tree.Action, before map[string]earlier) string {
 	from, to := filepath.Join(out, a.Path), filepath.Join(out, a.Path)
 	switch a.Kind {
 	case tree.Add:
 		from = ""
 	case tree.Remove:
 		to = ""
+	}
+	role, contained := yoctuned.ContainedFile(a.Path)
+	if e := before[role]; contained && e.replaced {
+		return review.SummaryDiff(e.Was, a.Now, filepath.Join(out, e.Path), to)
+	}
+	if contained && !bytes.Equal(a.Was, a.Now) {
+		return review.SummaryDiff(a.Was, a.Now, from, to)
 	}
 	if d := review.UnifiedDiff(a.Was, a.Now, from, to); d != "" {
 		return d

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,9 @@ func projectOptions(cmd *cobra.Command) (compiler.Options, error) {
 	o := compiler.Options{Vars: map[string]string{}}
 	if f := cmd.Flags().Lookup("runtime"); f != nil {
 		o.Runtime = f.Value.String()
+		if f.Changed && o.Runtime == "" {
+			return o, cli.UsageError(errors.New("--runtime needs the name of a folder"))
+		}
 	}
 	if cache, err := os.UserCacheDir(); err == nil {
 		o.Cache = filepath.Join(cache, "yoctune", "kernel")

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -124,6 +125,10 @@ func open(name string, files fs.FS) (*Folder, error) {
 	if f.manifest, err = Decode(raw); err != nil {
 		return nil, f.damaged(ManifestName, err)
 	}
+	// As recipes have it.
+	if _, err := quote.Version(strings.Replace(f.manifest.Version, "-", "~", 1)); err != nil {
+		return nil, f.damaged(ManifestName, err)
+	}
 	return f, nil
 }
 
@@ -157,6 +162,9 @@ func (f *Folder) Read(roles []string) ([]plan.RuntimeFile, error) {
 		}
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != e.SHA256 {
 			return nil, f.damaged(e.URI, fmt.Errorf("its SHA-256 is not that of %s: %d bytes", ManifestName, len(data)))
+		}
+		if err := checkFile(e, data); err != nil {
+			return nil, f.damaged(e.URI, err)
 		}
 		out = append(out, plan.RuntimeFile{Name: role, URI: e.URI, SHA256: e.SHA256, Data: data, Licences: e.Licences, MD5: e.MD5})
 	}

@@ -1,6 +1,10 @@
 package programs
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -108,6 +112,13 @@ func TestDamagedFoldersAreRefused(t *testing.T) {
 		"no such role":         {replaceText(`"yoctuned-arm64"`, `"yoctuned-riscv"`), "lists no yoctuned-arm64"},
 		"a role twice":         {replaceText(`"yoctuned-licenses"`, `"yoctuned-arm64"`), "twice"},
 		"no version":           {replaceText(`"version": "0.2.0"`, `"version": ""`), "no version"},
+		"a hostile version":    {replaceText(`"version": "0.2.0"`, `"version": "1_\""`), "version"},
+		"no gzip":              {replaceFile(program, []byte("text")), "not a gzip archive"},
+		"half an archive":      {replaceFile(program, compress(t, []byte("#!/bin/sh\n"))[:20]), "damaged"},
+		"no program":           {replaceFile(program, compress(t, []byte("text"))), "no program"},
+		"another processor":    {replaceFile(program, compress(t, append([]byte("\x7fELF\x02\x01\x01"), "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00\x01\x00\x00\x00"+strings.Repeat("\x00", 28)+"\x40\x00\x38\x00\x00\x00\x40\x00\x00\x00\x00\x00"...))), "EM_X86_64"},
+		"other licence texts":  {replaceFile("yoctuned-0.2.0-licenses.txt", []byte("text")), "MD5"},
+		"no licences":          {replaceText(`"licenses": [`, `"licences": [`), "no licenses"},
 	} {
 		m := whole()
 		c.damage(m)
@@ -128,6 +139,29 @@ func replaceText(old, text string) func(fstest.MapFS) {
 	}
 }
 
+// replaceFile replaces a file and its digest in the manifest.
+func replaceFile(name string, data []byte) func(fstest.MapFS) {
+	return func(m fstest.MapFS) {
+		digest := func(data []byte) string { sum := sha256.Sum256(data); return hex.EncodeToString(sum[:]) }
+		was := digest(m[name].Data)
+		m[name].Data = data
+		replaceText(was, digest(data))(m)
+	}
+}
+
+func compress(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 // What a writer writes is what a reader reads; a second run changes no file, and stale
 // ones go.
 func TestWriterAndReaderAgree(t *testing.T) {
@@ -139,7 +173,7 @@ func TestWriterAndReaderAgree(t *testing.T) {
 	write := func() os.FileInfo {
 		w, err := NewWriter(dir, "1.0.0")
 		if err == nil {
-			err = errors.Join(w.Program("yoctuned", "arm64", []byte("program")), w.SPDX("yoctuned", []byte("{}\n")),
+			err = errors.Join(w.Program("yoctuned", "arm64", []byte("#!/bin/program")), w.SPDX("yoctuned", []byte("{}\n")),
 				w.Licences("yoctuned", []string{"MIT"}, []byte("MIT\n")), w.Close())
 		}
 		if err != nil {

@@ -1,7 +1,9 @@
 package resolve
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -281,8 +283,11 @@ func (p *Project) addPrograms(r *plan.Runtime, targets []*Target, finder *progra
 	if !at.IsSet() {
 		at = &targets[0].Config.Runtime
 	}
-	report.Add(diag.Diagnostic{ID: "YT0209", Severity: diag.Error, Pos: at.Pos(), Path: targets[0].Path + ".runtime", Message: err.Error(),
-		Help: "name the folder with --runtime DIR (`make build` writes build/lib/yoctune, the yoctune package has /usr/lib/yoctune), or choose form \"prebuilt\", \"source\" or \"none\""})
+	help := "name the folder with --runtime DIR (`make build` writes build/lib/yoctune, the yoctune package has /usr/lib/yoctune), or choose form \"prebuilt\", \"source\" or \"none\""
+	if absent := (*programs.AbsentError)(nil); !errors.As(err, &absent) && !errors.Is(err, fs.ErrNotExist) {
+		help = "the fault is in that folder, not in the configuration: install yoctune again, or name another folder with --runtime DIR"
+	}
+	report.Add(diag.Diagnostic{ID: "YT0209", Severity: diag.Error, Pos: at.Pos(), Path: targets[0].Path + ".runtime", Message: err.Error(), Help: help})
 }
 
 // sealFor seals the targets' plans in the format that a version of yoctuned reads.

@@ -18,6 +18,7 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/examples"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -218,6 +219,19 @@ func Contain(l *plan.Layer, dir string, taken []plan.RuntimeFile, means []emitte
 		}
 	}
 	return out
+}
+
+// containedName matches the files of the runtime folder as its writer names them.
+var containedName = lazyregexp.New(`^(recipes-yoctune/[a-z-]+/files/)([a-z-]+?)-[0-9].*?(-licenses\.txt|\.spdx\.json|-linux-arm64\.gz|-source\.tar\.gz)$`)
+
+// ContainedFile reports whether a path of a layer is that of a file from the runtime folder,
+// and its role: the path without the version.
+func ContainedFile(path string) (role string, ok bool) {
+	m := containedName.FindStringSubmatch(path)
+	if m == nil {
+		return "", false
+	}
+	return m[1] + m[2] + m[3], true
 }
 
 // localPath returns the path of a file on the build machine, or "" for a fetched file:

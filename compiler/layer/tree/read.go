@@ -43,8 +43,10 @@ func Read(dir string) ([]emitters.File, error) {
 		switch {
 		case err != nil:
 			return nil, folderError(dir, err)
-		case state != regular || manifest.Digest(data) != e.SHA256:
+		case state != regular:
 			return nil, fmt.Errorf("%s: %w", dir, Conflict{name, ErrEdited})
+		case manifest.Digest(data) != e.SHA256:
+			return nil, fmt.Errorf("%s: %w", dir, Conflict{name, changedError(name, data)})
 		}
 		files = append(files, emitters.File{Path: name, Data: data, Mode: e.FileMode()})
 		switch sig, state, err := readExisting(root, name+signature.Extension); {

@@ -10,6 +10,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/yoctune/yoctune/compiler/layer/manifest"
+	"github.com/yoctune/yoctune/compiler/programs"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/signature"
 )
@@ -32,6 +35,29 @@ var (
 	ErrEdited  = errors.New("the file was edited by hand")
 	errFolder  = errors.New("the output folder cannot be used")
 )
+
+// ErrDamaged is wrapped by an [ErrEdited] about a file that is not text: nobody edits those.
+var ErrDamaged = errors.New("the file is damaged")
+
+// changedError describes a file of ours that has another digest than the manifest.
+func changedError(name string, data []byte) error {
+	if utf8.Valid(data) && path.Ext(name) != ".gz" {
+		return ErrEdited
+	}
+	why := errOther
+	if path.Ext(name) == ".gz" {
+		why = cmp.Or(programs.Unpackable(data), why)
+	}
+	return &damage{why}
+}
+
+var errOther = errors.New("its SHA-256 is not that of " + manifest.Name)
+
+type damage struct{ why error }
+
+func (d *damage) Error() string { return ErrDamaged.Error() + ": " + d.why.Error() }
+
+func (d *damage) Is(target error) bool { return target == ErrEdited || target == ErrDamaged }
 
 // Conflict is a file in the way. It wraps [errForeign] or [ErrEdited].
 type Conflict struct {
@@ -142,37 +168,52 @@ func openFolder(out string) (*os.Root, error) {
 	return os.OpenRoot(out)
 }
 
+// Kept is a file of a program under development that stays as it is in a folder.
+type Kept struct {
+	Path     string
+	Was, Now string // digests: in the folder, and of the file that a build would write
+}
+
 // KeepUnreleased replaces the programs under development among the files by those of the
 // same version that yoctune wrote to a folder: two machines build different bytes of them.
-// A file that was edited stays different.
-func KeepUnreleased(out string, files []emitters.File) ([]emitters.File, error) {
+// A file that was edited, and an archive with another program, stay different.
+func KeepUnreleased(out string, files []emitters.File) ([]emitters.File, []Kept, error) {
 	root, err := openFolder(out)
 	if errors.Is(err, fs.ErrNotExist) {
-		return files, nil
+		return files, nil, nil
 	}
 	if err != nil {
-		return nil, folderError(out, err)
+		return nil, nil, folderError(out, err)
 	}
 	defer root.Close()
 	listed, err := readManifest(root)
 	if err != nil || listed == nil {
-		return files, err
+		return files, nil, err
 	}
 	files = slices.Clone(files)
+	var kept []Kept
 	for i, f := range files {
 		e, ours := listed.Files[f.Path]
-		if !f.Unreleased || !ours {
+		if !f.Unreleased || !ours || e.SHA256 == manifest.Digest(f.Data) {
 			continue
 		}
 		was, state, err := readExisting(root, f.Path)
 		if err != nil {
-			return nil, folderError(out, err)
+			return nil, nil, folderError(out, err)
 		}
-		if state == regular && manifest.Digest(was) == e.SHA256 {
-			files[i].Data, files[i].Means, files[i].From = was, e.Means, e.From
+		if state != regular || manifest.Digest(was) != e.SHA256 || !sameOrigin(f.Path, was, f.Data) {
+			continue
 		}
+		kept = append(kept, Kept{Path: f.Path, Was: e.SHA256, Now: manifest.Digest(f.Data)})
+		files[i].Data, files[i].Means, files[i].From = was, e.Means, e.From
 	}
-	return files, nil
+	return files, kept, nil
+}
+
+// sameOrigin reports whether two files may be builds of the same program. Texts depend on
+// the sources only by their version.
+func sameOrigin(name string, was, now []byte) bool {
+	return !strings.HasSuffix(name, "-linux-arm64.gz") || programs.CompareOrigin(was, now) == nil
 }
 
 // removeOwned removes a file that yoctune wrote and no longer generates.
@@ -185,7 +226,7 @@ func (c *Comparison) removeOwned(root *os.Root, name string, e manifest.File) er
 		c.Conflicts = append(c.Conflicts, Conflict{name, errForeign})
 		return nil
 	case manifest.Digest(was) != e.SHA256:
-		c.Conflicts = append(c.Conflicts, Conflict{name, ErrEdited})
+		c.Conflicts = append(c.Conflicts, Conflict{name, changedError(name, was)})
 	}
 	c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
 	return nil
@@ -319,7 +360,7 @@ func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]ma
 		case !mine && !same:
 			c.Conflicts = append(c.Conflicts, Conflict{f.Path, errForeign})
 		case mine && !same && manifest.Digest(was) != e.SHA256:
-			c.Conflicts = append(c.Conflicts, Conflict{f.Path, ErrEdited})
+			c.Conflicts = append(c.Conflicts, Conflict{f.Path, changedError(f.Path, was)})
 		}
 		// Of a mode, a checkout keeps whether a file may be run; the rest is the
 		// umask of whoever checked the layer out.

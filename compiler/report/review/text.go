@@ -5,6 +5,7 @@ package review
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -24,7 +25,7 @@ func UnifiedDiff(from, to []byte, fromName, toName string) string {
 		return ""
 	}
 	if isBinary(from) || isBinary(to) {
-		return binaryDiff(from, to, fromName, toName)
+		return SummaryDiff(from, to, fromName, toName)
 	}
 	name := func(n string) string {
 		if n == "" {
@@ -43,15 +44,22 @@ func UnifiedDiff(from, to []byte, fromName, toName string) string {
 // isBinary reports whether a file is not text. Written to a terminal, it could act on it.
 func isBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
 
-func binaryDiff(from, to []byte, fromName, toName string) string {
+// SummaryDiff writes the difference between two files in one line: size and digest.
+func SummaryDiff(from, to []byte, fromName, toName string) string {
 	describe := func(data []byte) string { return fmt.Sprintf("%d bytes, SHA-256 %s", len(data), manifest.Digest(data)) }
+	kind := "File"
+	if isBinary(from) || isBinary(to) {
+		kind = "Binary file"
+	}
 	switch {
 	case fromName == "":
-		return fmt.Sprintf("Binary file %s is new: %s\n", toName, describe(to))
+		return fmt.Sprintf("%s %s is new: %s\n", kind, toName, describe(to))
 	case toName == "":
-		return fmt.Sprintf("Binary file %s is removed: %s\n", fromName, describe(from))
+		return fmt.Sprintf("%s %s is removed: %s\n", kind, fromName, describe(from))
+	case fromName != toName:
+		return fmt.Sprintf("%s %s replaces %s: %s; was %s\n", kind, toName, path.Base(fromName), describe(to), describe(from))
 	}
-	return fmt.Sprintf("Binary file %s differs: %s; was %s\n", toName, describe(to), describe(from))
+	return fmt.Sprintf("%s %s differs: %s; was %s\n", kind, toName, describe(to), describe(from))
 }
 
 // line is a line of either text: ' ' in both, '-' in the first, '+' in the second.
