@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spdx/tools-golang/spdx/v2/common"
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
@@ -38,7 +39,7 @@ type Package struct {
 type File struct {
 	Path    string // relative, slash separated
 	Data    []byte
-	Licence string // SPDX expression, of identifiers joined by AND
+	Licence string // SPDX expression, of identifiers joined by AND; "" when not known
 }
 
 // Document is a bill of materials of one package.
@@ -99,6 +100,8 @@ func New(p Package, files []File, digest, tool string, created time.Time) *Docum
 		kind := "TEXT"
 		if strings.HasSuffix(f.Path, ".gz") {
 			kind = "ARCHIVE"
+		} else if !utf8.Valid(f.Data) {
+			kind = "BINARY"
 		}
 		d.doc.Files = append(d.doc.Files, &spdx.File{
 			FileName: "./" + f.Path, FileSPDXIdentifier: common.ElementID(id), FileTypes: []string{kind},

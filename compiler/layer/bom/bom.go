@@ -3,7 +3,6 @@
 package bom
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
@@ -23,10 +22,14 @@ import (
 // New makes the bill of a layer. The same layer and time give the same bytes.
 func New(l compiler.Layer, created time.Time) *sbom.Document {
 	sum := sha256.New()
-	terms := bundledTerms(l)
+	terms := containedTerms(l)
 	files := make([]sbom.File, 0, len(l.Files))
 	for _, f := range l.Files {
-		files = append(files, sbom.File{Path: f.Path, Data: f.Data, Licence: cmp.Or(terms[path.Base(f.Path)], "MIT")})
+		licence, known := terms[path.Base(f.Path)]
+		if !known {
+			licence = "MIT"
+		}
+		files = append(files, sbom.File{Path: f.Path, Data: f.Data, Licence: licence})
 		one := sha256.Sum256(f.Data)
 		sum.Write([]byte(f.Path + "\x00" + hex.EncodeToString(one[:]) + "\n"))
 	}
@@ -61,10 +64,15 @@ func New(l compiler.Layer, created time.Time) *sbom.Document {
 	return doc
 }
 
-// bundledTerms returns the licences of the files of the runtime that the layer contains,
-// by name.
-func bundledTerms(l compiler.Layer) map[string]string {
+// containedTerms returns the licences of the files of the layer that yoctune did not generate,
+// by name: those of the runtime, and "" for what the layer carries of the user's.
+func containedTerms(l compiler.Layer) map[string]string {
 	terms := map[string]string{}
+	for _, t := range l.Targets {
+		for _, f := range t.Files {
+			terms[f.SHA256] = ""
+		}
+	}
 	if !l.Runtime.Bundled() {
 		return terms
 	}

@@ -97,6 +97,7 @@ type Comparison struct {
 	Same      int // files that are as they should be
 
 	files   []emitters.File
+	absent  bool               // there was no folder
 	listing []byte             // manifest to write
 	was     *manifest.Manifest // manifest in the folder, nil if there is none
 }
@@ -116,7 +117,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		return nil, err
 	}
 	root, err := openFolder(out)
-	if errors.Is(err, fs.ErrNotExist) {
+	if c.absent = errors.Is(err, fs.ErrNotExist); c.absent {
 		for _, f := range c.files {
 			c.Actions = append(c.Actions, Action{Kind: Add, Path: f.Path, Now: f.Data, Mode: f.Mode})
 		}
@@ -441,7 +442,7 @@ func (c *Comparison) Write(ctx context.Context, force bool) error {
 	if err := os.Chmod(stage, 0o755); err != nil {
 		return folderError(c.Out, err)
 	}
-	if _, err = os.Lstat(c.Out); errors.Is(err, fs.ErrNotExist) {
+	if c.absent {
 		err = c.writeNew(ctx, stage)
 	} else {
 		err = c.update(ctx, stage)
@@ -466,8 +467,14 @@ func (c *Comparison) writeNew(ctx context.Context, stage string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return os.Rename(stage, c.Out)
+	err := os.Rename(stage, c.Out)
+	if errors.Is(err, fs.ErrExist) { // ENOTEMPTY too
+		return errConcurrent
+	}
+	return err
 }
+
+var errConcurrent = errors.New("another program made it at the same time, and nothing was written; run the build again")
 
 // writer fills a new folder. It repeats no system call: a layer is
 // many small files in many folders.

@@ -300,3 +300,21 @@ func TestBeforeIsTheFolderOnDisk(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// Two first builds of one folder: the second ends with a message, and changes nothing.
+func TestFolderThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "meta-box")
+	late, err := Compare(out, layer("a.conf", "late\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, out, false, layer("a.conf", "first\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := late.Write(t.Context(), false); !errors.Is(err, errConcurrent) || !strings.Contains(err.Error(), out) {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(out, "a.conf")); err != nil || string(got) != "first\n" {
+		t.Errorf("%q %v", got, err)
+	}
+}
