@@ -146,6 +146,29 @@ func TestEveryClientIsAnswered(t *testing.T) {
 }
 
 // A snapshot that hangs in a sensor blocks neither Close nor the requests to other pipelines.
+// A folder that systemd or the user has made stays.
+func TestTheFolderOfTheSocketIsRemovedByItsMaker(t *testing.T) {
+	dir := t.TempDir()
+	for _, existed := range []bool{false, true} {
+		path := filepath.Join(dir, "door", pipelines.Socket)
+		if existed {
+			if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := live.Serve(t.Context(), path, func() *live.Snapshot { return snapshot("door") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Dir(path)); (err == nil) != existed {
+			t.Errorf("the folder existed: %v; after the end: %v", existed, err)
+		}
+	}
+}
+
 func TestAHangingSnapshotDoesNotBlockClose(t *testing.T) {
 	dir := t.TempDir()
 	let := make(chan bool)

@@ -22,12 +22,17 @@ const maxAsking = 8 // concurrent connections
 // Server answers each connection with one snapshot, a line of JSON, and closes it.
 type Server struct {
 	l       *net.UnixListener
+	made    string // directory that Serve created, "" for none
 	serving sync.WaitGroup
 }
 
 // Serve answers each connection with the result of take until it is closed. Every user on this
-// machine may connect. The directory is created if possible.
+// machine may connect. The directory is created if possible, and removed at the end.
 func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, error) {
+	made := filepath.Dir(path)
+	if _, err := os.Lstat(made); err == nil {
+		made = "" // systemd or the user has made it
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -35,7 +40,7 @@ func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{l: l}
+	s := &Server{l: l, made: made}
 	s.serving.Go(func() {
 		room := make(chan bool, maxAsking)
 		for {
@@ -77,6 +82,9 @@ var ErrAnswering = errors.New("a request is still in progress")
 // Close ends the service and removes the socket. It waits for a limited time.
 func (s *Server) Close() error {
 	err := s.l.Close()
+	if s.made != "" {
+		_ = os.Remove(s.made) // unless another pipeline has its socket there
+	}
 	done := make(chan struct{})
 	go func() { s.serving.Wait(); close(done) }()
 	if !backoff.WaitClosed(done, pipelines.Timeout) {
