@@ -210,7 +210,7 @@ func TestSweepNamesTheWriterOfAQueuedEvent(t *testing.T) {
 	r.writeSilently(swappiness, "77")
 	r.writeSilently("/proc/sys/vm/vfs_cache_pressure", "99")
 	r.queued = []watch.Write{{Path: swappiness, PID: 812, Count: 1}}
-	r.advance(watch.SweepEvery)
+	r.advance(2 * watch.SweepEvery)
 	r.expectValue(swappiness, "10")
 	for _, e := range r.expectEvents(watch.Drift, watch.Drift) {
 		if named := e.By != nil && e.By.PID == 812; named != (e.Path == swappiness) {
