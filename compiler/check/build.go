@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -73,35 +72,6 @@ func buildRules() []Rule {
 			See:   "bitbake: BB_FETCH_PREMIRRORONLY",
 			build: checkMirrorOnly,
 		},
-		{
-			ID: "build-variable-renamed", Severity: diag.Error, Firm: true,
-			Title: "the release refuses the variable",
-			Cause: "bitbake and oe-core keep a list of variables that were renamed or removed. The build stops wherever one of them is set.",
-			Fix:   "use the new name, or remove it",
-			Wrong: "targets: cam: release: \"master\"\nbuild: variables: BB_DANGLINGAPPENDS_WARNONLY: \"1\"",
-			Right: "targets: cam: release: \"master\"\nbuild: rmWork: true",
-			See:   "oe-core meta/conf/bitbake.conf: BB_RENAMED_VARIABLES",
-			build: checkVariableRenamed,
-		},
-		{
-			ID: "build-variable-cuda", Severity: diag.Error,
-			Title: "a variable overrides the CUDA set-up of meta-tegra",
-			Cause: "meta-tegra's classes compute the compiler, its host compiler and the architectures from the machine. Set by hand, they break CMake's own compiler test, or produce code for the wrong chip.",
-			Fix:   "remove it; inherit cuda in the recipe",
-			Wrong: `build: variables: CUDAHOSTCXX: "/usr/bin/g++"`, Right: `build: rmWork: true`,
-			See:   "meta-tegra classes-recipe/cuda.bbclass",
-			build: checkVariableCUDA,
-		},
-		{
-			ID: "build-variable-mirror", Severity: diag.Error,
-			Title: "a mirror is not a URL",
-			Cause: "The fetcher needs an address with a scheme. With a plain path it fails with a malformed URL, even though the path exists.",
-			Fix:   "write file:// before the path",
-			Wrong: `build: variables: NVIDIA_DEVNET_MIRROR: "/home/user/sdkm_downloads"`,
-			Right: `build: variables: NVIDIA_DEVNET_MIRROR: "file:///home/user/sdkm_downloads"`,
-			See:   "bitbake lib/bb/fetch2",
-			build: checkVariableMirror,
-		},
 	}
 }
 
@@ -147,7 +117,7 @@ func checkRmWorkImage(b *builder) {
 	}
 	kept := config.Texts(b.RmWorkExclude)
 	for _, name := range []string{"INITRAMFS_IMAGE", "INITRD_IMAGE", "INITRD_IMAGE_LIVE"} {
-		v := b.Variables.Get(name)
+		v := valueOf(b.Variables.Get(name))
 		for _, image := range strings.Fields(v.Text) {
 			if !slices.Contains(kept, image) {
 				b.reportAt(v, v.Show(), "", "another image contains %s, and rm_work removes its work directory", image)
@@ -212,49 +182,5 @@ func checkMirrorOnly(b *builder) {
 	network := b.Downloads.Network
 	if network.Text == "mirrors" && !b.Downloads.Own.IsSet() && len(b.Downloads.Mirrors.Entries) == 0 {
 		b.reportAt(network, network.Show(), "", "sources may come from mirrors only, and no mirror is named")
-	}
-}
-
-func checkVariableRenamed(b *builder) {
-	for _, v := range b.Variables.Entries {
-		name := v.Key()
-		if name == "BB_DANGLINGAPPENDS_WARNONLY" {
-			b.reportKey(v, "name the layers that may be absent in BBFILES_DYNAMIC of the layer with the appends",
-				"%s hides appends without a recipe in every layer of the build, and newer releases refuse it", name)
-			continue
-		}
-		for _, r := range b.releases() {
-			was, refused := r.FindRenamed(name)
-			if !refused {
-				continue
-			}
-			help := was.Message
-			if was.New != "" {
-				help = "the name is now " + was.New
-			}
-			b.reportKey(v, help, "%s refuses %s", r.Name, name)
-			break
-		}
-	}
-}
-
-func checkVariableCUDA(b *builder) {
-	for _, v := range b.Variables.Entries {
-		switch v.Key() {
-		case "CUDAHOSTCXX", "CUDACXX", "CUDAFLAGS", "CUDA_NVCC_FLAGS", "CUDAARCHS", "CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES", "TEGRA_CUDA_ARCHITECTURE":
-			b.reportKey(v, "", "%s is computed from the machine", v.Key())
-		default:
-			if strings.Contains(v.Text, "CMAKE_CUDA_ARCHITECTURES=native") || strings.Contains(v.Text, "CMAKE_CUDA_ARCHITECTURES=all") {
-				b.reportAt(v, v.Show(), "", "the build machine's GPU is not the device's")
-			}
-		}
-	}
-}
-
-func checkVariableMirror(b *builder) {
-	for _, v := range b.Variables.Entries {
-		if isMirror := strings.HasSuffix(v.Key(), "_MIRROR") || v.Key() == "SOURCE_MIRROR_URL"; isMirror && strings.HasPrefix(v.Text, "/") {
-			b.reportAt(v, v.Show(), fmt.Sprintf("did you mean %q?", "file://"+v.Text), "%s is a path, not a URL", v.Key())
-		}
 	}
 }

@@ -121,7 +121,11 @@ func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
 		b.Optional = append(b.Optional, plan.Optional{Collection: packages.Key(), Packages: config.Texts(*packages)})
 	}
 	for _, v := range c.Variables.Sorted() {
-		b.Variables = append(b.Variables, plan.Variable{Name: v.Key(), Value: v.Text})
+		value := config.FirstSet(v.Scalar, v.Struct.Value)
+		b.Variables = append(b.Variables, plan.Variable{
+			Name: v.Key(), Set: value.IsSet(), Value: value.Node().Word(),
+			Append: config.Texts(v.Struct.Append), Remove: config.Texts(v.Struct.Remove),
+		})
 	}
 	if s := &c.Hashserve.Server; s.IsSet() {
 		b.HashServer = &plan.HashServer{BitBake: s.Bitbake.Text, Listen: s.Listen.Or(":8686"), Upstream: s.Upstream.Text, ReadOnly: s.ReadOnly.On}

@@ -79,10 +79,10 @@ func TestHostileValueStopsTheLayerAndIsNamed(t *testing.T) {
 		{"recommended package that is left out", func(l *plan.Layer, _ *plan.Target) { l.Build.NotRecommended = []string{`a" b`} }, "", "build.image.badRecommendations"},
 		{"package format", func(l *plan.Layer, _ *plan.Target) { l.Build.PackageFormat = `i"` }, "", "build.format"},
 		{"variable's name", func(l *plan.Layer, _ *plan.Target) {
-			l.Build.Variables = []plan.Variable{{Name: "A[noexec]", Value: "1"}}
+			l.Build.Variables = []plan.Variable{{Name: "A[noexec]", Set: true, Value: "1"}}
 		}, "", "build.variables.A[noexec]"},
 		{"variable's value", func(l *plan.Layer, _ *plan.Target) {
-			l.Build.Variables = []plan.Variable{{Name: "A", Value: "a\nB = 1"}}
+			l.Build.Variables = []plan.Variable{{Name: "A", Set: true, Value: "a\nB = 1"}}
 		}, "", "build.variables.A"},
 		{"collection", func(l *plan.Layer, _ *plan.Target) { l.Build.Optional[0].Collection = "../x" }, "", "build.optional.../x"},
 		{"collection that ends its word", func(l *plan.Layer, _ *plan.Target) { l.Build.Optional[0].Collection = "a:b" }, "", "build.optional.a:b"},

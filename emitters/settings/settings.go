@@ -9,11 +9,13 @@ package settings
 import (
 	_ "embed"
 	"reflect"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/power"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/facts/variable"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -33,6 +35,29 @@ type target struct {
 	StockIsolation string // cores that the machine's own KERNEL_ARGS isolate and this target replaces
 }
 
+// assignment is what the file sets of a variable.
+type assignment struct {
+	plan.Variable
+	Added, Removed string // in the form that :append and :remove take
+}
+
+// assignments joins words as the variables' lists are joined.
+func assignments(variables []plan.Variable, r release.Release) []assignment {
+	var out []assignment
+	for _, v := range variables {
+		a := assignment{Variable: v, Removed: strings.Join(v.Remove, " ")}
+		separator := " "
+		if f, ok := variable.Lookup(r.Name, v.Name); ok && f.List {
+			separator = f.Separator
+		}
+		if len(v.Append) > 0 {
+			a.Added = separator + strings.Join(v.Append, separator)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
 // Emit returns the settings file and the fragment.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	r, err := emitters.Release(l)
@@ -40,11 +65,12 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	data := struct {
-		Layer    *plan.Layer
-		Release  release.Release
-		Targets  []target
-		HasBuild bool
-	}{Layer: l, Release: r, HasBuild: hasBuild(l.Build)}
+		Layer     *plan.Layer
+		Release   release.Release
+		Targets   []target
+		HasBuild  bool
+		Variables []assignment
+	}{Layer: l, Release: r, HasBuild: hasBuild(l.Build), Variables: assignments(l.Build.Variables, r)}
 	for _, t := range l.Targets {
 		id, err := power.StockID(l, t)
 		if err != nil {

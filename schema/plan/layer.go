@@ -273,8 +273,11 @@ type Kas struct {
 
 // Variable is a variable of the build that no field of [Build] stands for.
 type Variable struct {
-	Name  string
-	Value string
+	Name   string
+	Set    bool // Value replaces what it has
+	Value  string
+	Append []string // words
+	Remove []string // words
 }
 
 // Mirror is one line of SSTATE_MIRRORS or PREMIRRORS.

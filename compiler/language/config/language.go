@@ -138,7 +138,7 @@ type Build struct {
 	Optional      Map[List[String]]
 	Kas           Kas
 	BitbakeSetup  Bool
-	Variables     Map[String]
+	Variables     Map[Either[String, Variable]]
 }
 
 func (c *Build) decode(p Place) {
@@ -635,6 +635,23 @@ func (c *Kas) decode(p Place) {
 	c.Image.decode(c.field("image"))
 	c.Distro.decode(c.field("distro"))
 	c.Folder.decode(c.field("folder"))
+}
+
+// Variable is a struct of the language.
+type Variable struct {
+	Place
+	Value    String
+	Append   List[String]
+	Remove   List[String]
+	External Bool
+}
+
+func (c *Variable) decode(p Place) {
+	c.Place = p
+	c.Value.decode(c.field("value"))
+	c.Append.decode(c.field("append"))
+	c.Remove.decode(c.field("remove"))
+	c.External.decode(c.field("external"))
 }
 
 // PowerMode is a struct of the language.

@@ -161,9 +161,12 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "kas", required: false, doc: "A configuration for kas, one file per target.", value: &shape{op: named, def: "#Kas"}},
 			{name: "bitbakeSetup", required: false, doc: "A configuration for bitbake-setup, one file per target; for whinlatter and later.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "variables", required: false, doc: "Variables without a field here, by name. A variable that the release renamed or removed is refused.", value: &shape{op: object, obj: &structure{
+			{name: "variables", required: false, doc: "Variables without a field here, by name. The text is the value; a list takes words to add or remove.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#VariableName"}, value: &shape{op: named, def: "#Word"}},
+					{key: &shape{op: named, def: "#VariableName"}, value: &shape{op: either, parts: []*shape{
+						&shape{op: named, def: "#Word"},
+						&shape{op: named, def: "#Variable"},
+					}}},
 				},
 			}}},
 		},
@@ -1422,6 +1425,14 @@ var language = Schema{defs: []*definition{
 	{name: "#UserName", doc: "a user name: lower-case letters, digits, \"_\" and \"-\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 31},
 		&shape{op: matches, text: "^[a-z_][a-z0-9_-]*$"},
+	}}},
+	{name: "#Variable", doc: "A setting of a bitbake variable.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "value", required: false, doc: "The whole value; it replaces what the variable has.", value: &shape{op: named, def: "#Word"}},
+			{name: "append", required: false, doc: "Words to add to a list.", value: &shape{op: list, elem: &shape{op: named, def: "#Word"}}},
+			{name: "remove", required: false, doc: "Words to remove from a list.", value: &shape{op: list, elem: &shape{op: named, def: "#Word"}}},
+			{name: "external", required: false, doc: "A layer of yours defines the variable: the release need not have it.", value: &shape{op: basic, kind: load.Bool}},
+		},
 	}}},
 	{name: "#VariableName", doc: "the name of a bitbake variable: capitals, digits and \"_\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 80},

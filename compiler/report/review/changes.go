@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yoctune/yoctune/emitters/settings"
+	facts "github.com/yoctune/yoctune/schema/facts/variable"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -767,8 +767,8 @@ func buildID(name string, vars []variable) string {
 		return "build.rmWork"
 	case name == "do_fetch[number_threads]":
 		return "build.parallel.downloads"
-	case settings.Field(base) != "":
-		return settings.Field(base)
+	case facts.Field(base) != "":
+		return facts.Field(base)
 	}
 	return "build.variables." + name
 }

@@ -34,17 +34,33 @@ const (
 type usage struct {
 	plain, weak, edits [places]int // assignments with = and :=, with ?= and ??=, with += .= :append
 	split              bool        // Python splits its value into words
+	bitbake            bool        // bitbake itself reads it
 	colon              bool        // words are separated by colons
 	perRecipe          bool        // its default in bitbake.conf depends on the recipe
-	where              string      // the first file that uses it, configuration first
-	whereRank          place
+	perPackage         int         // assignments for one package, NAME:${PN}
+	where              string      // a file that uses it: best a class that reads it
+	rank               int
 	lost               string
 	machines           []string
 }
 
-func (u *usage) note(p place, file string) {
-	if u.where == "" || p < u.whereRank {
-		u.where, u.whereRank = file, p
+// note remembers the file that shows best where a variable acts.
+func (u *usage) note(p place, file string, reads bool) {
+	rank := 1
+	switch {
+	case p == recipeClass && reads:
+		rank = 6
+	case p == globalClass && reads:
+		rank = 5
+	case p == recipeClass:
+		rank = 4
+	case p == bitbakeConf:
+		rank = 3
+	case p == recipe || p == imageRecipe:
+		rank = 2
+	}
+	if rank > u.rank {
+		u.where, u.rank = file, rank
 	}
 }
 
@@ -203,7 +219,9 @@ func (m *metadata) readFile(layer, name, text string) {
 	}
 	for _, re := range []*regexp.Regexp{expansion, pythonUse, glossaryOf} {
 		for _, found := range re.FindAllStringSubmatch(text, -1) {
-			m.use(strings.Join(found[1:], "")).note(max(p, otherConf), file)
+			u := m.use(strings.Join(found[1:], ""))
+			u.note(p, file, true)
+			u.bitbake = u.bitbake || layer == "bitbake"
 		}
 	}
 	for _, found := range pythonList.FindAllStringSubmatch(text, -1) {
@@ -222,10 +240,13 @@ func (m *metadata) readFile(layer, name, text string) {
 			continue
 		}
 		u := m.use(variable)
-		u.note(p, file)
+		u.note(p, file, false)
+		if slices.Contains(overrides, "${PN}") {
+			u.perPackage++
+		}
 		isPart := slices.ContainsFunc(overrides, func(o string) bool { return strings.HasPrefix(o, "pn-") || strings.HasPrefix(o, "task-") })
 		if a.Flag == "" && !isPart {
-			u.count(p, op, a.Value, len(overrides) == 0)
+			u.count(p, op, a.Value, !slices.ContainsFunc(overrides, func(o string) bool { return o != "${PN}" }))
 		}
 	}
 }
@@ -370,6 +391,9 @@ func sum(counts [places]int, of ...place) (n int) {
 func (u *usage) scope() byte {
 	conf := []place{localConf, machineFile, distroFile}
 	set := sum(u.plain, conf...) + sum(u.weak, conf...) + sum(u.edits, conf...)
+	if u.perPackage >= manyRecipes {
+		return 'r' // a configuration that sets it names the package
+	}
 	inRecipes := u.plain[recipe] + u.weak[recipe]
 	asDefault := u.weak[bitbakeConf] + u.weak[globalClass] + u.weak[recipeClass] + u.weak[recipe] + u.weak[imageRecipe]
 	switch {
@@ -377,7 +401,7 @@ func (u *usage) scope() byte {
 		return 'g'
 	case u.perRecipe, set == 0 && inRecipes >= manyRecipes:
 		return 'r'
-	case set == 0 && asDefault+u.plain[bitbakeConf]+u.plain[globalClass] == 0 &&
+	case set == 0 && !u.bitbake && asDefault+u.plain[bitbakeConf]+u.plain[globalClass] == 0 &&
 		sum(u.plain, recipe, imageRecipe, recipeClass)+sum(u.edits, recipe, recipeClass)/someRecipes > 0:
 		return 'r'
 	case sum(u.plain, machineFile)+sum(u.weak, machineFile) > 0 && sum(u.plain, localConf, bitbakeConf, distroFile)+sum(u.weak, localConf, bitbakeConf, distroFile, recipeClass) == 0:
@@ -395,7 +419,10 @@ func (u *usage) encode(number func(file string) int) string {
 	case u.split || edits >= 2:
 		text += "L"
 	}
-	if text[0] == byte('r') {
+	switch {
+	case text[0] == 'r' && u.perRecipe:
+		text += fmt.Sprintf("~%d", number("bitbake.conf"))
+	case text[0] == 'r':
 		text += fmt.Sprintf("~%d", number(shortName(u.where)))
 	}
 	if u.lost != "" {
@@ -456,34 +483,37 @@ func readMetadata(r release.Release, repositories map[string]repository) (*metad
 
 // writeVariables writes the variables of every release.
 func writeVariables(repositories map[string]repository, out string) error {
-	var head, files strings.Builder
-	numbers := map[string]int{}
-	number := func(file string) int {
-		n, ok := numbers[file]
-		if !ok {
-			n = len(numbers)
-			numbers[file] = n
-			fmt.Fprintf(&files, "file %s\n", file)
-		}
-		return n
-	}
-	rows := map[string]map[string]int{} // name, facts, releases
-	for i, name := range release.Names() {
+	var head strings.Builder
+	var all []map[string]*usage
+	files := map[string]bool{}
+	for _, name := range release.Names() {
 		r, _ := release.Lookup(name)
 		m, commits, err := readMetadata(r, repositories)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		fmt.Fprintf(&head, "release %s %s\n", name, strings.Join(commits, " "))
-		for _, variable := range slices.Sorted(maps.Keys(m.uses)) {
+		all = append(all, m.uses)
+		for _, u := range m.uses {
+			u.encode(func(file string) int { files[file] = true; return 0 })
+		}
+	}
+	numbers := map[string]int{}
+	for i, file := range slices.Sorted(maps.Keys(files)) {
+		numbers[file] = i
+		fmt.Fprintf(&head, "file %s\n", file)
+	}
+	rows := map[string]map[string]int{} // name, facts, releases
+	for i, uses := range all {
+		for variable, u := range uses {
 			if rows[variable] == nil {
 				rows[variable] = map[string]int{}
 			}
-			rows[variable][m.uses[variable].encode(number)] |= 1 << i
+			rows[variable][u.encode(func(file string) int { return numbers[file] })] |= 1 << i
 		}
 	}
 	var text strings.Builder
-	text.WriteString(head.String() + files.String() + "\n")
+	text.WriteString(head.String() + "\n")
 	for _, variable := range slices.Sorted(maps.Keys(rows)) {
 		text.WriteString(variable)
 		groups := slices.SortedFunc(maps.Keys(rows[variable]), func(a, b string) int {

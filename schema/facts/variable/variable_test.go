@@ -75,6 +75,8 @@ func TestFacts(t *testing.T) {
 		{"scarthgap", "KBUILD_DEFCONFIG", "r"},
 		{"scarthgap", "SRC_URI", "r list"},
 		{"scarthgap", "S", "r"},
+		{"wrynose", "RDEPENDS", "r list"},
+		{"wrynose", "BB_GIT_SHALLOW", "g"},
 		{"scarthgap", "UNPACKDIR", ""},
 		{"walnascar", "UNPACKDIR", "r"},
 		{"wrynose", "UNPACKDIR", "r"},
