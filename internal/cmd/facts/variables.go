@@ -307,7 +307,8 @@ func later(files map[string]string, root, file string, known map[string]string, 
 			continue
 		}
 		a, ok := bitbake.ParseAssignment(s)
-		if ok && a.Flag == "" && capitals.MatchString(a.Name) && (a.Op == "=" || a.Op == ":=") {
+		keeps := strings.Contains(a.Value, "${"+a.Name+"}") // NAME := "${NAME}"
+		if ok && a.Flag == "" && capitals.MatchString(a.Name) && (a.Op == "=" || a.Op == ":=") && !keeps {
 			set(a.Name, path.Join(root, file))
 		}
 	}
