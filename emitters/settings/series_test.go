@@ -100,7 +100,9 @@ func TestBitBakeReadsEveryBuildSettingOfEveryRelease(t *testing.T) {
 }
 
 func TestUnsupportedSettingsAreRefusedWithReason(t *testing.T) {
-	set := func(name string) plan.Build { return plan.Build{Variables: []plan.Variable{{Name: name, Set: true, Value: "1"}}} }
+	set := func(name string) plan.Build {
+		return plan.Build{Variables: []plan.Variable{{Name: name, Set: true, Value: "1"}}}
+	}
 	for _, tc := range []struct {
 		release string
 		build   plan.Build
