@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/knob"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -345,7 +346,7 @@ func showAccount(w cli.Printer, a compiler.Account) {
 		if where == "" {
 			where = strings.Join(strings.Fields(s.Select.Class+" "+s.Select.Name+s.Select.OFNode+" "+s.Select.Attr), " ")
 		}
-		line("setting", fmt.Sprintf("%s = %s (%s, %s)", where, s.Want, s.Policy, s.ID))
+		line("setting", fmt.Sprintf("%s = %s (%s, %s)", where, knob.Show(s.Type, s.Want), s.Policy, s.ID))
 	}
 	for _, f := range a.Files {
 		line("file", f)

@@ -1,12 +1,14 @@
 package check
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 func programRules() []Rule {
@@ -19,8 +21,37 @@ func programRules() []Rule {
 		Right: `services: "a.service": {exec: ["/usr/bin/a"], package: "a"}`,
 		See:   "yoctune schema Service",
 		run:   checkServiceProgram,
+	}, {
+		ID: "service-user", Severity: diag.Warning,
+		Title: "nothing creates the service's user",
+		Cause: "systemd does not start a program as a user that does not exist (217/USER). An image has the users of base-passwd, of systemd and of its packages, and no package of the configuration can create this one.",
+		Fix:   "name the package that creates the user with package, set external: true if the image gets it by other means, or choose a user that exists",
+		Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], user: "robot"}`,
+		Right: `services: "a.service": {exec: ["/usr/bin/yes"], user: "daemon"}`,
+		See:   "openembedded-core meta/classes/useradd.bbclass",
+		run:   checkServiceUser,
 	}}
 }
+
+func checkServiceUser(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		if user := svc.User; user.IsSet() && !svc.Package.IsSet() && !svc.External.On &&
+			!slices.Contains(strings.Fields(baseUsers), user.Text) && !s.mayProvide("") {
+			help := ""
+			if near := spelling.Nearest(user.Text, strings.Fields(baseUsers)); near != "" && near != "root" {
+				help = fmt.Sprintf("did you mean %q?", near)
+			}
+			s.reportAt(user, user.Show(), help, "no package of the configuration creates the user %s of %s", user.Text, svc.Key())
+		}
+	}
+}
+
+// baseUsers are the users of Debian's base-passwd (passwd.master), which is
+// openembedded-core's too, and those that systemd and dbus create on every series
+// (USERADD_PARAM of systemd_*.bb and dbus_*.bb with their default PACKAGECONFIG).
+const baseUsers = `
+	root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc nobody
+	messagebus systemd-network systemd-resolve systemd-timesync`
 
 func checkServiceProgram(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
@@ -35,8 +66,8 @@ func checkServiceProgram(s *subject) {
 	}
 }
 
-// mayProvide reports whether a package of the configuration may have a program. Only of
-// well-known packages it is known that they do not.
+// mayProvide reports whether a package of the configuration may have a program, or anything
+// else if program is "". Only of well-known packages it is known that they do not.
 func (s *subject) mayProvide(program string) bool {
 	may := func(name string) bool {
 		programs, known := programsOf()[name]

@@ -27,10 +27,15 @@ type source struct {
 	Git remote `json:"git-remote"`
 }
 
+// remote names the address below remotes: bitbake 2.16 (whinlatter) reads no other form.
 type remote struct {
-	URI    string `json:"uri"`
-	Branch string `json:"branch"`
-	Rev    string `json:"rev"`
+	Remotes map[string]address `json:"remotes"`
+	Branch  string             `json:"branch"`
+	Rev     string             `json:"rev"`
+}
+
+type address struct {
+	URI string `json:"uri"`
 }
 
 type configurations struct {
@@ -66,7 +71,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	sources := map[string]source{}
 	for _, c := range r.Checkouts() {
-		sources[c.Name] = source{remote{c.URI, c.Branch, c.Branch}}
+		sources[c.Name] = source{remote{map[string]address{"origin": {c.URI}}, c.Branch, c.Branch}}
 	}
 	var files []emitters.File
 	for _, t := range l.Targets {

@@ -14,6 +14,7 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -83,6 +84,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		for _, s := range t.Plan.Settings {
 			where, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: s.ID})
 			holders := names(held[s.ID])
+			s.Want = knob.Show(s.Type, s.Want)
 			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], emitters.Line(where), holders})
 			tt.Alone = tt.Alone || len(holders) == 0
 		}

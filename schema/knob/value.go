@@ -252,6 +252,17 @@ func parseCPUList(text string) ([]int, error) {
 	return cpus, nil
 }
 
+// Show writes a value for people: a set of processors is a list, also where the node takes a
+// mask.
+func Show(typ, value string) string {
+	if typ == plan.TypeCPUMask {
+		if list, err := Canonical(typ, value); err == nil {
+			return list
+		}
+	}
+	return value
+}
+
 // ParseCPUMask reads hexadecimal words of 32 bits, most significant first, and
 // returns the processors in ascending order.
 func ParseCPUMask(text string) ([]int, error) {

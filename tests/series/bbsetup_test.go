@@ -49,6 +49,7 @@ func setUp(t *testing.T, target string) {
 		t.Fatal(err)
 	}
 	layer, work := writeLayer(t, l), t.TempDir()
+	checkRemotes(t, filepath.Join(layer, "bitbake-setup-"+target+".conf.json"))
 	put := func(text string, path ...string) string {
 		p := filepath.Join(append([]string{work}, path...)...)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
@@ -89,6 +90,36 @@ func setUp(t *testing.T, target string) {
 	}
 	if !strings.Contains(string(conf), layer+"/.") {
 		t.Errorf("the layer is not in bblayers.conf:\n%s", conf)
+	}
+}
+
+// checkRemotes checks the form of the addresses: bitbake 2.16 requires "remotes", and 2.18 takes
+// "uri" too. The test runs 2.18.
+func checkRemotes(t *testing.T, file string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var setup struct {
+		Sources map[string]struct {
+			Git struct {
+				Remotes map[string]struct {
+					URI string `json:"uri"`
+				} `json:"remotes"`
+			} `json:"git-remote"`
+		} `json:"sources"`
+	}
+	if err := json.Unmarshal(raw, &setup); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range setup.Sources {
+		if !strings.HasPrefix(s.Git.Remotes["origin"].URI, "https://") {
+			t.Errorf("source %s has no remote origin:\n%s", name, raw)
+		}
+	}
+	if len(setup.Sources) == 0 {
+		t.Errorf("no sources:\n%s", raw)
 	}
 }
 

@@ -262,7 +262,7 @@ func TestExamineFindsEachFault(t *testing.T) {
 			func(p *patient) { p.write("/proc/interrupts", interrupts(95000, 1000, 1000, 1000, 1000, 1000)) }},
 		{"an isolated core is interrupted", "irq-isolation", doctor.Warn, "500 a second (cpu5)", func(p *patient) { isolate(p); p.write("/proc/interrupts", interrupts(0, 0, 0, 0, 0, 0)) },
 			func(p *patient) { p.write("/proc/interrupts", interrupts(1, 1, 1, 1, 1, 5000)) }},
-		{"kernel workers on an isolated core", "workqueues", doctor.Warn, "3f includes cpu4", func(p *patient) { isolate(p); p.write("/sys/devices/virtual/workqueue/cpumask", "3f\n") }, nil},
+		{"kernel workers on an isolated core", "workqueues", doctor.Warn, "0-5 includes cpu4", func(p *patient) { isolate(p); p.write("/sys/devices/virtual/workqueue/cpumask", "3f\n") }, nil},
 		{"real-time tasks may hang it", "rt-throttling", doctor.Warn, "-1", func(p *patient) { p.write("/proc/sys/kernel/sched_rt_runtime_us", "-1\n") }, nil},
 		{"packets are lost", "network-errors", doctor.Fail, "5 %", func(p *patient) { p.write("/sys/class/net/eth0/statistics/rx_packets", "0\n") }, func(p *patient) {
 			p.write("/sys/class/net/eth0/statistics/rx_packets", "1000\n")

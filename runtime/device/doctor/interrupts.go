@@ -2,8 +2,11 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/knob"
 )
 
 // interruptRates returns interrupts a second by CPU, nil if unknown.
@@ -69,16 +72,17 @@ func checkWorkqueues(in *Input) answer {
 	if mask == "" {
 		return answer{Unknown, "", "this kernel has no CPU mask for unbound workers"}
 	}
-	bits, err := strconv.ParseUint(strings.ReplaceAll(mask, ",", ""), 16, 64)
+	cpus, err := knob.ParseCPUMask(mask)
 	if err != nil {
-		return answer{Unknown, mask, "more cores than this check supports"}
+		return answer{Unknown, mask, "not a CPU mask"}
 	}
+	list := cpulist.Format(cpus)
 	for _, c := range cores {
-		if c < 64 && bits&(1<<c) != 0 {
-			return answer{Warn, mask + " includes cpu" + strconv.Itoa(c), "write a mask without the isolated cores to /sys/devices/virtual/workqueue/cpumask"}
+		if slices.Contains(cpus, c) {
+			return answer{Warn, list + " includes cpu" + strconv.Itoa(c), "write a mask without the isolated cores to /sys/devices/virtual/workqueue/cpumask"}
 		}
 	}
-	return answer{OK, mask, ""}
+	return answer{OK, list, ""}
 }
 
 func checkRealtimeThrottling(in *Input) answer {

@@ -90,7 +90,7 @@ func selectWritable(dev rootfs.FS, all []*target, o Options) []*target {
 		}
 		if c := claimed[t.real]; c != nil {
 			if c.setting.Want != t.setting.Want || c.setting.Compare != t.setting.Compare {
-				t.finish(outcome.Contested, fmt.Sprintf("%s: %s of the same plan wants %s", outcome.Name(t.path), c.setting.ID, c.setting.Want))
+				t.finish(outcome.Contested, fmt.Sprintf("%s: %s of the same plan wants %s", outcome.Name(t.path), c.setting.ID, wantedText(c.setting)))
 			}
 			continue
 		}
@@ -164,7 +164,7 @@ func (t *target) limitToPossibleCPUs(dev rootfs.FS) error {
 		return nil
 	}
 	if v, err := knob.Canonical(s.Type, kept); err != nil || v == "" {
-		return fmt.Errorf("this machine has none of the CPUs %s", s.Want)
+		return fmt.Errorf("this machine has none of the CPUs %s", wantedText(s))
 	}
 	t.write = kept
 	return nil

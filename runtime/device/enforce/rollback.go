@@ -142,7 +142,7 @@ func isGone(err error) bool {
 
 func (t *original) result(r *reader, o Options) Result {
 	done := t.isRestored(r)
-	res := Result{ID: t.ID, Path: t.Name, Wanted: t.Value, Found: t.found.Value, Known: t.known}
+	res := Result{ID: t.ID, Path: t.Name, Wanted: knob.Show(t.Type, t.Value), Found: t.found.Value, Known: t.known}
 	switch {
 	case t.Lost != "":
 		res.Outcome = outcome.Refused
@@ -154,10 +154,10 @@ func (t *original) result(r *reader, o Options) Result {
 		res.Outcome, res.Excused = outcome.Stale, true
 		res.Message = fmt.Sprintf("%s: the node no longer exists, nothing to restore", outcome.Name(t.Name))
 	case t.err != nil:
-		res.Outcome, res.Message = outcome.Explain(outcome.Fault{Path: t.Name, Write: true, Want: t.Value, Root: o.Root, Err: t.err})
+		res.Outcome, res.Message = outcome.Explain(outcome.Fault{Path: t.Name, Write: true, Want: res.Wanted, Root: o.Root, Err: t.err})
 	default:
 		res.Outcome = outcome.Adjusted
-		res.Message = outcome.DescribeChanged(t.Name, t.Value, t.found.Value)
+		res.Message = outcome.DescribeChanged(t.Name, res.Wanted, t.found.Value)
 	}
 	return res
 }

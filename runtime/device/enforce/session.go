@@ -145,7 +145,7 @@ type Node struct {
 func (s *Session) Nodes() []Node {
 	var out []Node
 	s.eachNode(func(t *target) {
-		n := Node{ID: t.setting.ID, Path: t.path, Real: t.real, Want: t.setting.Want, Policy: t.setting.Policy}
+		n := Node{ID: t.setting.ID, Path: t.path, Real: t.real, Want: wantedText(t.setting), Policy: t.setting.Policy}
 		n.Moved = slices.Clone(related(t.real).others)
 		if file := rootfs.BackingFile(t.real); file != "" {
 			n.Moved = append(n.Moved, file)
@@ -174,7 +174,7 @@ func (s *Session) Waiting() []Node {
 	var out []Node
 	for _, t := range s.targets {
 		if t.isMissing() {
-			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: t.setting.Want, Policy: t.setting.Policy, Optional: t.setting.Optional})
+			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: wantedText(t.setting), Policy: t.setting.Policy, Optional: t.setting.Optional})
 		}
 	}
 	return out

@@ -364,7 +364,7 @@ func (t *target) finish(result outcome.Outcome, message string) {
 
 // finishFault sets the result from an error.
 func (t *target) finishFault(dev rootfs.FS, o Options, write bool, err error) {
-	f := outcome.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.MissingCaps, Err: err}
+	f := outcome.Fault{Path: t.path, Write: write, Want: wantedText(t.setting), Offered: t.found.Offered, Root: o.Root, Lacks: o.MissingCaps, Err: err}
 	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
 		t.finish(outcome.Unsupported, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		return

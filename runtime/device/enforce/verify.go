@@ -190,11 +190,4 @@ var ErrJournal = errors.New("cannot record the original values in the journal, s
 
 // wantedText is the wanted value in the notation of found ones: CPUs as a list, also where
 // the node takes a mask.
-func wantedText(s plan.Setting) string {
-	if s.Type == plan.TypeCPUMask {
-		if list, err := knob.Canonical(s.Type, s.Want); err == nil {
-			return list
-		}
-	}
-	return s.Want
-}
+func wantedText(s plan.Setting) string { return knob.Show(s.Type, s.Want) }
