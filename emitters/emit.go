@@ -116,11 +116,20 @@ func ConfigDir(l *plan.Layer) string {
 	return "recipes-yoctune/yoctune-" + l.Name + "-config"
 }
 
+// MachineFolder is the folder below files/ of what a recipe takes for one machine. bitbake finds
+// it by the override that the layer defines for that machine alone: the machine's own name is
+// also an override of the machines that are derived from it.
+func MachineFolder(machine string) string { return quote.OverridePrefix + machine }
+
+// FolderMachine returns the machine of a folder below files/. Layers of yoctune 0.1 have folders with
+// the machine's own name.
+func FolderMachine(folder string) string { return strings.TrimPrefix(folder, quote.OverridePrefix) }
+
 // NewDeviceFile makes a file that the config recipe installs: name beside the
 // recipe, dest on the device of target t.
 func NewDeviceFile(l *plan.Layer, t *plan.Target, name, dest string) File {
 	return File{
-		Path:    path.Join(ConfigDir(l), "files", t.Machine, name),
+		Path:    path.Join(ConfigDir(l), "files", MachineFolder(t.Machine), name),
 		Mode:    0o644,
 		Machine: t.Machine,
 		Install: &Install{Dest: dest},

@@ -51,7 +51,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 				continue
 			}
 			one := file{Source: path.Base(f.Path), Dest: f.Install.Dest, Exec: f.Mode&0o100 != 0}
-			if folder := path.Base(path.Dir(f.Path)); folder != target.Machine {
+			if folder := path.Base(path.Dir(f.Path)); folder != emitters.MachineFolder(target.Machine) {
 				one.Folder = folder
 				if !slices.Contains(m.Folders, folder) {
 					m.Folders = append(m.Folders, folder)

@@ -75,7 +75,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		machines = append(machines, t.Machine)
 		if len(t.Fan.Profiles) > 0 {
 			f, err := profile.FillFor(t, l.Name, emitters.File{
-				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name), Means: profileMeanings(t),
+				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, emitters.MachineFolder(t.Machine), l.Name), Means: profileMeanings(t),
 			})
 			if err != nil {
 				return nil, err

@@ -49,7 +49,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		targets, machines = append(targets, t), append(machines, t.Machine)
 		// A name of its own for each layer: two layers' files/ folders end up in
 		// one search path.
-		f, err := ft.FillFor(t, l.Name, emitters.File{Path: fmt.Sprintf("recipes-kernel/linux/files/%s/yoctune-%s.cfg", t.Machine, l.Name), Means: options(t)})
+		f, err := ft.FillFor(t, l.Name, emitters.File{Path: fmt.Sprintf("recipes-kernel/linux/files/%s/yoctune-%s.cfg", emitters.MachineFolder(t.Machine), l.Name), Means: options(t)})
 		if err != nil {
 			return nil, err
 		}

@@ -134,7 +134,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			continue
 		}
 		f, err := mt.FillFor(t, l.Name, emitters.File{
-			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name), Means: modeMeanings(t),
+			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", emitters.MachineFolder(t.Machine), l.Name), Means: modeMeanings(t),
 		})
 		if err != nil {
 			return nil, err

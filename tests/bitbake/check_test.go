@@ -18,7 +18,7 @@ func TestBuildStopsForAKernelWithoutTheOptions(t *testing.T) {
 		fragment = "yoctune-vision-tuning.cfg"
 		machine  = "jetson-orin-nano-devkit"
 	)
-	asked, err := os.ReadFile(recipes + "files/" + machine + "/" + fragment)
+	asked, err := os.ReadFile(recipes + "files/yoctune-on-" + machine + "/" + fragment)
 	if err != nil {
 		t.Fatal(err)
 	}

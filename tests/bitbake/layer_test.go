@@ -456,7 +456,7 @@ func anyExists(dir, name, machine string) bool {
 		return false
 	}
 	for _, folder := range append(folders, dir) {
-		for _, sub := range []string{"", machine} {
+		for _, sub := range []string{"", "yoctune-on-" + machine} {
 			if _, err := os.Stat(filepath.Join(folder, sub, name)); err == nil {
 				return true
 			}

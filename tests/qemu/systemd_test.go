@@ -19,7 +19,7 @@ var systemdScript []byte
 // The files that a layer installs, from its golden tree.
 const (
 	units      = "../../golden/video-analytics/recipes-yoctune/yoctuned/files"
-	scheduling = "../../golden/realtime-control/recipes-yoctune/yoctune-realtime-control-config/files/jetson-agx-orin-devkit/yoctuned.service.d-40-scheduling.conf"
+	scheduling = "../../golden/realtime-control/recipes-yoctune/yoctune-realtime-control-config/files/yoctune-on-jetson-agx-orin-devkit/yoctuned.service.d-40-scheduling.conf"
 )
 
 // TestUnitUnderARealSystemd boots the kernel with the systemd of this host's

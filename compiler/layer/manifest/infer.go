@@ -52,7 +52,7 @@ func machineOf(name string) string {
 	if folder := path.Base(dir); (folder == "plan" || folder == "keys") && path.Base(path.Dir(path.Dir(dir))) == "files" {
 		dir = path.Dir(dir)
 	}
-	return path.Base(dir)
+	return emitters.FolderMachine(path.Base(dir))
 }
 
 // maxInferred bounds the text that [Describe] reads, in bytes. Files of layers stay below

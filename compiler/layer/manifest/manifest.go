@@ -4,7 +4,7 @@
 //	{
 //	  "$schema": "yoctune.manifest/2",
 //	  "files": {
-//	    "recipes-kernel/linux/files/jetson-agx-xavier/yoctune-edge.cfg": {
+//	    "recipes-kernel/linux/files/yoctune-on-jetson-agx-xavier/yoctune-edge.cfg": {
 //	      "machine": "jetson-agx-xavier",
 //	      "means": [
 //	        {"kind": "option", "name": "HZ", "value": "1000", "id": "kernel.config.HZ", "from": "config.cue:22"}
