@@ -100,7 +100,7 @@ func TestLayerTextMatchesItsManifest(t *testing.T) {
 }
 
 func TestEditedFileIsReadFromItsText(t *testing.T) {
-	const cfg = "recipes-kernel/linux/files/jetson-orin-nano-devkit/yoctune-vision.cfg"
+	const cfg = "recipes-kernel/linux/files/yoctune-on-jetson-orin-nano-devkit/yoctune-vision.cfg"
 	files := layers(t)["vision"]
 	m := Of(files)
 	edited := withoutMeanings(files)
