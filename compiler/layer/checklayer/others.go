@@ -21,7 +21,7 @@ const otherCase = "other"
 func (g *rig) checkOtherMachines(ctx context.Context, log string) outcome {
 	machine := g.similarMachine()
 	if machine == "" {
-		return outcome{skip: "all machines of meta-tegra with this SoC are targets of the layer"}
+		return outcome{skip: "no machine of meta-tegra that shares files with " + g.opt.Machine + " is left: the others are targets of the layer, or derived from them"}
 	}
 	mine := g.opt.Machine
 	g.opt.Machine = machine
@@ -96,10 +96,15 @@ func (g *rig) similarMachine() string {
 	return best
 }
 
-// machineFiles returns the files that a machine's file includes, directly or through
-// another machine's, and whether the name of a target is among its overrides.
+// machineFiles returns the files that a machine's file includes, directly, through another
+// machine's or through files of the extra layers, and whether the name of a target is among
+// its overrides.
 func (g *rig) machineFiles(machine string, depth int) (names []string, inherits bool) {
-	b, err := os.ReadFile(g.src.machineFile(machine))
+	return g.includedFiles(g.src.machineFile(machine), depth)
+}
+
+func (g *rig) includedFiles(file string, depth int) (names []string, inherits bool) {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, false
 	}
@@ -107,9 +112,14 @@ func (g *rig) machineFiles(machine string, depth int) (names []string, inherits 
 		inherits = inherits || slices.ContainsFunc(strings.Split(string(m[1]), ":"), func(name string) bool { return slices.Contains(g.layer.Machines, name) })
 	}
 	for _, m := range machineInclude.FindAllSubmatch(b, -1) {
-		names = append(names, string(m[1]))
-		if base, ok := strings.CutSuffix(string(m[1]), ".conf"); ok && depth > 0 {
-			more, also := g.machineFiles(base, depth-1)
+		name := string(m[1])
+		names = append(names, name)
+		next := g.src.extraFile(filepath.Join("conf", "machine", name))
+		if base, ok := strings.CutSuffix(name, ".conf"); ok {
+			next = g.src.machineFile(base)
+		}
+		if next != "" && depth > 0 {
+			more, also := g.includedFiles(next, depth-1)
 			names, inherits = append(names, more...), inherits || also
 		}
 	}

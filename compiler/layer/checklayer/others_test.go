@@ -96,6 +96,14 @@ func TestMachineMayComeFromExtraLayer(t *testing.T) {
 	if got := g.similarMachine(); got != "sibling" {
 		t.Errorf("the most similar machine is %q", got)
 	}
+
+	// Its SoC comes through a file of its own layer.
+	writeFile(t, filepath.Join(own, "conf", "machine", "product.conf"), "require conf/machine/include/product.inc\n", 0o644)
+	writeFile(t, filepath.Join(own, "conf", "machine", "include", "product.inc"), "require conf/machine/include/orin-nano.inc\n", 0o644)
+	g = rig{opt: Options{Machine: "product"}, src: s, layer: &layer{Machines: []string{"product"}}}
+	if got := g.similarMachine(); got != "devkit" {
+		t.Errorf("the machine most similar to the product is %q", got)
+	}
 }
 
 // What stood in for a recipe that the next build folder has would be a second

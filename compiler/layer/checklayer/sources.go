@@ -136,13 +136,21 @@ func (s sources) checkTarget(release, machine string) error {
 // layer that has it.
 func (s sources) machineFile(machine string) string {
 	name := filepath.Join("conf", "machine", machine+".conf")
+	if file := s.extraFile(name); file != "" {
+		return file
+	}
+	return filepath.Join(s.MetaTegra, name)
+}
+
+// extraFile returns a file of the first extra layer that has it, or "".
+func (s sources) extraFile(name string) string {
 	for _, dir := range s.Extra {
 		file := filepath.Join(dir, name)
 		if _, err := os.Stat(file); err == nil {
 			return file
 		}
 	}
-	return filepath.Join(s.MetaTegra, name)
+	return ""
 }
 
 func (s sources) machines() []string {
