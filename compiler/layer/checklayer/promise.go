@@ -180,6 +180,24 @@ func planPromises(plans []*plan.Plan) []promise {
 	return out
 }
 
+// explainMissedKernel explains that the machine's kernel is built by a recipe that the layer
+// does not append to, so that no kernel has the options of the plan, or returns "".
+func (l *layer) explainMissedKernel(values map[string]string) string {
+	const variable = "PREFERRED_PROVIDER_virtual/kernel"
+	kernel := values[variable]
+	if kernel == "" || slices.Contains(l.appended(), kernel) {
+		return ""
+	}
+	for _, p := range l.Plans {
+		for _, s := range p.Settings {
+			if s.Domain == plan.DomainKernel && s.Select.Class == "config" {
+				return fmt.Sprintf("%s is %q, and the layer appends to other kernels only: the kernel gets no option of the configuration, such as %s", variable, kernel, s.ID)
+			}
+		}
+	}
+	return ""
+}
+
 // argVariable returns the variable of kernel arguments in the boot configuration of the
 // plan's machine.
 func argVariable(p *plan.Plan) string {

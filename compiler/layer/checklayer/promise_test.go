@@ -80,6 +80,23 @@ func TestOverruledArgumentsAreFound(t *testing.T) {
 	}
 }
 
+// A machine of a product may choose a kernel to which the layer does not append.
+func TestOptionsNeedTheKernelOfTheMachine(t *testing.T) {
+	l := &layer{Appends: []bbappend{{Name: "linux-jammy-nvidia-tegra"}}, Plans: []*plan.Plan{{Settings: []plan.Setting{
+		{ID: "kernel.config.HZ_1000", Domain: plan.DomainKernel, Select: plan.Select{Class: "config", Name: "HZ_1000"}, Want: "y"},
+	}}}}
+	for kernel, wrong := range map[string]bool{"linux-jammy-nvidia-tegra": false, "linux-yocto": true, "": false} {
+		got := l.explainMissedKernel(map[string]string{"PREFERRED_PROVIDER_virtual/kernel": kernel})
+		if (got != "") != wrong || wrong && (!strings.Contains(got, kernel) || !strings.Contains(got, "kernel.config.HZ_1000")) {
+			t.Errorf("%q: %q", kernel, got)
+		}
+	}
+	l.Plans[0].Settings = nil
+	if got := l.explainMissedKernel(map[string]string{"PREFERRED_PROVIDER_virtual/kernel": "linux-yocto"}); got != "" {
+		t.Errorf("without options: %q", got)
+	}
+}
+
 func TestPlanListsItsKernelArguments(t *testing.T) {
 	p := &plan.Plan{Layer: "edge", Target: "one", Settings: []plan.Setting{
 		{ID: "kernel.args.isolcpus", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "isolcpus"}, Type: plan.TypeCPUList, Want: "4-5"},

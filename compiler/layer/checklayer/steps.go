@@ -204,6 +204,9 @@ func (g *rig) compareValues(ctx context.Context, log string, answer reading) out
 		o.errors = append(o.errors, fmt.Sprintf("LAYERSERIES_COMPAT_%s is %q, openembedded-core is %s", g.layer.Collection, strings.Join(got, " "), strings.Join(g.src.Series, " ")))
 	}
 	o.comparePromises(want, values, "configuration")
+	if missed := g.layer.explainMissedKernel(values); missed != "" {
+		o.errors = append(o.errors, missed)
+	}
 
 	for _, pn := range g.builtRecipes() {
 		values := answer.values(pn, &o)
