@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	facts "github.com/yoctune/yoctune/schema/facts/directive"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
@@ -31,6 +32,11 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 		unit, dropIn = u, true
 	}
 	ds := parseDirectives(lines)
+	defer func() {
+		for i := range ds {
+			im.noteDirective(&ds[i])
+		}
+	}()
 	if path.Ext(unit) != ".service" || strings.Contains(unit, "@") {
 		why := "yoctune writes services; units of other types stay where they are"
 		switch {
@@ -86,6 +92,25 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 			l.addNote("without yoctune's sandbox, as the unit had none; take the unit out of what installs it now")
 			im.setField(l, "false", "services", unit, "hardening")
 		}
+	}
+}
+
+// noteDirective notes a directive that the release's systemd ignores.
+func (im *importer) noteDirective(d *directive) {
+	kind, name, version := facts.Unit, d.section+"."+d.name, im.release.Systemd
+	isOwn := strings.HasPrefix(d.name, "X-") || strings.HasPrefix(d.section, "X-") // systemd leaves these to others
+	if d.section == "" || isOwn {
+		return
+	}
+	switch facts.Lookup(kind, name, version).State {
+	case facts.Absent:
+		d.line.addNote("systemd %s of %s has no %s in [%s]", version, im.release.Name, clean(d.name), clean(d.section))
+		if near := facts.Nearest(kind, name, version); near != "" {
+			section, word, _ := strings.Cut(near, ".")
+			d.line.addNote("did you mean %s in [%s]?", word, section)
+		}
+	case facts.Legacy:
+		d.line.addNote("systemd %s ignores %s", version, clean(d.name))
 	}
 }
 

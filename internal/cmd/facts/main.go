@@ -5,6 +5,7 @@
 //	facts units     -meta-tegra REPO
 //	facts renamed   -oe-core REPO -bitbake REPO
 //	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
+//	facts directives -systemd VERSION=FOLDER... -kmod REPO -kmod-tag TAG...
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
 //
 // update lays the files out, sorts them, and derives what follows from them: which
@@ -32,7 +33,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables or kernels")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables, directives or kernels")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -42,10 +43,21 @@ func run(args []string) error {
 		bitbake   = flags.String("bitbake", "", "git `repository` of bitbake")
 		metaOE    = flags.String("meta-openembedded", "", "git `repository` of meta-openembedded")
 		community = flags.String("meta-tegra-community", "", "git `repository` of OE4T/meta-tegra-community")
+		kmod      = flags.String("kmod", "", "git `repository` of kmod")
 		indexes   []string
+		trees     []string
+		tags      []string
 	)
 	flags.Func("index", "replace kernel `NAME=FILE` by an index that yoctune kernel index wrote", func(s string) error {
 		indexes = append(indexes, s)
+		return nil
+	})
+	flags.Func("systemd", "unpacked sources of systemd, as `VERSION=FOLDER`; the oldest first", func(s string) error {
+		trees = append(trees, s)
+		return nil
+	})
+	flags.Func("kmod-tag", "`tag` of kmod; the oldest first", func(s string) error {
+		tags = append(tags, s)
 		return nil
 	})
 	if err := flags.Parse(args[1:]); err != nil {
@@ -73,10 +85,12 @@ func run(args []string) error {
 		}, filepath.Join(facts, "variable", "data", "variables.txt"))
 	case "renamed":
 		return writeRenamed(repository(*oeCore), repository(*bitbake), filepath.Join(data, "renamed.json"))
+	case "directives":
+		return writeDirectives(trees, repository(*kmod), tags, filepath.Join(facts, "directive", "data", "directives.txt"))
 	case "kernels":
 		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables or kernels", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, directives or kernels", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// gperfTables are the tables of directives in systemd's sources, by the kind of file.
+func gperfTables() map[string]string {
+	return map[string]string{
+		"unit":      "src/core/load-fragment-gperf.gperf.in",
+		"network":   "src/network/networkd-network-gperf.gperf",
+		"netdev":    "src/network/netdev/netdev-gperf.gperf",
+		"link":      "src/udev/net/link-config-gperf.gperf",
+		"networkd":  "src/network/networkd-gperf.gperf",
+		"journald":  "src/journal/journald-gperf.gperf",
+		"logind":    "src/login/logind-gperf.gperf",
+		"resolved":  "src/resolve/resolved-gperf.gperf",
+		"timesyncd": "src/timesync/timesyncd-gperf.gperf",
+	}
+}
+
+var (
+	gperfRow   = regexp.MustCompile(`^((?:\{\{type\}\}|[A-Za-z0-9]+)\.[A-Za-z0-9]+),\s*(\w+),\s*([^,]+),`)
+	macroStart = regexp.MustCompile(`^\{%-? *macro (\w+)\(type\)`)
+	macroCall  = regexp.MustCompile(`^\{\{ *(\w+)\('(\w+)'\) *\}\}`)
+	udevKey    = regexp.MustCompile(`streq\(key, "([A-Z_]+)"\)`)
+	tmpfilesOf = regexp.MustCompile(`(?m)^\s+[A-Z_]+\s*= '(\w)',(?:.*/\* (deprecated|legacy))?`)
+	modprobeOf = regexp.MustCompile(`streq\(cmd, "(\w+)"\)`)
+)
+
+// readGperf returns the type of each "Section.Name" of a table. Of a condition at compile
+// time it takes the first branch: the others only accept the name.
+func readGperf(text string) map[string]string {
+	rows, macros := map[string]string{}, map[string][]string{}
+	macro, otherwise := "", false
+	add := func(line, section string) {
+		if m := gperfRow.FindStringSubmatch(line); m != nil {
+			kind := strings.TrimPrefix(m[2], "config_parse_")
+			if strings.HasPrefix(strings.TrimSpace(m[3]), "DISABLED_") {
+				kind = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(m[3]), "DISABLED_"))
+			}
+			rows[strings.Replace(m[1], "{{type}}", section, 1)] = kind
+		}
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch start, call := macroStart.FindStringSubmatch(line), macroCall.FindStringSubmatch(line); {
+		case start != nil:
+			macro = start[1]
+		case strings.Contains(line, "endmacro"):
+			macro = ""
+		case strings.HasPrefix(line, "{% else") || strings.HasPrefix(line, "{%- else"):
+			otherwise = true
+		case strings.Contains(line, "endif"):
+			otherwise = false
+		case otherwise:
+		case call != nil:
+			for _, row := range macros[call[1]] {
+				add(row, call[2])
+			}
+		case macro != "":
+			macros[macro] = append(macros[macro], line)
+		default:
+			add(line, "")
+		}
+	}
+	return rows
+}
+
+// readSystemd returns the type of each directive in an unpacked source tree, by "kind name".
+func readSystemd(folder string) (map[string]string, error) {
+	all := map[string]string{}
+	for kind, file := range gperfTables() {
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			return nil, err
+		}
+		rows := readGperf(string(text))
+		if len(rows) == 0 {
+			return nil, fmt.Errorf("%s has no directive: has it changed its form?", file)
+		}
+		for name, value := range rows {
+			all[kind+" "+name] = value
+		}
+	}
+	for kind, from := range map[string]struct {
+		file string
+		re   *regexp.Regexp
+	}{"udev": {"src/udev/udev-rules.c", udevKey}, "tmpfiles": {"src/tmpfiles/tmpfiles.c", tmpfilesOf}} {
+		text, err := os.ReadFile(filepath.Join(folder, from.file))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range from.re.FindAllStringSubmatch(string(text), -1) {
+			value := "key"
+			if len(m) > 2 && m[2] != "" {
+				value = "legacy"
+			}
+			all[kind+" "+m[1]] = value
+		}
+	}
+	return all, nil
+}
+
+// writeDirectives writes the directives of each version of systemd ("VERSION=FOLDER") and
+// the commands of modprobe.d of each version of kmod (a tag of the repository).
+func writeDirectives(trees []string, kmod repository, tags []string, out string) error {
+	var text strings.Builder
+	rows := map[string]map[string]int{}
+	add := func(name, value string, bit int) {
+		if rows[name] == nil {
+			rows[name] = map[string]int{}
+		}
+		rows[name][value] |= 1 << bit
+	}
+	for i, tree := range trees {
+		version, folder, _ := strings.Cut(tree, "=")
+		all, err := readSystemd(folder)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "systemd %s\n", version)
+		for name, value := range all {
+			add(name, value, i)
+		}
+	}
+	for i, tag := range tags {
+		file, err := kmod.show(tag, "libkmod/libkmod-config.c")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "kmod %s\n", strings.TrimPrefix(tag, "v"))
+		for _, m := range modprobeOf.FindAllStringSubmatch(file, -1) {
+			add("modprobe "+m[1], "command", i)
+		}
+	}
+	text.WriteString("\n")
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		text.WriteString(name)
+		values := slices.SortedFunc(maps.Keys(rows[name]), func(a, b string) int { return cmp.Compare(rows[name][a], rows[name][b]) })
+		for _, value := range values {
+			fmt.Fprintf(&text, " %x:%s", rows[name][value], value)
+		}
+		text.WriteString("\n")
+	}
+	return writeFile(out, []byte(text.String()))
+}
