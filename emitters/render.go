@@ -35,6 +35,7 @@ func sinks() template.FuncMap {
 		"file":           quote.FileName,
 		"url":            quote.SourceURL,
 		"mirrorurl":      quote.MirrorURL,
+		"ownmirror":      quote.OwnMirrorURL,
 		"mirrorpat":      quote.MirrorPattern,
 		"hashserve":      quote.HostPort,
 		"hostpath":       quote.HostPath,

@@ -17,8 +17,8 @@ func budgetRules() []Rule {
 		{
 			ID: "cpuset-partition", Severity: diag.Error,
 			Title: "unsupported partition of a slice",
-			Cause: `A partition takes the slice's cores away from everything else, so it needs a slice with cores of its own. Linux before 6.1 has no "isolated" partitions, and all services of a slice share one partition.`,
-			Fix:   `name a slice, isolate cores with cpu.isolate, and use "root" before Linux 6.1`,
+			Cause: `A partition takes the slice's cores away from everything else, so it needs a slice with cores of its own. Linux before 6.1 has no "isolated" partitions; from 6.7 on, cores that cpu.isolate isolates at boot can only be in one (kernel/cgroup/cpuset.c, prstate_housekeeping_conflict). All services of a slice share one partition.`,
+			Fix:   `name a slice, isolate cores with cpu.isolate, and use "root" before Linux 6.1 and "isolated" from 6.7 on`,
 			Wrong: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "isolated"}}`,
 			Right: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "root"}}`,
 			See:   "Documentation/admin-guide/cgroup-v2.rst: cpuset.cpus.partition",
@@ -131,6 +131,8 @@ func checkCpusetPartition(s *subject) {
 		case partition.Text == "isolated" && !resolve.KernelAtLeast(s.Release.Kernel, 6, 1),
 			partition.Text == "root" && !resolve.KernelAtLeast(s.Release.Kernel, 5, 0):
 			s.reportAt(partition, partition.Show(), "", "Linux %s has no partitions of kind %s", s.Release.Kernel, partition.Text)
+		case partition.Text == "root" && resolve.KernelAtLeast(s.Release.Kernel, 6, 7):
+			s.reportAt(partition, partition.Show(), `use "isolated"`, "Linux %s allows cores that are isolated at boot in isolated partitions only", s.Release.Kernel)
 		}
 		first[slice] = partition
 	}

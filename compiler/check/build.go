@@ -1,6 +1,7 @@
 package check
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -71,6 +72,16 @@ func buildRules() []Rule {
 			Wrong: `build: downloads: network: "mirrors"`, Right: `build: downloads: {network: "mirrors", own: "https://mirror.example.com/src"}`,
 			See:   "bitbake: BB_FETCH_PREMIRRORONLY",
 			build: checkMirrorOnly,
+		},
+		{
+			ID: "mirror-pattern", Severity: diag.Error, Firm: true,
+			Title: "a mirror has a pattern or an address that serves nothing",
+			Cause: "bitbake splits the pattern as it splits addresses, at ://, and compares scheme, host and path with one regular expression each. A pattern without a scheme, or that is no regular expression, stops the build; one whose scheme is no fetcher's matches nothing.",
+			Fix:   "write SCHEME://HOST/PATH, each as a regular expression",
+			Wrong: `build: downloads: mirrors: team: {url: "https://mirror.example.com/src", pattern: "github.com/.*"}`,
+			Right: `build: downloads: mirrors: team: {url: "https://mirror.example.com/src", pattern: "git://github.com/.*"}`,
+			See:   "bitbake lib/bb/fetch2/__init__.py: uri_replace",
+			build: checkMirrorPattern,
 		},
 	}
 }
@@ -182,5 +193,40 @@ func checkMirrorOnly(b *builder) {
 	network := b.Downloads.Network
 	if network.Text == "mirrors" && !b.Downloads.Own.IsSet() && len(b.Downloads.Mirrors.Entries) == 0 {
 		b.reportAt(network, network.Show(), "", "sources may come from mirrors only, and no mirror is named")
+	}
+}
+
+// fetchers are the schemes of bitbake's fetchers (lib/bb/fetch2).
+var fetchers = strings.Fields("file http https ftp ftps git gitsm gitannex ssh sftp s3 gs az svn hg cvs npm npmsw crate gomod gomodgit p4 osc repo ccrc")
+
+func checkMirrorPattern(b *builder) {
+	for _, mirrors := range []*config.Map[config.Mirror]{&b.SState.Mirrors, &b.Downloads.Mirrors} {
+		for _, m := range mirrors.Entries {
+			p := m.Pattern
+			if mirrors == &b.SState.Mirrors && strings.Contains(m.URL.Text, ";") {
+				b.reportAt(m.URL, m.URL.Show(), "leave out what follows the semicolon", "the path of an object follows the address of mirror %s, so that it takes no parameters", m.Key())
+			}
+			if !p.IsSet() {
+				continue
+			}
+			scheme, rest, ok := strings.Cut(p.Text, "://")
+			if !ok {
+				b.reportAt(p, p.Show(), "", "the pattern of mirror %s has no scheme", m.Key())
+				continue
+			}
+			host, path, _ := strings.Cut(rest, "/")
+			exprs := make([]*regexp.Regexp, 0, 3)
+			for _, part := range []string{scheme, host, path} {
+				expr, err := regexp.Compile("^(?:" + part + ")$")
+				if err != nil {
+					b.reportAt(p, p.Show(), "", "the pattern of mirror %s is no regular expression: %q", m.Key(), part)
+					break
+				}
+				exprs = append(exprs, expr)
+			}
+			if len(exprs) == 3 && !slices.ContainsFunc(fetchers, exprs[0].MatchString) {
+				b.reportAt(p, p.Show(), "", "no fetcher of bitbake has a scheme that the pattern of mirror %s matches", m.Key())
+			}
+		}
 	}
 }

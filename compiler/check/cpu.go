@@ -33,7 +33,7 @@ func cpuRules() []Rule {
 		{
 			ID: "isolcpus-affinity", Severity: diag.Warning,
 			Title: "a service with several isolated cores runs only on the first",
-			Cause: "The scheduler does not balance load between isolated cores. All threads of a service stay where they start unless the program pins them itself.",
+			Cause: "The scheduler does not balance load between isolated cores. All threads of a service stay where they start unless the program pins them itself, or they are real-time threads.",
 			Fix:   "give the service one core, or pin its threads in the program and suppress the rule with that reason",
 			Wrong: `cpu: isolate: [4, 5]` + "\n" + `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5]}`,
 			Right: `cpu: isolate: [4, 5]` + "\n" + `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4]}`,
@@ -98,6 +98,9 @@ func checkIsolcpusAffinity(s *subject) {
 		return
 	}
 	for _, svc := range s.Config.Services.Entries {
+		if svc.Scheduling.Text == "fifo" || svc.Scheduling.Text == "rr" {
+			continue // real-time tasks are pushed and pulled between isolated cores too
+		}
 		at, cores := svc.CPUs.Place, config.Cores(svc.CPUs)
 		if len(cores) == 0 && svc.Slice.IsSet() {
 			at, cores = svc.Slice.Place, isolated

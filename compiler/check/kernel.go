@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
 func kernelRules() []Rule {
@@ -185,6 +187,22 @@ func checkPreemptKVM(s *subject) {
 	}
 }
 
+func hasRealtime(r release.Release) bool { return r.RTProvider != "" || r.RTByConfig }
+
+// releasesThat advises the releases of the board that have something; "" when no release has.
+func (s *subject) releasesThat(have func(release.Release) bool) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.Board.Releases)) {
+		if r, ok := release.Lookup(name); ok && have(r) {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return "no release for " + s.Board.ID + " has one"
+	}
+	return "choose one of: " + strings.Join(names, ", ")
+}
+
 func checkPreemptRoute(s *subject) {
 	option, model := s.Config.Kernel.Config.Get("PREEMPT_RT"), s.Config.Kernel.Preempt
 	switch {
@@ -196,10 +214,10 @@ func checkPreemptRoute(s *subject) {
 	case s.Release.RTByConfig:
 	case s.isRealtime():
 		s.markExplained("PREEMPT_RT")
-		s.reportAt(model, model.Show(), "", "release %s has no real-time kernel", s.Release.Name)
+		s.reportAt(model, model.Show(), s.releasesThat(hasRealtime), "release %s has no real-time kernel", s.Release.Name)
 	case option.Text == "y":
 		s.markExplained("PREEMPT_RT")
-		s.reportAt(option, option.Show(), "", "release %s has no real-time kernel", s.Release.Name)
+		s.reportAt(option, option.Show(), s.releasesThat(hasRealtime), "release %s has no real-time kernel", s.Release.Name)
 	}
 }
 

@@ -192,12 +192,22 @@ func needRules() []Rule {
 		{
 			ID: "cgroup-v2", Severity: diag.Error,
 			Title: "the kernel's control groups are too old",
-			Cause: "Limits and slices of services use the unified hierarchy. Linux 4.9 lacks its cpu and cpuset controllers (4.15 and 5.0) and its device programs, without which containers fail.",
-			Fix:   `pin the service itself with cpus; where it needs limits, boot with kernel: args: "systemd.unified_cgroup_hierarchy": 0`,
-			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
-			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", kernel: args: "systemd.unified_cgroup_hierarchy": 0, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
+			Cause: "Linux 4.9 has no cpu and cpuset controllers on the unified hierarchy (4.15 and 5.0) and no device programs, without which containers fail. Slices with cores need the unified hierarchy.",
+			Fix:   `leave out kernel: args: "systemd.unified_cgroup_hierarchy"; pin the service itself with cpus`,
+			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", kernel: args: "systemd.unified_cgroup_hierarchy": 1, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
+			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
 			See:   "Documentation/cgroup-v2.txt of Linux 4.9",
 			run:   checkCgroupV2,
+		},
+		{
+			ID: "cgroup-hybrid", Severity: diag.Warning,
+			Title: "systemd of the release does not use the unified hierarchy",
+			Cause: "systemd of kirkstone is built for the hybrid hierarchy (its PACKAGECONFIG lacks cgroupv2), where the controllers are on the old one. memoryHigh and the cores of a slice exist only on the unified hierarchy: systemd ignores them without a message.",
+			Fix:   `boot with kernel: args: "systemd.unified_cgroup_hierarchy": 1`,
+			Wrong: `{board: "orin-nano-8gb", release: "kirkstone", services: "a.service": {exec: ["/usr/bin/a"], memoryHigh: "1GiB"}}`,
+			Right: `{board: "orin-nano-8gb", release: "kirkstone", kernel: args: "systemd.unified_cgroup_hierarchy": 1, services: "a.service": {exec: ["/usr/bin/a"], memoryHigh: "1GiB"}}`,
+			See:   "oe-core meta/recipes-core/systemd/systemd_250.14.bb; systemd.resource-control(5)",
+			run:   checkCgroupHybrid,
 		},
 		{
 			ID: "cpuset-controller", Severity: diag.Error,
@@ -529,8 +539,7 @@ func checkCgroupV2(s *subject) {
 	if s.Release.Kernel != "4.9" {
 		return
 	}
-	unified := s.Config.Kernel.Args.Get("systemd.unified_cgroup_hierarchy")
-	legacy := unified.Text == "0" || unified.Text == "no"
+	legacy := !s.hasUnifiedHierarchy()
 	for _, p := range s.Packages {
 		if p.Action == "install" && isContainerEngine(p.Name) && !legacy {
 			at := s.Config.Packages.Get(p.Name)
@@ -543,6 +552,32 @@ func checkCgroupV2(s *subject) {
 		}
 		if svc.Slice.IsSet() && len(s.Isolated()) > 0 {
 			s.reportAt(svc.Slice, svc.Slice.Show(), "give the service its cores with cpus", "Linux 4.9 cannot keep a slice to cores")
+		}
+	}
+}
+
+// hasUnifiedHierarchy reports whether systemd mounts the unified hierarchy: by its argument, or
+// the release's build, which is hybrid up to systemd 250 of openembedded-core.
+func (s *subject) hasUnifiedHierarchy() bool {
+	switch s.Config.Kernel.Args.Get("systemd.unified_cgroup_hierarchy").Text {
+	case "0", "no", "n", "false", "off":
+		return false
+	case "":
+		return s.Release.CoreBranch() != "kirkstone"
+	}
+	return true
+}
+
+func checkCgroupHybrid(s *subject) {
+	if s.hasUnifiedHierarchy() || s.Release.Kernel == "4.9" { // cgroup-v2 reports that kernel
+		return
+	}
+	for _, svc := range s.Config.Services.Entries {
+		if svc.MemoryHigh.IsSet() {
+			s.reportAt(svc.MemoryHigh, svc.MemoryHigh.Show(), "", "systemd of %s ignores memoryHigh on its hybrid hierarchy", s.Release.Name)
+		}
+		if svc.Slice.IsSet() && len(s.Isolated()) > 0 {
+			s.reportAt(svc.Slice, svc.Slice.Show(), "", "systemd of %s keeps no slice to its cores on its hybrid hierarchy", s.Release.Name)
 		}
 	}
 }

@@ -199,6 +199,17 @@ func packagesOf(program string) []string {
 	}[program]
 }
 
+// pluginOf returns the package of NVIDIA's plugin with an element of a GStreamer pipeline; ""
+// when there is none (meta-tegra recipes-multimedia/gstreamer).
+func pluginOf(exec []string) string {
+	for _, element := range []string{"nvarguscamerasrc", "nvv4l2camerasrc", "nvcompositor", "nvdrmvideosink", "nvjpegenc", "nvjpegdec", "nvtee"} {
+		if slices.ContainsFunc(exec, func(word string) bool { return slices.Contains(strings.Fields(word), element) }) {
+			return "gstreamer1.0-plugins-" + strings.TrimSuffix(strings.TrimSuffix(element, "enc"), "dec")
+		}
+	}
+	return ""
+}
+
 func checkSourcePackage(s *subject) {
 	for c, p := range s.pipelines() {
 		if kind, _ := pipeline.SourceOf(p.Source.Kind); !kind.Program || len(p.Source.Exec) == 0 {
@@ -206,6 +217,9 @@ func checkSourcePackage(s *subject) {
 		}
 		program := path.Base(p.Source.Exec[0])
 		packages := packagesOf(program)
+		if plugin := pluginOf(p.Source.Exec); plugin != "" && packages != nil {
+			packages = []string{plugin} // brings GStreamer with it
+		}
 		if len(packages) == 0 || slices.ContainsFunc(packages, s.Config.Packages.Has) {
 			continue
 		}

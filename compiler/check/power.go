@@ -515,7 +515,11 @@ func findClockTool(exec config.List[config.String]) (config.String, bool) {
 func checkPowerOwner(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		if w, ok := findClockTool(svc.Exec); ok && !isReserved(svc.Key()) { // service-reserved reports those
-			s.reportAt(w, w.Show(), "", "service %s is a second owner of the clocks", svc.Key())
+			help := ""
+			if strings.HasPrefix(path.Base(w.Text), "jetson_clocks") || strings.HasPrefix(path.Base(w.Text), "jetson-clocks") {
+				help = `remove the service, and hold the clocks in a mode: power: modes: NAME: {from: MODE, cpu: min: FREQUENCY, gpu: min: FREQUENCY}, with the clock that you want, and power: default: "NAME"`
+			}
+			s.reportAt(w, w.Show(), help, "service %s is a second owner of the clocks", svc.Key())
 		}
 	}
 }

@@ -28,7 +28,7 @@ func promiseRules() []Rule {
 		{
 			ID: "latency-objective", Severity: diag.Error,
 			Title: "the pipeline cannot meet its objective",
-			Cause: "With the declared times, a frame that finds the queues full is later than slo.latencyP95 allows, or the slowest stage gives fewer results than slo.minFps. A file is read as fast as the stages allow, so its queues are always full. The queues of a live source are full when a stage is slower than the source.",
+			Cause: "With the declared times, a frame that finds the queues full is later than slo.latencyP95 allows, or the slowest stage or a live source gives fewer results than slo.minFps. A file is read as fast as the stages allow, so its queues are always full. The queues of a live source are full when a stage is slower than the source.",
 			Fix:   "lower queue.capacity or inFlight, set queue.maxAge, make the slowest stage faster (instances, a smaller model or size), or change the objective",
 			Wrong: exampleTimes + `slo: latencyP95: "50ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
@@ -108,6 +108,8 @@ func findMissedObjective(p plan.Pipeline) (objective, why string) {
 		return "latencyP95", fmt.Sprintf("with full queues a frame takes %v (%s), more than the objective of %v", l.Worst, l.Breakdown(), most)
 	case p.SLO.MinFPS > 0 && l.Pace > 0 && l.Pace > time.Second/time.Duration(p.SLO.MinFPS) && p.Degrade == nil:
 		return "minFps", fmt.Sprintf("%s gives a result every %v (%.1f per second), fewer than the objective of %d", l.Slowest, l.Pace, float64(time.Second)/float64(l.Pace), p.SLO.MinFPS)
+	case p.SLO.MinFPS > 0 && p.Source.Live && p.Source.FPSNum > 0 && p.Source.FPSNum < p.SLO.MinFPS*max(p.Source.FPSDen, 1):
+		return "minFps", fmt.Sprintf("the source gives %.4g frames per second, fewer than the objective of %d", float64(p.Source.FPSNum)/float64(max(p.Source.FPSDen, 1)), p.SLO.MinFPS)
 	}
 	return "", ""
 }

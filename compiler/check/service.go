@@ -2,6 +2,7 @@ package check
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -49,7 +50,7 @@ func serviceRules() []Rule {
 		{
 			ID: "unit-order", Severity: diag.Error,
 			Title: "units wait for each other in a cycle",
-			Cause: "systemd breaks a cycle by dropping a job, with one line in the log. Implicit dependencies count as well: a service waits for basic.target, and the target that starts the service waits for it.",
+			Cause: "systemd breaks a cycle by dropping a job, with one line in the log. Implicit dependencies count as well: a service waits for basic.target, and the target that starts the service waits for it, unless the service names the target in after.",
 			Fix:   "remove one of the after entries",
 			Wrong: `services: {"a.service": {exec: ["/usr/bin/a"], after: ["b.service"]}, "b.service": {exec: ["/usr/bin/b"], after: ["a.service"]}}`,
 			Right: `services: {"a.service": {exec: ["/usr/bin/a"], after: ["b.service"]}, "b.service": exec: ["/usr/bin/b"]}`,
@@ -174,17 +175,30 @@ func defaultOrder() map[string][]string {
 	}
 }
 
+// knownOrder adds the edges of units that the BSP and meta-tegra-community install.
+func knownOrder(s *subject, after map[string][]string) {
+	for _, u := range s.Release.Units() {
+		after[u.Name] = append(after[u.Name], u.After...)
+		for _, later := range u.Before {
+			after[later] = append(after[later], u.Name)
+		}
+	}
+	// jetson_stats services/jtop.service:18 at 4.2.3 to 4.3.1, which the branches install.
+	after["jtop.service"] = append(after["jtop.service"], "multi-user.target")
+}
+
 func checkUnitOrder(s *subject) {
 	after := defaultOrder()
+	knownOrder(s, after)
 	for _, svc := range s.Services {
 		after[svc.Name] = append(after[svc.Name], svc.After...)
 		if len(svc.Exec) == 0 {
 			continue
 		}
 		// A unit of its own has default dependencies, and multi-user.target, which
-		// starts it, waits for it.
+		// starts it, waits for it, unless the unit itself is ordered after the target.
 		after[svc.Name] = append(after[svc.Name], "basic.target")
-		if svc.Enable {
+		if svc.Enable && !slices.Contains(svc.After, "multi-user.target") {
 			after["multi-user.target"] = append(after["multi-user.target"], svc.Name)
 		}
 	}

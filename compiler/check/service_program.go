@@ -22,6 +22,15 @@ func programRules() []Rule {
 		See:   "yoctune schema Service",
 		run:   checkServiceProgram,
 	}, {
+		ID: "service-chrt", Severity: diag.Error,
+		Title: "the unit's sandbox forbids real-time scheduling",
+		Cause: "The unit of a service with an exec has RestrictRealtime=yes unless scheduling is \"fifo\" or \"rr\". chrt then fails with EPERM, and the service does not start.",
+		Fix:   `write scheduling: "fifo" or "rr" and priority instead of chrt`,
+		Wrong: `services: "a.service": {exec: ["/usr/bin/chrt", "-f", "50", "/bin/sleep", "1"]}`,
+		Right: `services: "a.service": {exec: ["/bin/sleep", "1"], scheduling: "fifo", priority: 50}`,
+		See:   "systemd.exec(5): RestrictRealtime=; chrt(1)",
+		run:   checkServiceChrt,
+	}, {
 		ID: "service-user", Severity: diag.Warning,
 		Title: "nothing creates the service's user",
 		Cause: "systemd does not start a program as a user that does not exist (217/USER). An image has the users of base-passwd, of systemd and of its packages, and no package of the configuration can create this one.",
@@ -31,6 +40,23 @@ func programRules() []Rule {
 		See:   "openembedded-core meta/classes/useradd.bbclass",
 		run:   checkServiceUser,
 	}}
+}
+
+func checkServiceChrt(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		if svc.Hardening.IsSet() && !svc.Hardening.On || svc.Scheduling.Text == "fifo" || svc.Scheduling.Text == "rr" {
+			continue
+		}
+		for i, word := range svc.Exec.Items {
+			if path.Base(word.Text) != "chrt" {
+				continue
+			}
+			options := svc.Exec.Items[i+1:]
+			if len(options) == 0 || !slices.ContainsFunc([]string{"-o", "--other", "-b", "--batch", "-i", "--idle"}, func(o string) bool { return options[0].Text == o }) {
+				s.reportAt(word, word.Show(), "", "chrt cannot make %s a real-time task", svc.Key())
+			}
+		}
+	}
 }
 
 func checkServiceUser(s *subject) {

@@ -140,10 +140,10 @@ func sysctlRules() []Rule {
 		{
 			ID: "sysctl-device", Severity: diag.Warning,
 			Title: "the sysctl belongs to an interface that may not exist yet",
-			Cause: "Parameters of an interface exist once the interface does. At boot that may be after systemd-sysctl has run.",
-			Fix:   `use "default" or "all" instead of the interface, or set it in the network's own configuration`,
-			Wrong: `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`, Right: `sysctl: "net.ipv4.conf.default.rp_filter": 2`,
-			See: "sysctl.d(5)",
+			Cause: "Parameters of an interface exist once the interface does. At boot that may be after systemd-sysctl has run. systemd writes those of IPv4 and IPv6 when the interface appears, and no others.",
+			Fix:   `set it where the interface is configured`,
+			Wrong: `sysctl: "net.mpls.conf.eth0.input": 1`, Right: `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`,
+			See: "sysctl.d(5); systemd rules.d/99-systemd.rules",
 			run: checkSysctlDevice,
 		},
 		{
@@ -548,7 +548,9 @@ func checkSysctlSticky(s *subject) {
 func checkSysctlDevice(s *subject) {
 	for _, e := range s.sysctls {
 		parts := strings.Split(e.Key(), ".")
-		if len(parts) < 5 || parts[0] != "net" || parts[2] != "conf" && parts[2] != "neigh" {
+		// systemd's 99-systemd.rules runs systemd-sysctl for conf and neigh of ipv4 and ipv6
+		// when the interface appears.
+		if len(parts) < 5 || parts[0] != "net" || parts[2] != "conf" || parts[1] == "ipv4" || parts[1] == "ipv6" {
 			continue
 		}
 		switch parts[3] {

@@ -85,6 +85,9 @@ func (r *resolver) modeParams(m *config.PowerMode, from board.Mode) []plan.Power
 		case param == "GPU" && arg == "MAX_FREQ":
 			value = cmp.Or(gpuMax, value)
 		case param == "EMC" && arg == "MAX_FREQ":
+			if nodes := r.t.Board.EMCNodesOf(r.t.Release.Line()); value == "0" && nodes.NoCap != "" {
+				value = nodes.NoCap // the stock file may be that of another L4T
+			}
 			value = cmp.Or(emcMax, value)
 		case param == "TPC_POWER_GATING" && arg == "TPC_PG_MASK":
 			if m.GPU.Mask.IsSet() {

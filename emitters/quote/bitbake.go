@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -154,10 +155,32 @@ func SourceURL(v string) (string, error) {
 	return v, nil
 }
 
-// MirrorURL writes the URL side of SSTATE_MIRRORS or PREMIRRORS.
+// OwnMirrorURL writes SOURCE_MIRROR_URL, to which bitbake adds the names of files.
+func OwnMirrorURL(v string) (string, error) {
+	if _, err := plainURL("mirror of one's own", v, "https, http, ftp, s3 or file", "https", "http", "ftp", "s3", "file"); err != nil {
+		return "", err
+	}
+	return v, nil
+}
+
+// MirrorURL writes the URL side of SSTATE_MIRRORS or PREMIRRORS: an address of one of bitbake's
+// fetchers, with its parameters after semicolons. Those that log in by a key take a user.
 func MirrorURL(v string) (string, error) {
 	const sink = "mirror URL"
-	if _, err := plainURL(sink, v, "https, http, s3 or file", "https", "http", "s3", "file"); err != nil {
+	scheme, rest, _ := strings.Cut(v, "://")
+	address, parameters, _ := strings.Cut(rest, ";")
+	if err := checkCharset(sink, parameters, "write parameters as NAME=VALUE", func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("._+/~:;=-", r)
+	}); parameters != "" && err != nil {
+		return "", err
+	}
+	if slices.Contains([]string{"git", "gitsm", "gitannex", "ssh", "sftp", "svn", "hg", "cvs", "npm"}, scheme) {
+		if user, host, ok := strings.Cut(address, "@"); ok && !strings.ContainsAny(user, ":/") {
+			address = host
+		}
+	}
+	if _, err := plainURL(sink, scheme+"://"+address, "an address of one of bitbake's fetchers", "https", "http", "ftp", "ftps", "s3", "gs", "az", "file",
+		"git", "gitsm", "gitannex", "ssh", "sftp", "svn", "hg", "cvs", "npm"); err != nil {
 		return "", err
 	}
 	return v, nil
@@ -210,7 +233,7 @@ func MirrorPattern(v string) (string, error) {
 
 // HostPort writes a hash equivalence server: auto, host:port or a ws URL.
 func HostPort(v string) (string, error) {
-	return checkWord("hash server", v, "write auto, host:port or wss://host:port", func(i int, r rune) bool {
+	return checkWord("hash server", v, "write auto, host:port or wss://host/path", func(i int, r rune) bool {
 		return isAlnum(r) || i > 0 && isAmong(".:/-", r)
 	})
 }

@@ -132,7 +132,7 @@ func (c *Checker) checkDefinition(n *load.Node, def, path string, partial bool) 
 	if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
 		found[0].Expected = d.doc
 		found[0].See = seeSchema(def)
-		if def == "#URL" && strings.HasPrefix(n.Text, "/") {
+		if (def == "#URL" || def == "#MirrorURL") && strings.HasPrefix(n.Text, "/") {
 			found[0].Help = fmt.Sprintf("did you mean %q?", "file://"+n.Text)
 			found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote("file://" + n.Text)}}
 		}
@@ -371,7 +371,10 @@ func (c *Checker) checkUnlistedField(n *load.Node, f load.Field, v *view, sub st
 		ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub,
 		Message: fmt.Sprintf("unknown field %q", f.Name), See: seeSchema(c.def),
 	}
-	if !d.SuggestName(f.Name, names) && len(names) > 0 {
+	switch places := c.schema.places(f.Name); {
+	case len(places) > 0 && len(places) <= 3 && !slices.Contains(names, diag.CurrentName(f.Name)):
+		d.Help = "it is a field of another part: " + strings.Join(places, ", ")
+	case !d.SuggestName(f.Name, names) && len(names) > 0:
 		d.Help = "fields here: " + strings.Join(names, ", ")
 	}
 	return []diag.Diagnostic{d}

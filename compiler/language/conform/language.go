@@ -507,7 +507,7 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 253},
 		&shape{op: matches, text: "^([*][.])?[A-Za-z0-9][A-Za-z0-9.-]*$"},
 	}}},
-	{name: "#HostPort", doc: "a host and port, such as \"hashserv.example.com:8686\", or \"auto\"", value: &shape{op: matches, text: "^(auto|(wss?://)?[A-Za-z0-9.-]+:[0-9]{1,5}(/[A-Za-z0-9./-]*)?)$"}},
+	{name: "#HostPort", doc: "a host and port, such as \"hashserv.example.com:8686\", an address of a web socket, such as \"wss://hashserv.example.com/ws\", or \"auto\"", value: &shape{op: matches, text: "^(auto|[A-Za-z0-9.-]+:[0-9]{1,5}|wss?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9./-]*)?)$"}},
 	{name: "#IRQ", doc: "Interrupt affinity.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "affinity", required: false, doc: "Cores by interrupt action name, as in the last column of /proc/interrupts; globs are allowed, and an exact name takes precedence.", value: &shape{op: object, obj: &structure{
@@ -649,7 +649,7 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "url", required: true, doc: "Address of the mirror.", value: &shape{op: named, def: "#URL"}},
+			{name: "url", required: true, doc: "Address of the mirror, of any of bitbake's fetchers.", value: &shape{op: named, def: "#MirrorURL"}},
 			{name: "pattern", required: false, doc: "Regular expression for the addresses it serves; by default all.", value: &shape{op: all, parts: []*shape{
 				&shape{op: maxRunes, number: 200},
 				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$"},
@@ -661,6 +661,7 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#MirrorURL", doc: "an address of one of bitbake's fetchers, with its parameters after \";\", without blanks, quotes or passwords", value: &shape{op: matches, text: "^((file|https?|ftps?|s3|gs|az)://|(git|gitsm|gitannex|ssh|sftp|svn|hg|cvs|npm)://([A-Za-z0-9._-]+@)?)[A-Za-z0-9._~:/+;=-]*$"}},
 	{name: "#ModeName", doc: "a power mode name: letters, digits and \"_\", at most 32 characters", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 32},
 		&shape{op: matches, text: "^[A-Za-z0-9_]+$"},

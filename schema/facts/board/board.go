@@ -116,6 +116,18 @@ type Fan struct {
 	Tach     string            `json:"tach,omitempty"`
 }
 
+// EMCNodesOf returns the files of the memory controller's clock on an L4T line: those of the newest
+// line up to it.
+func (b *Board) EMCNodesOf(line string) EMCNodes {
+	newest := ""
+	for have := range b.EMCNodes {
+		if have <= line && have > newest {
+			newest = have
+		}
+	}
+	return b.EMCNodes[newest]
+}
+
 // EMCNodes are the files of the memory controller's clock.
 type EMCNodes struct {
 	Cap   string `json:"cap,omitempty"`    // what nvpmodel writes
