@@ -19,6 +19,7 @@ rewriters() {
 		tests/series TestEachReleaseYieldsItsPinnedTree
 		tests/reports TestTheTableIsUpToDate
 		runtime/engine/pipeline TestPlanFixtureIsCurrent
+		internal/synthetic TestTheDocsListTheDevices
 		docs TestTheMapShowsEveryPackage
 	END
 }

@@ -86,7 +86,7 @@ settings are not as wanted, or were tried and reverted.`,
 					p.Error(err)
 				}
 			}
-			return report{"apply", results, file.Origins, isQuiet(cmd)}.write(p)
+			return report{"apply", results, file.Origins, isQuiet(cmd), nil}.write(p)
 		},
 	}
 	planFlags(cmd)

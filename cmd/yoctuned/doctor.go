@@ -17,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/doctor"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -79,6 +80,7 @@ func examinePlan(in *doctor.Input, dev *rootfs.Root, src planfile.Source) error 
 		if err := planfile.CheckDevice(file.Plan, id); err != nil {
 			in.Refused = err.Error()
 		}
+		in.Pipelines = pipelines.States(dev, liveDirs(dev), file.Plan)
 		in.Results = enforce.Verify(dev, file.Plan, enforce.DefaultOptions())
 	case src.Path != "":
 		return err

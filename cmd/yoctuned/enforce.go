@@ -127,7 +127,7 @@ func (l *enforceLog) line(v any, format string, args ...any) {
 }
 
 func (l *enforceLog) Applied(results []enforce.Result) {
-	r := report{"applied", results, l.file.Origins, true}
+	r := report{"applied", results, l.file.Origins, true, nil}
 	if l.p.JSON {
 		r.settings(l.p)
 		l.p.Encode(cli.Summary{Type: "applied", Command: "enforce", Outcomes: r.counts(), Exit: r.exit()})
@@ -207,7 +207,7 @@ func (l *enforceLog) Leased(action string, lease watch.Lease) {
 }
 
 func (l *enforceLog) Restored(what string, results []enforce.Result) {
-	r := report{"rollback of the " + what, results, nil, true}
+	r := report{"rollback of the " + what, results, nil, true, nil}
 	if what == "plan" && r.exit() != cli.ExitDone {
 		l.failed = true
 	}

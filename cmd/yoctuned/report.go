@@ -12,6 +12,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/journal"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -34,6 +35,8 @@ type report struct {
 	Results []enforce.Result
 	Origins plan.Origins
 	Quiet   bool // text only: omit results that are ok
+
+	Pipelines []pipelines.State // of the plan; they do not count
 }
 
 func (r report) exit() int {
@@ -103,6 +106,9 @@ func (r report) settings(p cli.Printer) {
 		}
 		p.Line("setting", l)
 	}
+	for _, s := range r.Pipelines {
+		p.Line("pipeline", s)
+	}
 }
 
 // text writes one aligned line per result, and the reason below each result that is not ok.
@@ -126,6 +132,14 @@ func (r report) text(p cli.Printer) {
 	}
 	if len(rows) > 1 {
 		r.table(p, rows, shown)
+	}
+	if len(r.Pipelines) > 0 {
+		p.Printf("pipelines: %s; not counted\n", pipelines.Summary(r.Pipelines))
+		for _, s := range r.Pipelines {
+			if !r.Quiet || s.Idle() {
+				p.Printf("  %s\n", s)
+			}
+		}
 	}
 	p.Printf("%s\n", r.summary())
 }

@@ -45,7 +45,7 @@ in full or written, 2 wrong usage, 3 some values could not be restored.`,
 			if trialErr != nil {
 				results = append(results, enforce.Result{ID: "trial", Path: planfile.TrialFile, Outcome: outcome.Stale, Message: trialErr.Error()})
 			}
-			answer := report{"rollback", results, nil, isQuiet(cmd)}.write(cli.NewPrinter(cmd))
+			answer := report{"rollback", results, nil, isQuiet(cmd), nil}.write(cli.NewPrinter(cmd))
 			return cmp.Or(err, answer)
 		}),
 	}

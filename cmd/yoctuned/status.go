@@ -12,6 +12,7 @@ import (
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/journal"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -19,25 +20,26 @@ import (
 
 // deviceStatus is the status of the device. Refused and JournalError hold reasons.
 type deviceStatus struct {
-	Model        string           `json:"model,omitempty"`
-	Plan         string           `json:"plan,omitempty"` // file
-	Board        string           `json:"board,omitempty"`
-	Target       string           `json:"target,omitempty"`
-	Serial       int64            `json:"serial"`
-	Digest       string           `json:"digest,omitempty"`
-	Refused      string           `json:"refused,omitempty"` // why the plan would not be obeyed
-	Signature    string           `json:"signature"`
-	Signer       string           `json:"signer,omitempty"` // id of the installed key that signed the plan
-	Confirmed    map[string]int64 `json:"confirmed"`        // serial by layer/target
-	Applied      *journal.Plan    `json:"applied"`          // since boot, null when none was
-	Journalled   int              `json:"journalled"`       // originals that rollback would restore
-	JournalError string           `json:"journal_error,omitempty"`
-	Unreadable   string           `json:"unreadable,omitempty"` // state that this user may not read
-	Holder       string           `json:"holder,omitempty"`     // process that is changing the device now
-	Trial        *planfile.Trial  `json:"trial"`                // null: no trial, or it was confirmed
-	Boot         *planfile.Boot   `json:"boot"`                 // null: no plan was applied at boot
-	Watch        *watch.State     `json:"watch"`                // drift since boot; null: enforce has not run
-	WatchError   string           `json:"watch_error,omitempty"`
+	Model        string            `json:"model,omitempty"`
+	Plan         string            `json:"plan,omitempty"` // file
+	Board        string            `json:"board,omitempty"`
+	Target       string            `json:"target,omitempty"`
+	Serial       int64             `json:"serial"`
+	Digest       string            `json:"digest,omitempty"`
+	Refused      string            `json:"refused,omitempty"` // why the plan would not be obeyed
+	Signature    string            `json:"signature"`
+	Signer       string            `json:"signer,omitempty"` // id of the installed key that signed the plan
+	Confirmed    map[string]int64  `json:"confirmed"`        // serial by layer/target
+	Applied      *journal.Plan     `json:"applied"`          // since boot, null when none was
+	Journalled   int               `json:"journalled"`       // originals that rollback would restore
+	JournalError string            `json:"journal_error,omitempty"`
+	Unreadable   string            `json:"unreadable,omitempty"` // state that this user may not read
+	Holder       string            `json:"holder,omitempty"`     // process that is changing the device now
+	Trial        *planfile.Trial   `json:"trial"`                // null: no trial, or it was confirmed
+	Boot         *planfile.Boot    `json:"boot"`                 // null: no plan was applied at boot
+	Pipelines    []pipelines.State `json:"pipelines,omitempty"`  // of the plan
+	Watch        *watch.State      `json:"watch"`                // drift since boot; null: enforce has not run
+	WatchError   string            `json:"watch_error,omitempty"`
 }
 
 func newStatusCommand() *cobra.Command {
@@ -46,8 +48,8 @@ func newStatusCommand() *cobra.Command {
 		Short: "Show the installed plan, its signature, and what was applied since boot",
 		Long: `Show which plan is installed and whether it is accepted, whether unsigned plans are
 accepted, what was applied since boot, how many values rollback would restore, which
-settings drifted and by which process, contested nodes, leases, and which process is
-changing the device now. status does not compare settings; "yoctuned verify" does.
+settings drifted and by which process, contested nodes, leases, which pipelines of the plan
+run and start at boot, and which process is changing the device now. status does not compare settings; "yoctuned verify" does.
 
 Exit status: 0 the plan is accepted, 1 failed, 2 wrong usage, 3 there is no plan, or it
 is refused.`,
@@ -74,6 +76,7 @@ func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 		p := file.Plan
 		s.Signer = file.Signer
 		s.Plan, s.Board, s.Target, s.Serial, s.Digest = file.Path, p.Board, p.Target, p.Serial, p.Digest
+		s.Pipelines = pipelines.States(dev, liveDirs(dev), p)
 		if err = planfile.CheckDevice(p, id); err == nil {
 			err = planfile.CheckSerial(dev, p)
 		}
@@ -160,6 +163,10 @@ func (s deviceStatus) text(p cli.Printer) {
 	}
 	if b := s.Boot; b != nil && !b.Proven && len(b.Boots) > 0 {
 		row("boots", fmt.Sprintf("serial %d was applied at %d of %d boots, and has not been in force for %s", b.Serial, len(b.Boots), planfile.MaxBoots, planfile.ProveAfter))
+	}
+	if len(s.Pipelines) > 0 {
+		row("pipelines", pipelines.Summary(s.Pipelines))
+		firstRows(row, "", len(s.Pipelines), func(n int) string { return s.Pipelines[n].String() })
 	}
 	s.addWatch(row)
 	row("changed by", cmp.Or(s.Holder, "no process"))

@@ -65,7 +65,7 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	if err != nil {
 		return err
 	}
-	r := report{"apply", results, file.Origins, isQuiet(cmd)}
+	r := report{"apply", results, file.Origins, isQuiet(cmd), nil}
 	p := cli.NewPrinter(cmd)
 	if p.JSON {
 		r.settings(p)
@@ -101,7 +101,7 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	state("reverted", 0)
 	if !p.JSON {
 		if len(reverted) > 0 {
-			report{"reverted", reverted, nil, true}.text(p)
+			report{"reverted", reverted, nil, true, nil}.text(p)
 		}
 		p.Printf("not confirmed: everything is as it was before\n")
 	}

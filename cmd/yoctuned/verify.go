@@ -5,6 +5,7 @@ import (
 
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 )
 
 func newVerifyCommand() *cobra.Command {
@@ -19,6 +20,9 @@ Everything in the plan counts, even what is pending until a reboot, a new image,
 or nvpmodel. Only an optional setting whose node is absent does not count; its outcome is
 in parentheses.
 
+The pipelines of the plan are listed, with whether they run and start at boot. They are not
+settings and do not count.
+
 Exit status: 0 the device matches the plan, 1 bad plan or wrong board, 2 wrong usage, 3
 some settings are not as wanted.`,
 		Example: `  yoctuned verify --quiet
@@ -29,7 +33,8 @@ some settings are not as wanted.`,
 				return err
 			}
 			results := enforce.Verify(dev, file.Plan, enforce.DefaultOptions())
-			return report{"verify", results, file.Origins, isQuiet(cmd)}.write(cli.NewPrinter(cmd))
+			states := pipelines.States(dev, liveDirs(dev), file.Plan)
+			return report{"verify", results, file.Origins, isQuiet(cmd), states}.write(cli.NewPrinter(cmd))
 		},
 	}
 	planFlags(cmd)

@@ -1,7 +1,9 @@
 package synthetic
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -27,7 +29,7 @@ var carriers = map[string]string{"p3701": "p3737-0000", "p3767": "p3768-0000"}
 // model is what the template shows of a board.
 type model struct {
 	facts *board.Board
-	line  string // of L4T: R35, R36
+	line  string // of L4T, whose device folders the facts have: R35, R36
 	table string // the power modes among the board's facts
 
 	Policies []policy
@@ -36,6 +38,7 @@ type model struct {
 	GPUDir   string // of the GPU's device
 	L4T      string
 	Kernel   string
+	Folders  string // why device folders are those of another L4T, or ""
 }
 
 // policy is a cpufreq policy: its first core, and all of its cores.
@@ -50,13 +53,36 @@ func (p policy) Cores() string { return join(p.List) }
 // Boards lists the boards whose facts suffice for a device.
 func Boards() []string {
 	return slices.DeleteFunc(board.IDs(), func(id string) bool {
-		_, err := newModel(id)
-		return err != nil
+		return Missing(id) != nil
 	})
 }
 
-// newModel collects the facts about a board.
-func newModel(id string) (model, error) {
+// DefaultRelease returns the release of a board with the newest L4T whose device folders the
+// facts have, "" if there is none.
+func DefaultRelease(id string) string {
+	b, ok := board.Lookup(id)
+	if !ok {
+		return ""
+	}
+	name, newest := "", ""
+	for _, candidate := range slices.Sorted(maps.Keys(b.Releases)) {
+		r, _ := release.Lookup(candidate)
+		if _, known := b.GPUDevfreq[r.Line()]; known && r.L4T > newest {
+			name, newest = candidate, r.L4T
+		}
+	}
+	return name
+}
+
+// Missing returns the reason why a board has no device; nil for one of [Boards].
+func Missing(id string) error {
+	_, err := newModel(id, "")
+	return err
+}
+
+// newModel collects the facts about a board on a release; "" for the newest L4T whose
+// device folders are known.
+func newModel(id, on string) (model, error) {
 	b, ok := board.Lookup(id)
 	if !ok {
 		return model{}, fmt.Errorf("no facts about the board %q%s ('yoctune facts list boards' shows the names)", id, facts.Suggest(id))
@@ -70,12 +96,17 @@ func newModel(id string) (model, error) {
 		}
 	})
 	if len(lines) == 0 {
-		return m, m.lacks("device folders of L4T R32 to R36")
+		return m, m.lacks("device folders of its GPU")
 	}
 	m.line = lines[len(lines)-1]
 	m.L4T, m.Kernel = l4t[m.line].release, l4t[m.line].kernel
+	if on != "" {
+		if err := m.startRelease(on, lines); err != nil {
+			return m, err
+		}
+	}
 	for _, name := range release.Names() {
-		if r, _ := release.Lookup(name); r.Line() == m.line && b.Releases[name].Table != "" {
+		if r, _ := release.Lookup(name); m.table == "" && r.Line() == m.line && b.Releases[name].Table != "" {
 			m.table = b.Releases[name].Table
 		}
 	}
@@ -101,8 +132,41 @@ func newModel(id string) (model, error) {
 	return m, nil
 }
 
+// startRelease makes the model one of a release. Where the facts have no device folders of
+// its L4T, those of the nearest older one stand in, else of the oldest.
+func (m *model) startRelease(on string, lines []string) error {
+	r, known := release.Lookup(on)
+	if !known {
+		return fmt.Errorf("no facts about the release %q%s ('yoctune facts list releases' shows the names)", on, facts.Suggest(on))
+	}
+	of, has := m.facts.Releases[on]
+	if !has {
+		return fmt.Errorf("no release %s of the board %s: it is on %s", on, m.facts.ID, cmp.Or(strings.Join(slices.Sorted(maps.Keys(m.facts.Releases)), ", "), m.facts.WithoutRelease()))
+	}
+	m.line = lines[0]
+	for _, line := range lines {
+		if line <= r.Line() {
+			m.line = line
+		}
+	}
+	if r.Line() != m.line {
+		m.Folders = fmt.Sprintf("no device folders of L4T %s are known; those of %s stand in", r.L4T, m.line)
+	}
+	major, rest, _ := strings.Cut(r.L4T, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	m.L4T = fmt.Sprintf("# R%s (release), REVISION: %s", major, rest)
+	m.Kernel = fmt.Sprintf("%s-l4t-r%s.%s", r.KernelVersion, major, minor)
+	m.table = of.Table
+	return nil
+}
+
 func (m model) lacks(what string) error {
-	return fmt.Errorf("no synthetic device of %s: its facts have no %s", m.facts.ID, what)
+	return fmt.Errorf("%w of %s: its facts have no %s", ErrFacts, m.facts.ID, what)
+}
+
+// version is the version of L4T: 36.4.0.
+func (m model) version() string {
+	return strings.NewReplacer("# R", "", " (release), REVISION: ", ".").Replace(m.L4T)
 }
 
 // cpuSteps are the known clocks, or those of Tegra's raster up to the highest.

@@ -25,17 +25,26 @@ import (
 	"text/template"
 
 	"github.com/yoctune/yoctune/internal/outfile"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // BootID is the boot id of every synthetic tree.
 const BootID = "0d9d4fb2-3c40-4c0b-8a5e-6f1d2b7a9c11"
 
+// ErrFacts is returned for a board whose facts do not suffice.
+var ErrFacts = errors.New("no synthetic device")
+
 // ErrNotEmpty is returned when the folder for a new tree is not empty.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
 // Tree is a device's files by their paths.
 type Tree struct {
+	// L4T is the version that the device reports, such as 36.4.0.
+	L4T string
+	// Note is what a user of the tree has to know about its facts, or "".
+	Note string
+
 	nodes map[string]node
 	dirs  map[string]bool
 }
@@ -47,13 +56,18 @@ type node struct {
 	fresh        bool // not yet on disk
 }
 
-// New returns the tree of a freshly started board.
-func New(board string) (*Tree, error) {
-	m, err := newModel(board)
+// New returns the tree of a freshly started board, with the newest L4T whose device folders
+// are known.
+func New(board string) (*Tree, error) { return NewOn(board, "") }
+
+// NewOn returns the tree of a board that started an image of a release of meta-tegra.
+func NewOn(board, release string) (*Tree, error) {
+	m, err := newModel(board, release)
 	if err != nil {
 		return nil, err
 	}
 	t := newTree()
+	t.L4T, t.Note = m.version(), m.Folders
 	if err := t.files(m); err != nil {
 		return nil, fmt.Errorf("synthetic device: %w", err)
 	}
@@ -278,14 +292,49 @@ func (t *Tree) Install(p *plan.Plan) error {
 	}
 	if args != "" {
 		t.set("/proc/cmdline", strings.TrimSpace(t.Text("/proc/cmdline"))+args+"\n")
+		t.obeyArguments(args)
 	}
 	if options != "" {
 		t.set("/proc/config.gz", compress("# Automatically generated file; DO NOT EDIT.\n"+options))
+	}
+	for name, pipeline := range p.Pipelines {
+		if pipeline.Start {
+			t.set("/etc/systemd/system/multi-user.target.wants/yoctuned-pipeline@"+path.Base(name)+".service", "")
+		}
 	}
 	if p.Power != nil {
 		return t.installPower(p.Power)
 	}
 	return nil
+}
+
+// obeyArguments sets the nodes in which the kernel shows the effect of its arguments.
+func (t *Tree) obeyArguments(args string) {
+	for arg := range strings.FieldsSeq(args) {
+		name, value, _ := strings.Cut(arg, "=")
+		var list []string // without flags such as managed_irq
+		for _, part := range strings.Split(value, ",") {
+			if part != "" && part[0] >= '0' && part[0] <= '9' {
+				list = append(list, part)
+			}
+		}
+		cores, err := cpulist.Parse(strings.Join(list, ","))
+		if err != nil || len(cores) == 0 {
+			continue
+		}
+		switch name {
+		case "isolcpus":
+			t.set("/sys/devices/system/cpu/isolated", cpulist.Format(cores)+"\n")
+		case "nohz_full":
+			t.set("/sys/devices/system/cpu/nohz_full", cpulist.Format(cores)+"\n")
+		case "irqaffinity":
+			mask := uint64(0)
+			for _, c := range cores {
+				mask |= 1 << c
+			}
+			t.set("/proc/irq/default_smp_affinity", fmt.Sprintf("%x\n", mask))
+		}
+	}
 }
 
 // kernelOption returns a line of .config.

@@ -23,6 +23,7 @@ func checks() []check {
 	return []check{
 		{"plan", "a valid plan is installed", "", checkPlan},
 		{"plan-true", "the device matches the plan", "0 settings differ", checkSettings},
+		{"pipelines", "the pipelines that the plan starts are running", "0 idle", checkPipelines},
 		{"power-mode", "the power mode is the one in the plan", "the plan's power.default", checkPowerMode},
 		{"power-nodes", "every node in the nvpmodel table exists", "0 missing", checkPowerNodes},
 		{"two-owners", "no other program changes the same settings", "0", checkOwners},

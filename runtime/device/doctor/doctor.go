@@ -13,6 +13,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
@@ -70,6 +71,8 @@ type Input struct {
 	Before  Counters
 	After   Counters
 	Units   map[string]rootfs.UnitState // of Services; nil: unknown
+
+	Pipelines []pipelines.State // of the plan
 }
 
 // Examine runs all checks in order. A check that panics has verdict unknown.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/formats/sysctld"
 	"github.com/yoctune/yoctune/schema/knob"
@@ -35,9 +36,28 @@ func checkSettings(in *Input) answer {
 		}
 	}
 	if len(bad) > 0 {
-		return answer{Fail, fmt.Sprintf("%d of %d: %s", len(bad), len(in.Results), joinSome(bad)), "'yoctuned verify' lists the reasons; 'yoctuned apply' applies the settings"}
+		return answer{Fail, fmt.Sprintf("%d of %d nodes: %s", len(bad), len(in.Results), joinSome(bad)), "'yoctuned verify' lists the reasons; 'yoctuned apply' applies the settings"}
 	}
-	return answer{OK, fmt.Sprintf("%d settings", len(in.Results)), ""}
+	return answer{OK, fmt.Sprintf("%d nodes of %d settings", len(in.Results), len(in.Plan.Settings)), ""}
+}
+
+func checkPipelines(in *Input) answer {
+	switch {
+	case in.Plan == nil:
+		return answer{Skipped, "no plan", ""}
+	case len(in.Pipelines) == 0:
+		return answer{Skipped, "the plan has no pipelines", ""}
+	}
+	var idle []string
+	for _, s := range in.Pipelines {
+		if s.Idle() || s.Start && !s.Enabled {
+			idle = append(idle, s.String())
+		}
+	}
+	if len(idle) > 0 {
+		return answer{Warn, joinSome(idle), "systemctl status 'yoctuned-pipeline@*' and journalctl -u 'yoctuned-pipeline@*' show why"}
+	}
+	return answer{OK, pipelines.Summary(in.Pipelines), ""}
 }
 
 // owner is a program that changes settings of a domain.

@@ -20,6 +20,7 @@ var readable = [...]string{
 	"/proc/diskstats", "/proc/modules",
 	"/etc/sysctl.conf", "/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d",
 	"/etc/nvfancontrol.conf", "/etc/systemd/journald.conf", "/etc/systemd/journald.conf.d", "/usr/lib/systemd/journald.conf.d",
+	"/etc/systemd/system/multi-user.target.wants", "/usr/lib/systemd/system/multi-user.target.wants",
 	"/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/irqbalance.env",
 	"/var/log/journal", "/etc/group", "/etc/yoctune", "/usr/lib/yoctune", "/usr/share/yoctune", "/run/yoctune", "/var/lib/yoctune",
 }
