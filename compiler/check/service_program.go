@@ -14,8 +14,8 @@ import (
 func programRules() []Rule {
 	return []Rule{{
 		ID: "service-program", Severity: diag.Warning,
-		Title: "nothing brings the service's program to the device",
-		Cause: "The layer writes the unit, and a package brings the program. No package of the configuration can be the one, and the program is not part of every image: the unit would fail at each boot.",
+		Title: "nothing brings a program of a service or pipeline to the device",
+		Cause: "The layer writes the unit of a service or pipeline, and a package brings the program that it starts, or the plug-in that it loads. No package of the configuration can be the one, and the program is not part of every image: the unit would fail at each boot.",
 		Fix:   "name the package that has the program with package, or set external: true if the image gets it by other means",
 		Wrong: `services: "a.service": exec: ["/usr/bin/a"]`,
 		Right: `services: "a.service": {exec: ["/usr/bin/a"], package: "a"}`,
@@ -79,7 +79,11 @@ const baseUsers = `
 	root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc nobody
 	messagebus systemd-network systemd-resolve systemd-timesync`
 
+// pipelineHelp replaces the rule's help for pipelines, which have no field for a package.
+const pipelineHelp = `install the package that has it: packages: NAME: "install"`
+
 func checkServiceProgram(s *subject) {
+	s.checkPipelinePrograms()
 	for _, svc := range s.Config.Services.Entries {
 		if len(svc.Exec.Items) == 0 || svc.Package.IsSet() || svc.External.On {
 			continue
@@ -89,6 +93,32 @@ func checkServiceProgram(s *subject) {
 			continue
 		}
 		s.reportAt(program, program.Show(), "", "no package of the configuration provides %s of %s", program.Text, svc.Key())
+	}
+}
+
+// checkPipelinePrograms checks what the sources, stages and sinks of pipelines start or load.
+func (s *subject) checkPipelinePrograms() {
+	for c := range s.pipelines() {
+		check := func(where string, file config.String) {
+			name := file.Text
+			if !strings.Contains(name, "/") {
+				name = "/usr/bin/" + name // found by PATH
+			}
+			if file.IsSet() && !isInEveryImage(name) && !s.mayProvide(path.Base(name)) {
+				s.reportAt(file, file.Show(), pipelineHelp, "no package of the configuration provides %s of %s of pipeline %s", file.Text, where, c.Key())
+			}
+		}
+		program := func(where string, exec config.List[config.String]) {
+			if len(exec.Items) > 0 {
+				check(where, exec.Items[0])
+			}
+		}
+		program("the source", c.Source.Exec)
+		for _, st := range c.Stages.Sorted() {
+			program("stage "+st.Key(), st.Exec)
+			check("stage "+st.Key(), st.Plugin)
+		}
+		program("the sink", c.Sink.Exec)
 	}
 }
 
