@@ -63,38 +63,53 @@ func commandLists(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// flagList lists flags with their placeholders in a column and their texts beside it.
-func flagList(b *strings.Builder, title string, cmd *cobra.Command, flags *pflag.FlagSet) {
-	type row struct{ name, text string }
-	var rows []row
-	width := 0
+// FlagRow is a flag as help and man pages show it.
+type FlagRow struct {
+	Short, Long string // without dashes; Short may be ""
+	Value       string // name of its value, "" for a switch
+	Text        string // with the default
+}
+
+// FlagRows returns the visible flags of a command among flags.
+func FlagRows(cmd *cobra.Command, flags *pflag.FlagSet) []FlagRow {
+	var rows []FlagRow
 	visibleFlags(flags, func(f *pflag.Flag) {
-		name := "      --" + f.Name
-		if f.Shorthand != "" {
-			name = "  -" + f.Shorthand + ", --" + f.Name
-		}
 		value, text := placeholder(f)
-		if value != "" {
-			name += " " + value
-		}
 		if f.Name == formatFlag {
 			text = "output format: " + enumerate(formats(cmd), "or")
 		}
 		if d := defaultText(f); d != "" {
 			text += " (default " + d + ")"
 		}
-		rows = append(rows, row{name, text})
-		width = max(width, utf8.RuneCountInString(name))
+		rows = append(rows, FlagRow{f.Shorthand, f.Name, value, text})
 	})
+	return rows
+}
+
+// flagList lists flags with their placeholders in a column and their texts beside it.
+func flagList(b *strings.Builder, title string, cmd *cobra.Command, flags *pflag.FlagSet) {
+	rows := FlagRows(cmd, flags)
+	names := make([]string, len(rows))
+	width := 0
+	for i, r := range rows {
+		names[i] = "      --" + r.Long
+		if r.Short != "" {
+			names[i] = "  -" + r.Short + ", --" + r.Long
+		}
+		if r.Value != "" {
+			names[i] += " " + r.Value
+		}
+		width = max(width, utf8.RuneCountInString(names[i]))
+	}
 	for i, r := range rows {
 		if i == 0 {
 			fmt.Fprintf(b, "\n%s:\n", title)
 		}
-		for j, line := range wrap(r.text, helpWidth-width-3) {
+		for j, line := range wrap(r.Text, helpWidth-width-3) {
 			if j > 0 {
-				r.name = ""
+				names[i] = ""
 			}
-			fmt.Fprintf(b, "%-*s   %s\n", width, r.name, line)
+			fmt.Fprintf(b, "%-*s   %s\n", width, names[i], line)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
-	"github.com/spf13/pflag"
+
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 // Main is the main function of a program with the tag manual: PROGRAM DIR SECONDS writes the
@@ -65,53 +66,93 @@ func Write(root *cobra.Command, dir string, when time.Time) error {
 	if err != nil {
 		return err
 	}
-	pages, err := filepath.Glob(filepath.Join(man, "*.1"))
+	return tidyAll(root, man, when)
+}
+
+// tidyAll completes the pages of a command and of those below it.
+func tidyAll(cmd *cobra.Command, man string, when time.Time) error {
+	page := filepath.Join(man, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1")
+	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(page, tidy(text, when), 0o644); err != nil {
-			return err
+	if err := os.WriteFile(page, tidy(text, cmd, when), 0o644); err != nil {
+		return err
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && !sub.IsAdditionalHelpTopicCommand() {
+			if err := tidyAll(sub, man, when); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// tidy gives a page the whole date, and makes its flags tagged paragraphs: the generator
-// writes month and year, and a tab before the text of a flag.
-func tidy(page []byte, when time.Time) []byte {
-	date := regexp.MustCompile(`(?m)^(\.TH "[^"]*" "1" )"[^"]*"`)
-	flag := regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB-.*)\n\t`)
-	page = date.ReplaceAll(page, []byte(`$1"`+when.Format(time.DateOnly)+`"`))
-	page = flag.ReplaceAll(page, []byte(".TP\n$1\n"))
-	return bytes.ReplaceAll(page, []byte(lessThan), []byte("<"))
+var (
+	pageDate     = regexp.MustCompile(`(?m)^(\.TH "[^"]*" "1" )"[^"]*"`)
+	pageSynopsis = regexp.MustCompile(`(?m)^\.SH SYNOPSIS\n\\fB.*\\fP$`)
+	pageOptions  = regexp.MustCompile(`(?s)\n\.SH OPTIONS\n.*?\n(\.SH (?:EXAMPLE|SEE ALSO)\n|$)`)
+)
+
+// tidy gives a page the whole date, a synopsis as other pages have it, and the options as
+// help shows them: the generator writes month and year, the default of every switch, and
+// the placeholder of a value into its text.
+func tidy(page []byte, cmd *cobra.Command, when time.Time) []byte {
+	page = pageDate.ReplaceAll(page, []byte(`$1"`+when.Format(time.DateOnly)+`"`))
+	rest := `\fP [\fIOPTION\fP...]`
+	if cmd.HasAvailableSubCommands() {
+		rest = `\fP \fICOMMAND\fP [\fIOPTION\fP...]`
+	}
+	page = pageSynopsis.ReplaceAllFunc(page, func(line []byte) []byte {
+		return []byte(strings.TrimSuffix(strings.TrimSuffix(string(line), `\fP`), " [flags]") + rest)
+	})
+	list := options("OPTIONS", cli.FlagRows(cmd, cmd.NonInheritedFlags())) +
+		options("OPTIONS OF ALL COMMANDS", cli.FlagRows(cmd, cmd.InheritedFlags()))
+	return pageOptions.ReplaceAllFunc(page, func(match []byte) []byte {
+		return []byte("\n" + list + string(pageOptions.FindSubmatch(match)[1]))
+	})
+}
+
+// options writes a section of flags as tagged paragraphs.
+func options(title string, rows []cli.FlagRow) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, ".SH %s\n", title)
+	for _, r := range rows {
+		b.WriteString(".TP\n")
+		if r.Short != "" {
+			fmt.Fprintf(&b, `\fB-%s\fP, `, r.Short)
+		}
+		fmt.Fprintf(&b, `\fB--%s\fP`, roff(r.Long))
+		if r.Value != "" {
+			fmt.Fprintf(&b, ` \fI%s\fP`, roff(r.Value))
+		}
+		fmt.Fprintf(&b, "\n%s\n\n", roff(r.Text))
+	}
+	return b.String()
+}
+
+// roff escapes text for a line of a page.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	return text
 }
 
 // dress prepares a command for the generator, which reads its texts as Markdown: a placeholder
-// such as <layer> is no HTML. No line names the generator.
+// such as <layer> is not HTML. No line names the generator.
 func dress(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
 	cmd.Long = markdown(cmd.Long)
-	for _, flags := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.PersistentFlags()} {
-		flags.VisitAll(func(f *pflag.Flag) {
-			if !strings.Contains(f.Usage, `\<`) {
-				f.Usage = escape(f.Usage)
-				f.DefValue = strings.ReplaceAll(f.DefValue, "<", lessThan)
-			}
-		})
-	}
 	for _, sub := range cmd.Commands() {
 		dress(sub)
 	}
 }
-
-// lessThan stands for < in the default of a flag, which the generator quotes: a backslash
-// before it would be doubled.
-const lessThan = "‹"
 
 // markdown turns a text into Markdown: indented lines are shown as they stand.
 func markdown(text string) string {
