@@ -3,7 +3,6 @@
 package manual
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
