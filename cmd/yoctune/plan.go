@@ -128,6 +128,9 @@ func writePlan(cmd *cobra.Command, out string, doc *plan.Plan, origins plan.Orig
 		}{out, beside, len(doc.Settings), doc.Digest})
 	} else {
 		p.Printf("%s: plan for %s, %s, serial %d, %s\n", out, doc.Board, count(len(doc.Settings), "setting"), doc.Serial, doc.Digest)
+		if beside != "" {
+			p.Printf("%s: the line of the configuration behind each setting\n", beside)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/knob"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // explanation explains the value of a node.
@@ -106,7 +108,7 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 			continue
 		}
 		e := explanation{
-			ID: r.ID, Path: r.Path, Policy: policy[r.ID], Wanted: r.Wanted,
+			ID: r.ID, Path: r.Path, Policy: cmp.Or(policy[r.ID], plan.Enforce), Wanted: r.Wanted,
 			Outcome: r.Outcome, Message: r.Message, Origin: report{Origins: file.Origins}.origin(r.ID),
 		}
 		if r.Known {

@@ -533,15 +533,17 @@ func (c *comparison) comparePipelines() {
 		ch := Change{Area: "pipeline", ID: "pipelines." + name, Name: name, Need: restart, Rebuild: []string{c.config()}}
 		if old {
 			flatten("", decodeJSON(a), was)
+			joinRate(was)
 			ch.Was = pipelineSummary(a)
 		}
 		if new {
 			flatten("", decodeJSON(b), now)
+			joinRate(now)
 			ch.Now = pipelineSummary(b)
 		}
 		eachKey(was, now, func(key string) {
 			if was[key] != now[key] {
-				ch.Details = append(ch.Details, Detail{key, formatField(key, was[key]), formatField(key, now[key])})
+				ch.Details = append(ch.Details, Detail{fieldName(key), formatField(key, was[key]), formatField(key, now[key])})
 			}
 		})
 		if len(ch.Details) == 0 {
@@ -552,6 +554,33 @@ func (c *comparison) comparePipelines() {
 		}
 		c.add(ch)
 	})
+}
+
+// joinRate replaces the two numbers of a frame rate by one, as the configuration has it.
+func joinRate(fields map[string]string) {
+	const key = "source.fps"
+	rate, den := fields[key+"_num"], fields[key+"_den"]
+	if rate == "" {
+		return
+	}
+	if den != "" && den != "1" {
+		rate += "/" + den
+	}
+	delete(fields, key+"_num")
+	delete(fields, key+"_den")
+	fields[key] = rate
+}
+
+// fieldName is the name of a plan's field in the configuration: max_age is maxAge.
+func fieldName(key string) string {
+	last := strings.LastIndexByte(key, '.') + 1 // before it may be the name of a stage
+	head, rest, _ := strings.Cut(key[last:], "_")
+	for part := range strings.SplitSeq(rest, "_") {
+		if part != "" {
+			head += strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return key[:last] + head
 }
 
 // formatField writes a value of a plan that is in base units with its unit.

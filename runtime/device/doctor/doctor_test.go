@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -139,6 +140,9 @@ func TestExamineFindsEachFault(t *testing.T) {
 		{"a plan is refused", "plan", doctor.Fail, "another board", func(p *patient) { p.in.Refused = "it is for another board" }, nil},
 		{"a setting differs", "plan-true", doctor.Fail, "vm.swappiness (differs)", withPlan, func(p *patient) {
 			p.in.Results = []enforce.Result{{Path: "/proc/sys/vm/swappiness", Outcome: outcome.Differs}}
+		}},
+		{"a pipeline does not run", "pipelines", doctor.Warn, "belt: not running, not enabled", withPlan, func(p *patient) {
+			p.in.Pipelines = []pipelines.State{{Pipeline: "belt", Start: true, Running: new(false)}}
 		}},
 		{"nvpmodel never ran", "power-mode", doctor.Fail, "no mode is set", nil, func(p *patient) { p.write("/var/lib/nvpmodel/status", "") }},
 		{"another mode", "power-mode", doctor.Fail, "25W, wanted MAXN_SUPER", func(p *patient) {

@@ -159,7 +159,7 @@ func (p *Pipeline) openSource(o Options) (err error) {
 		p.info.Decoded = &Size{f.Width, f.Height}
 	}
 	if p.live = o.Plan.Source.Live; p.live && f.Rate.Period() == 0 {
-		return fmt.Errorf("%w: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
+		return fmt.Errorf("%w: a live source needs a frame rate: set source.fps (fps_num and fps_den of the plan)", ErrPlan)
 	}
 	return nil
 }
