@@ -94,7 +94,7 @@ func examine(t *testing.T, before, during func(*patient)) map[string]doctor.Find
 func TestHealthyBoardHasNoFindings(t *testing.T) {
 	want := map[string]doctor.Verdict{
 		"plan": doctor.Warn, "thp": doctor.Warn, // the kernel's default, and no plan
-		"plan-true": doctor.Skipped, "sysctl-files": doctor.Skipped, "gpu-load": doctor.OK, "hugepages": doctor.Skipped, "io-queue": doctor.Skipped,
+		"plan-true": doctor.Skipped, "pipelines": doctor.Skipped, "sysctl-files": doctor.Skipped, "gpu-load": doctor.OK, "hugepages": doctor.Skipped, "io-queue": doctor.Skipped,
 		"irq-spread": doctor.Skipped, "irq-isolation": doctor.Skipped, "workqueues": doctor.Skipped, "network-errors": doctor.Skipped,
 		"network-latency": doctor.Unknown, "kernel-occupancy": doctor.Unknown,
 	}
