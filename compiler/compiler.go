@@ -68,6 +68,26 @@ func (o Options) Open(dir string) (*Project, error) {
 	return p, nil
 }
 
+// TargetNames lists the targets of the configuration in a folder, for completion: none
+// where it cannot be read.
+func (o Options) TargetNames(dir string) []string {
+	end, closeRoot := o.frontEnd(dir)
+	defer closeRoot()
+	cfg, _, err := load.Dir(dir, end)
+	if err != nil || cfg == nil || cfg.Root == nil {
+		return nil
+	}
+	targets := cfg.Root.Get("targets")
+	if targets == nil {
+		return nil
+	}
+	var names []string
+	for _, f := range targets.Fields {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
 // frontEnd returns the front end of HCL and Jsonnet for a folder, and a function that
 // closes the folder.
 func (o Options) frontEnd(dir string) (sandbox.FrontEnd, func()) {

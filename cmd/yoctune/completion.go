@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/importer"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -14,12 +15,14 @@ import (
 // registerCompletions registers the values of flags for shells. A flag of one name takes the
 // same values in every command.
 func registerCompletions(cmd *cobra.Command) {
-	for name, words := range map[string]func() []string{
-		"board":   func() []string { return board.IDs() },
-		"release": func() []string { return release.Names() },
-		"kernel":  func() []string { return strings.Split(kernel.Names(), ", ") },
-		"as":      func() []string { return importer.Kinds() },
-		"kind":    func() []string { return drawings() },
+	for name, words := range map[string]func(cmd *cobra.Command, args []string) []string{
+		"board":   func(*cobra.Command, []string) []string { return board.IDs() },
+		"release": func(*cobra.Command, []string) []string { return release.Names() },
+		"kernel":  func(*cobra.Command, []string) []string { return strings.Split(kernel.Names(), ", ") },
+		"as":      func(*cobra.Command, []string) []string { return importer.Kinds() },
+		"kind":    func(*cobra.Command, []string) []string { return drawings() },
+		"target":  targetNames,
+		"against": targetNames,
 	} {
 		if !hasFlag(cmd, name) {
 			continue
@@ -28,8 +31,8 @@ func registerCompletions(cmd *cobra.Command) {
 		if name == "kernel" {
 			rest = cobra.ShellCompDirectiveDefault // or a file
 		}
-		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return words(), rest
+		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return words(cmd, args), rest
 		}))
 	}
 	for _, name := range []string{"dir", "workdir", "bitbake", "oe-core", "meta-tegra", "extra-layer", "overlay", "buildstats"} {
@@ -40,6 +43,19 @@ func registerCompletions(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		registerCompletions(sub)
 	}
+}
+
+// targetNames lists the targets of the configuration that the arguments name.
+func targetNames(cmd *cobra.Command, args []string) []string {
+	o, err := projectOptions(cmd)
+	if err != nil {
+		o = compiler.Options{}
+	}
+	dir, err := configurationFolder(args[:min(len(args), 1)])
+	if err != nil {
+		return nil
+	}
+	return o.TargetNames(dir)
 }
 
 func hasFlag(cmd *cobra.Command, flag string) bool {

@@ -45,8 +45,9 @@ func newPipelineRunCommand() *cobra.Command {
 	var check bool
 	var traced string
 	cmd := &cobra.Command{
-		Use:   "run PLAN [NAME]",
-		Short: "Run one pipeline until its source ends",
+		Use:               "run PLAN [NAME]",
+		ValidArgsFunction: completeFrom(1, 0, pipelinesOf),
+		Short:             "Run one pipeline until its source ends",
 		Long: `Run the pipeline NAME of the plan, or its only one: read frames from the source, pass
 them through the stages, and write the results with the time that each frame waited for
 and spent in each stage. The summary at the end accounts for every frame.

@@ -47,7 +47,8 @@ prints one line per pipeline. With --format json each pipeline is one object per
 Exit status: 0 done, 1 failed, or no pipeline was running in time, 2 wrong usage.`,
 		Example: `  yoctuned pipeline top
   yoctuned pipeline top door --once --format json | jq .rates`,
-		RunE: onDevice(runTop),
+		RunE:              onDevice(runTop),
+		ValidArgsFunction: completeFrom(0, 1, pipelinesOf),
 	}
 	cmd.Flags().Bool("once", false, "show one interval and exit")
 	cmd.Flags().Duration("interval", time.Second, "`TIME` between updates, at least 100ms")

@@ -77,6 +77,7 @@ node is not as wanted.`,
 		}),
 	}
 	cmd.Flags().String("plan", "", "`FILE` of the plan, as PLAN")
+	cmd.ValidArgsFunction = completeFrom(0, 1, nodesOf)
 	return cmd
 }
 
