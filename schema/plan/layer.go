@@ -58,6 +58,15 @@ type Target struct {
 	Overrides []Override // sorted by ID
 }
 
+// Serial returns the serial of the plans.
+func (l *Layer) Serial() int64 {
+	serial := int64(0)
+	for _, t := range l.Targets {
+		serial = max(serial, t.Plan.Serial)
+	}
+	return serial
+}
+
 // Serves reports whether the target's image contains yoctuned-serve.
 func (t *Target) Serves() bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
 

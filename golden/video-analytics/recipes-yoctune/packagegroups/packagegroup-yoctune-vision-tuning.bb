@@ -2,6 +2,9 @@
 SUMMARY = "Packages of the yoctune layer vision-tuning"
 DESCRIPTION = "Everything that an image needs for the tuning of the layer vision-tuning."
 
+# A package of a higher serial replaces an installed one.
+PR = "r1"
+
 PACKAGE_ARCH = "${MACHINE_ARCH}"
 
 inherit packagegroup

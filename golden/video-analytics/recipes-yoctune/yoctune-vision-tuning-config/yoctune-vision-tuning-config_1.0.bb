@@ -6,6 +6,9 @@ SECTION = "base"
 LICENSE = "MIT"
 LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/MIT;md5=0835ade698e0bcf8506ecda2f7b4f302"
 
+# A package of a higher serial replaces an installed one.
+PR = "r1"
+
 # files/yoctune-on-<machine>/ is found through FILESOVERRIDES
 SRC_URI = ""
 SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \

@@ -6,6 +6,9 @@ SECTION = "misc"
 # Each file has the license of its author.
 LICENSE = "CLOSED"
 
+# A package of a higher serial replaces an installed one.
+PR = "r1"
+
 SRC_URI = ""
 SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
     https://files.pythonhosted.org/packages/ba/12/1e5497183bdbe782dbb91bad1d0d2297dba4d2831b2652657f7517bfc6df/rapidocr_onnxruntime-1.4.4-py3-none-any.whl;downloadfilename=yoctune-971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf.zip;subdir=archive-971d7d5f223a;name=archive-971d7d5f223a \
