@@ -12,6 +12,7 @@ import (
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/facts/variable"
 	"github.com/yoctune/yoctune/schema/formats/bitbake"
 )
 
@@ -270,6 +271,35 @@ func (im *importer) leaveRenamed(l *Line, name string, to release.Renamed) {
 	l.leavef("%s refuses %s: %s", im.release.Name, name, to.Message)
 }
 
+// noteVariable notes why bitbake would not do what a line of local.conf intends.
+func (r *recipe) noteVariable(l *Line, a assignment) {
+	dir := path.Base(path.Dir(r.source.Name))
+	if path.Ext(r.source.Name) != ".conf" || path.Base(r.source.Name) == "layer.conf" || dir == "machine" || dir == "distro" || dir == "include" ||
+		a.Flag != "" || len(a.overrides) > 0 || strings.ToUpper(a.base) != a.base || strings.ContainsAny(a.base, "${-./") {
+		return
+	}
+	rel := r.im.release.Name
+	f, known := variable.Lookup(rel, a.base)
+	isEdit := a.op == "append" || a.op == "prepend" || a.op == "remove"
+	switch {
+	case !known && variable.IsRead(rel):
+		l.addNote("%s is not known to openembedded at %s", clean(a.base), rel)
+		if near := variable.Nearest(rel, a.base); near != "" {
+			l.addTrap(unknownVariable)
+			l.addNote("did you mean %s?", near)
+		}
+	case f.Scope == variable.Recipe:
+		l.addTrap(recipeVariable)
+		l.addNote("%s acts in recipes (%s), not in configuration", a.base, f.Where)
+	case f.Lost != "" && !isEdit && (f.Machines == nil || slices.Contains(f.Machines, r.im.machine)):
+		l.addTrap(lostVariable)
+		l.addNote("%s assigns %s later, so this is lost", f.Lost, a.base)
+		if f.List {
+			l.addNote("%s:append adds to it", a.base)
+		}
+	}
+}
+
 func (r *recipe) readAssignment(l *Line, a assignment) {
 	im := r.im
 	if a.old {
@@ -281,6 +311,7 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 		im.leaveRenamed(l, a.base, to)
 		return
 	}
+	defer r.noteVariable(l, a)
 	if a.base == "do_fetch" && a.Flag == "number_threads" {
 		if v, ok := readCount(l, a.Value); ok {
 			im.setField(l, v, "build", "parallel", "downloads")

@@ -26,6 +26,9 @@ const (
 	oldOperatorTrap  Trap = "old-operator"
 	fusedAppend      Trap = "fused-append"
 	renamedVariable  Trap = "renamed-variable"
+	unknownVariable  Trap = "unknown-variable"
+	recipeVariable   Trap = "recipe-variable"
+	lostVariable     Trap = "lost-variable"
 	hiddenAppends    Trap = "hidden-appends"
 	refusedFeature   Trap = "refused-feature"
 	mirrorURL        Trap = "mirror-url"
@@ -63,6 +66,9 @@ func Traps() map[Trap]string {
 		oldOperatorTrap:  "since honister the operator is :append, :prepend or :remove; the underscore form stops the build or, worse, names a new variable",
 		fusedAppend:      ":append adds no space; without a leading space two words become one",
 		renamedVariable:  "the release refuses the old name: the build stops",
+		unknownVariable:  "no layer in the facts has a variable of that name, and one there is spelt almost like it; bitbake ignores it in silence",
+		recipeVariable:   "the variable describes one recipe: in configuration it is lost where a recipe assigns it, and wrong for all others",
+		lostVariable:     "a file that bitbake reads after local.conf assigns the variable, so the line has no effect",
 		hiddenAppends:    "appends without a recipe are ignored in every layer of the build; newer releases refuse the variable",
 		refusedFeature:   "the release refuses the feature",
 		mirrorURL:        "mirrors are pairs of a pattern and a URL with a scheme; other entries are ignored or malformed",
