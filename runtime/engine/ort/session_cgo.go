@@ -27,6 +27,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/onnx"
 )
 
@@ -513,7 +514,7 @@ func goInfo(io *C.ort_io) Info {
 
 // mapFile maps a file for reading, so that loading a large model needs no heap.
 func mapFile(path string) (data []byte, unmap func(), err error) {
-	f, err := os.Open(path)
+	f, err := infile.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,6 +28,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/onnx"
 )
 
@@ -208,7 +209,7 @@ func (s Store) Prune(wanted []Key) ([]string, error) {
 
 // Digest returns the SHA-256 of a file in hexadecimal.
 func Digest(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := infile.Open(path)
 	if err != nil {
 		return "", err
 	}
