@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -10,6 +10,9 @@
 #   YOCTUNE_TASK_GRAPHS  task-depends.dot files of real builds, separated by blanks; a folder
 #                       NAME.buildstats beside NAME.dot has the measurements         (tasks)
 #   YOCTUNE_OE_CORE     checkout of openembedded-core, for its reader of buildstats  (tasks)
+#   YOCTUNE_UPSTREAM    folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded
+#                       and meta-tegra-community                                     (facts)
+#   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
@@ -101,6 +104,14 @@ kconfig() {
 fuzz() {
 	title "fuzz: each target for ${FUZZTIME:-60s}"
 	scripts/fuzz.sh "${FUZZTIME:-60s}" . | tee "$results/$day-fuzz.txt" || failed=1
+}
+
+facts() {
+	title "facts: the tables of variables again from the upstream repositories"
+	[ -n "${YOCTUNE_UPSTREAM-}" ] || { skip "set YOCTUNE_UPSTREAM"; return; }
+	run go test ./internal/cmd/facts -run 'TheGeneratorWrites|DocumentedVariables' -count 1 -v
+	[ -n "${YOCTUNE_BITBAKE_ENV-}" ] || { skip "names of bitbake's data store: set YOCTUNE_BITBAKE_ENV"; return; }
+	run go test ./schema/facts/variable -run EveryNameOfBitbake -count 1 -v
 }
 
 casestudy() {
@@ -264,7 +275,7 @@ bench() {
 }
 
 mkdir -p build
-all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned casestudy bench browser dashboards profiler"
+all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do
