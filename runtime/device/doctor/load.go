@@ -33,6 +33,12 @@ func checkGovernor(in *Input) answer {
 
 // busiestCore returns the core with the highest average load, in permille.
 func (in *Input) busiestCore() (core int, load float64, ok bool) {
+	core, load, _, ok = in.loadOfCores()
+	return core, load, ok
+}
+
+// loadOfCores returns the core with the highest average load, that load, and the lowest one.
+func (in *Input) loadOfCores() (core int, load, least float64, ok bool) {
 	for i, c := range in.lastSample().CPUs {
 		l, known := in.averageOf(func(s *monitor.Sample) *int64 {
 			if i < len(s.CPUs) {
@@ -40,11 +46,18 @@ func (in *Input) busiestCore() (core int, load float64, ok bool) {
 			}
 			return nil
 		})
-		if known && (!ok || l > load) {
-			core, load, ok = c.Number, l, true
+		if !known {
+			continue
 		}
+		if !ok || l < least {
+			least = l
+		}
+		if !ok || l > load {
+			core, load = c.Number, l
+		}
+		ok = true
 	}
-	return core, load, ok
+	return core, load, least, ok
 }
 
 func (in *Input) gpuLoad() (float64, bool) {
@@ -57,9 +70,12 @@ func (in *Input) gpuLoad() (float64, bool) {
 }
 
 func checkCPU(in *Input) answer {
-	core, load, ok := in.busiestCore()
+	core, load, least, ok := in.loadOfCores()
 	if !ok {
 		return answer{Unknown, "", "the load could not be read"}
+	}
+	if least >= 900 {
+		return answer{Warn, fmt.Sprintf("all cores, %.0f %% and more", least/10), "the CPU limits throughput: lower rates or sizes, move work to the GPU, or choose a power mode with more or faster cores"}
 	}
 	a := judgeMaximum(load/10, 90, 101, "%", "one thread limits throughput: split it, move pre- and post-processing to the GPU, or pin it to its own core")
 	a.measured += fmt.Sprintf(" (cpu%d)", core)

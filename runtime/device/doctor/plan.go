@@ -194,21 +194,10 @@ func checkSysctls(in *Input) answer {
 		return answer{Skipped, "no plan sets a sysctl", ""}
 	}
 	var found []string
-	for _, file := range sysctlFiles(in.Dev) {
-		b, err := in.Dev.ReadFile(file, 1<<20)
-		if err != nil {
-			continue
-		}
-		for i, text := range strings.Split(string(b), "\n") {
-			line := sysctld.ParseLine(text)
-			if line.Kind != sysctld.Assignment {
-				continue
-			}
-			for node, s := range want {
-				if rootfs.Glob(knob.SysctlPath(line.Key), node) && !acceptsValue(s, line.Value) {
-					found = append(found, fmt.Sprintf("%s=%s in %s:%d", outcome.Name(node), line.Value, file, i+1))
-				}
-			}
+	lines := readSysctls(in.Dev)
+	for node, s := range want {
+		if l, ok := effectiveLine(lines, node); ok && !acceptsValue(s, l.Value) {
+			found = append(found, fmt.Sprintf("%s=%s in %s:%d", outcome.Name(node), l.Value, l.file, l.number))
 		}
 	}
 	if len(found) == 0 {
@@ -216,6 +205,50 @@ func checkSysctls(in *Input) answer {
 	}
 	slices.Sort(found)
 	return answer{Warn, joinSome(found), "yoctuned overrides them after boot; remove these lines, since they mislead readers of the files"}
+}
+
+// sysctlLine is a line of a file of sysctl.d.
+type sysctlLine struct {
+	sysctld.Line
+	file   string
+	number int
+}
+
+// readSysctls reads the lines of all files, in the order in which they act.
+func readSysctls(dev rootfs.FS) []sysctlLine {
+	var lines []sysctlLine
+	for _, file := range sysctlFiles(dev) {
+		b, err := dev.ReadFile(file, 1<<20)
+		if err != nil {
+			continue
+		}
+		for i, text := range strings.Split(string(b), "\n") {
+			if l := sysctld.ParseLine(text); l.Kind != sysctld.Other {
+				lines = append(lines, sysctlLine{l, file, i + 1})
+			}
+		}
+	}
+	return lines
+}
+
+// effectiveLine finds the line that sets a node, as systemd-sysctl does: the last one with
+// its name; without one, the last pattern, unless a line excludes the node from patterns.
+func effectiveLine(lines []sysctlLine, node string) (last sysctlLine, ok bool) {
+	named, excluded := false, false
+	for _, l := range lines {
+		switch name := knob.SysctlPath(l.Key); {
+		case sysctld.IsGlob(l.Key):
+			if !named && l.Kind == sysctld.Assignment && rootfs.Glob(name, node) {
+				last, ok = l, true
+			}
+		case name != node:
+		case l.Kind == sysctld.Exclusion:
+			excluded = true
+		default:
+			last, ok, named = l, true, true
+		}
+	}
+	return last, ok && (named || !excluded)
 }
 
 // acceptsValue reports whether a setting accepts a value.
