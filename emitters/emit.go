@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -50,7 +51,7 @@ type Need struct {
 
 // KernelModule is the need of a kernel module, which may be built in instead.
 func KernelModule(name, machine, id string) Need {
-	return Need{Package: "kernel-module-" + strings.ReplaceAll(strings.ToLower(name), "_", "-"), Machine: machine, ID: id, Weak: true}
+	return Need{Package: linux.PackageOf(name), Machine: machine, ID: id, Weak: true}
 }
 
 // Install is where the config recipe puts a file on the device.

@@ -168,10 +168,11 @@ func describePresence(f sysctl.Fact) string {
 func newFactsShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show the facts about a board, a release or a sysctl",
-		Long: `Show all facts about a board, a release (a branch of meta-tegra) or a sysctl, with their
-sources.`,
+		Short: "Show the facts about a board, a release, a sysctl, a kernel argument or a module",
+		Long: `Show all facts about a board, a release (a branch of meta-tegra), a sysctl, a kernel
+argument or a kernel module, with their sources.`,
 		Example: `  yoctune facts show orin-nano-8gb
+  yoctune facts show isolcpus
   yoctune facts show scarthgap
   yoctune facts show vm.swappiness --format json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return showFacts(cli.NewPrinter(cmd), args[0]) },
@@ -204,6 +205,13 @@ func showFacts(p cli.Printer, id string) error {
 	case isSysctl:
 		return showSysctl(p, f)
 	default:
+		ok, err := showName(p, id)
+		if err != nil || ok && !p.JSON {
+			return err
+		}
+		if ok {
+			break
+		}
 		return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", id, facts.Suggest(id))
 	}
 	writeFactsSummary(p, 1, 0)

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
@@ -109,34 +109,46 @@ func argRules() []Rule {
 	}
 }
 
-// parseCoreArg reads the kernel's cpu list; flags before it, as isolcpus has, are
-// returned apart.
-func parseCoreArg(text string) (flags []string, cores []int, ok bool) {
+// parseCoreArg reads a list of cores as the kernel of the release does.
+func (s *subject) parseCoreArg(text string) (flags []string, cores []int, ok bool) {
+	lastN, all := linux.Cpulist(s.Release.Kernel)
+	if !lastN {
+		return parseCoreArg(text, -1, false)
+	}
+	return parseCoreArg(text, s.Board.Cores-1, all)
+}
+
+// parseCoreArg reads the kernel's cpu list; flags before it, as isolcpus has, are returned
+// apart. N stands for the core last, and "all" for every one, where the kernel has these words.
+func parseCoreArg(text string, last int, all bool) (flags []string, cores []int, ok bool) {
 	for {
 		flag, rest, more := strings.Cut(text, ",")
-		if flag == "" || flag[0] >= '0' && flag[0] <= '9' {
+		if flag == "" || flag[0] >= '0' && flag[0] <= '9' || last >= 0 && flag[0] == 'N' || all && strings.HasPrefix(flag, "all") {
 			break
 		}
 		if !more {
-			return nil, nil, false // a word such as all
+			return nil, nil, false // a word that is no list
 		}
 		flags, text = append(flags, flag), rest
+	}
+	if all {
+		text = strings.ReplaceAll(text, "all", "0-N")
+	}
+	if last >= 0 {
+		text = strings.ReplaceAll(text, "N", strconv.Itoa(last))
 	}
 	cores, err := cpulist.Parse(text)
 	return flags, cores, err == nil && len(cores) > 0
 }
 
-func isCoreArg(name string) bool {
-	return slices.Contains([]string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"}, name)
-}
-
 func checkArgCores(s *subject) {
-	for _, arg := range s.Config.Kernel.Args.Entries {
+	for _, a := range s.arguments() {
+		arg := a.Scalar
 		name, flag := arg.Key(), arg.Kind() == load.Bool
-		if !isCoreArg(name) || name == "rcu_nocbs" && (arg.Text == "all" || flag) {
+		if !strings.HasPrefix(a.Value, "cores") || name == "rcu_nocbs" && (arg.Text == "all" || flag) {
 			continue
 		}
-		flags, cores, ok := parseCoreArg(arg.Text)
+		flags, cores, ok := s.parseCoreArg(arg.Text)
 		if flag || !ok {
 			s.reportAt(arg, arg.Show(), "", "%s is not a list of cores", name)
 			continue
@@ -182,7 +194,7 @@ func (s *subject) compareWithIsolated(arg *config.Scalar, cores []int) {
 
 func checkIsolcpusFlags(s *subject) {
 	arg := s.Config.Kernel.Args.Get("isolcpus")
-	flags, _, ok := parseCoreArg(arg.Text)
+	flags, _, ok := s.parseCoreArg(arg.Text)
 	if !ok {
 		return // kernel-arg-cores reports it
 	}
@@ -194,85 +206,30 @@ func checkIsolcpusFlags(s *subject) {
 	}
 }
 
-// argForm returns the values that an argument takes, as a pattern and in words; "" for an
-// argument that is not checked.
-func argForm(name string) (pattern, words string) {
-	const size, sizeWords = `^[0-9]+[KMGkmg]?$`, "a size such as 256M"
-	switch name {
-	case "cma":
-		return `^[0-9]+[KMGkmg]?(@[0-9a-fx]+[KMGkmg]?(-[0-9a-fx]+[KMGkmg]?)?)?$`, sizeWords
-	case "hugepagesz", "default_hugepagesz":
-		return `^(64[Kk]|2[Mm]|32[Mm]|1[Gg])$`, "64K, 2M, 32M or 1G"
-	case "mem", "log_buf_len":
-		return size, sizeWords
-	case "hugepages":
-		return `^[0-9]+$`, "a number of pages"
-	case "mitigations":
-		return `^(off|auto|auto,nosmt)$`, "off, auto or auto,nosmt"
-	case "transparent_hugepage":
-		return `^(always|madvise|never)$`, "always, madvise or never"
-	case "preempt":
-		return `^(none|voluntary|full|lazy)$`, "none, voluntary, full or lazy"
-	case "psi", "audit", "skew_tick", "nokaslr", "nosmt", "zswap.enabled", "rcutree.kthread_prio":
-		return `^([0-9]+|[YNyn]|force|on|off)$`, "0 or 1"
-	case "loglevel":
-		return `^[0-8]$`, "a level from 0 to 8"
-	case "panic":
-		return `^-?[0-9]+$`, "a number of seconds"
-	}
-	return "", ""
-}
-
 func checkArgValue(s *subject) {
-	for _, arg := range s.Config.Kernel.Args.Entries {
-		pattern, words := argForm(arg.Key())
-		if pattern == "" || arg.Kind() == load.Bool {
+	for _, a := range s.arguments() {
+		words := expectedValue(a)
+		if words == "" {
 			continue
 		}
-		if ok, err := regexp.MatchString(pattern, arg.Text); err != nil || ok {
-			continue
-		}
-		d := s.raise(arg, "%s does not accept %s", arg.Key(), arg.Show())
-		d.Expected, d.Got, d.Help = words, arg.Show(), "write "+words
+		d := s.raise(a.Scalar, "%s does not accept %s", a.Key(), a.Show())
+		d.Expected, d.Got, d.Help = words, a.Show(), "write "+words
 	}
-}
-
-// argOption returns the option without which the kernel ignores an argument; "" for none.
-func argOption(name string) string {
-	switch name {
-	case "isolcpus":
-		return "CPU_ISOLATION"
-	case "nohz_full":
-		return "NO_HZ_FULL"
-	case "rcu_nocbs", "rcu_nocb_poll":
-		return "RCU_NOCB_CPU"
-	case "preempt":
-		return "PREEMPT_DYNAMIC"
-	case "psi":
-		return "PSI"
-	case "threadirqs":
-		return "IRQ_FORCED_THREADING"
-	case "transparent_hugepage":
-		return "TRANSPARENT_HUGEPAGE"
-	case "hugepages", "hugepagesz", "default_hugepagesz":
-		return "HUGETLBFS"
-	case "cma":
-		return "DMA_CMA"
-	case "zswap.enabled", "zswap.compressor":
-		return "ZSWAP"
-	case "lru_gen":
-		return "LRU_GEN"
-	}
-	return ""
 }
 
 func checkArgConfig(s *subject) {
-	for _, arg := range s.Config.Kernel.Args.Entries {
-		symbol := argOption(arg.Key())
-		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacksKernelOption(symbol) {
-			continue // 4.9 isolates without an option
+	for _, a := range s.arguments() {
+		symbol, module := s.missingOption(a.Arg)
+		if a.Name == "nohz_full" && symbol == "" && s.lacksKernelOption("NO_HZ_FULL") {
+			symbol = "NO_HZ_FULL" // its handler is always there, and does nothing without
 		}
-		s.enable(s.raise(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol).withValue(arg.Show()), symbol, "config: ", 1)
+		switch {
+		case symbol == "" || symbol == "HUGETLBFS": // hugepages-config
+		case module:
+			s.reportAt(a.Scalar, a.Show(), "build "+symbol+" in, or set the module's parameter", "the kernel ignores %s: %s is a module, and only a driver that is built in reads the argument", a.Key(), symbol)
+		default:
+			s.enable(s.raise(a.Scalar, "the kernel ignores %s: %s is off", a.Key(), symbol).withValue(a.Show()), symbol, "config: ", 1)
+		}
 	}
 }
 
@@ -301,10 +258,10 @@ func checkArgStock(s *subject) {
 	stock := map[string]string{}
 	for word := range strings.FieldsSeq(m.KernelArgs) {
 		name, value, _ := strings.Cut(word, "=")
-		stock[normalizeArg(name)] = value
+		stock[linux.Fold(name)] = value
 	}
 	for _, a := range s.Kernel.Args {
-		was, both := stock[normalizeArg(a.Name)]
+		was, both := stock[linux.Fold(a.Name)]
 		// The layer removes a machine's own isolcpus.
 		if !both || a.Name == "isolcpus" || a.Name == "console" || a.Name == "earlycon" {
 			continue
@@ -330,15 +287,12 @@ func checkCmdlineOwner(s *subject) {
 	}
 }
 
-// normalizeArg writes a name as the kernel compares it (kernel/params.c: dash2underscore).
-func normalizeArg(name string) string { return strings.ReplaceAll(name, "-", "_") }
-
 func checkRepeatedArg(s *subject) {
 	first := map[string]*config.Scalar{}
 	for _, arg := range s.Config.Kernel.Args.Entries {
-		other := first[normalizeArg(arg.Key())]
+		other := first[linux.Fold(arg.Key())]
 		if other == nil {
-			first[normalizeArg(arg.Key())] = arg
+			first[linux.Fold(arg.Key())] = arg
 			continue
 		}
 		s.raise(arg, "%s and %s are one argument", other.Key(), arg.Key()).withValue(arg.Show()).addRelated(other, "the other spelling")

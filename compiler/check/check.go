@@ -51,7 +51,7 @@ func (r Rule) Page() diag.Explanation {
 func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
+		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(), nameRules(),
 		sysctlRules(), serviceRules(), programRules(), unusedRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(), variableRules(), sandboxRules(),
 	} {
 		all = append(all, group...)
@@ -84,7 +84,9 @@ type shared struct {
 	explained map[string]bool
 	// sysctls are the target's, with the facts about each.
 	sysctls []sysctlEntry
-	models  Models // nil: none can be opened
+	args    []argument    // kernel arguments, from their first use on
+	mods    []moduleEntry // kernel modules, likewise
+	models  Models        // nil: none can be opened
 	build   *config.Build
 }
 

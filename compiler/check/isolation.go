@@ -123,7 +123,7 @@ func (s *subject) onlineCores(mode string) ([]int, ground) {
 
 func checkHousekeepingLeft(s *subject) {
 	taken := s.Isolated()
-	if _, cores, ok := parseCoreArg(s.Config.Kernel.Args.Get("isolcpus").Text); ok {
+	if _, cores, ok := s.parseCoreArg(s.Config.Kernel.Args.Get("isolcpus").Text); ok {
 		taken = append(taken, cores...)
 	}
 	if len(taken) == 0 {

@@ -2,8 +2,10 @@ package importer
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
@@ -54,6 +56,7 @@ func (im *importer) addArguments(l *Line, text string) {
 		im.setField(l, coreList(isolated), "cpu", "isolate")
 		l.addNote("%s have the same effect: these cores are isolated", strings.Join(implied, ", "))
 	}
+	words = im.joinRepeated(l, im.takeHugePages(l, words))
 	stock := strings.Fields(stockArgs(im))
 	seen := map[string]bool{}
 	for _, w := range words {
@@ -75,6 +78,66 @@ func (im *importer) addArguments(l *Line, text string) {
 	if l.Verdict == "" && !l.partial {
 		l.markUnderstood("")
 	}
+}
+
+// joinRepeated joins the values of an argument that is given more than once, where the kernel
+// adds them up as a list.
+func (im *importer) joinRepeated(l *Line, words []string) []string {
+	var out []string
+	for _, w := range words {
+		name, value, has := strings.Cut(w, "=")
+		i := slices.IndexFunc(out, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		fact, _ := linux.FindArg(im.release.Kernel, name)
+		if i < 0 || !has || fact.Value != "list" || out[i] == w {
+			out = append(out, w)
+			continue
+		}
+		l.addTrap(repeatedArg)
+		out[i] += "," + value
+		l.markAdjusted("%s is one list for the kernel", out[i])
+	}
+	return out
+}
+
+// takeHugePages turns pairs of hugepagesz= and hugepages=, which depend on their order, into
+// memory.hugepages.
+func (im *importer) takeHugePages(l *Line, words []string) []string {
+	size, out := "", []string(nil)
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		switch {
+		case name == "hugepagesz":
+			size = hugePageSize(value)
+		case name == "hugepages" && size != "" && isNumber(value):
+			im.setField(l, value, "memory", "hugepages", size)
+			size = ""
+			continue
+		}
+		if name != "hugepagesz" || size == "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 32)
+	return err == nil
+}
+
+// hugePageSize is the size as memory.hugepages has it; "" for another.
+func hugePageSize(s string) string {
+	switch strings.ToUpper(s) {
+	case "64K":
+		return "64KiB"
+	case "2M":
+		return "2MiB"
+	case "32M":
+		return "32MiB"
+	case "1G":
+		return "1GiB"
+	}
+	return ""
 }
 
 // stockArgs are the arguments that the machine of meta-tegra sets.

@@ -75,6 +75,7 @@ type Profile struct {
 	IRQ       IRQ
 	Network   Map[Network]
 	Modules   Map[String]
+	External  External
 	Services  Map[Service]
 	Packages  Map[String]
 	Tools     Tools
@@ -96,6 +97,7 @@ func (c *Profile) decode(p Place) {
 	c.IRQ.decode(c.field("irq"))
 	c.Network.decode(c.field("network"))
 	c.Modules.decode(c.field("modules"))
+	c.External.decode(c.field("external"))
 	c.Services.decode(c.field("services"))
 	c.Packages.decode(c.field("packages"))
 	c.Tools.decode(c.field("tools"))
@@ -334,6 +336,19 @@ func (c *Network) decode(p Place) {
 	c.Channels.decode(c.field("channels"))
 	c.Ring.decode(c.field("ring"))
 	c.Coalesce.decode(c.field("coalesce"))
+}
+
+// External is a struct of the language.
+type External struct {
+	Place
+	Args    Map[Bool]
+	Modules Map[Bool]
+}
+
+func (c *External) decode(p Place) {
+	c.Place = p
+	c.Args.decode(c.field("args"))
+	c.Modules.decode(c.field("modules"))
 }
 
 // Service is a struct of the language.

@@ -427,6 +427,20 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 100},
 		&shape{op: matches, text: "^[A-Za-z_][A-Za-z0-9_]*$"},
 	}}},
+	{name: "#External", doc: "Names that a layer of yours defines. They are not looked up in the facts.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "args", required: false, doc: "Kernel arguments that a program or a driver of yours reads.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ArgName"}, value: &shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}}},
+				},
+			}}},
+			{name: "modules", required: false, doc: "Kernel modules that a recipe of yours builds.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ModuleName"}, value: &shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}}},
+				},
+			}}},
+		},
+	}}},
 	{name: "#Fan", doc: "The module's fan, controlled by NVIDIA's nvfancontrol. The layer changes the file that the BSP installs; nothing else sets the fan's speed.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "profile", required: false, doc: "Profile in force from boot: one of curves, or one of the BSP's, \"quiet\" or \"cool\".", value: &shape{op: named, def: "#FanProfileName"}},
@@ -966,6 +980,7 @@ var language = Schema{defs: []*definition{
 					}}},
 				},
 			}}},
+			{name: "external", required: false, doc: "Names that a layer of yours defines, and that the facts of yoctune do not have.", value: &shape{op: named, def: "#External"}},
 			{name: "services", required: false, doc: "systemd services, by unit name such as \"vision.service\".", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#ServiceName"}, value: &shape{op: named, def: "#Service"}},

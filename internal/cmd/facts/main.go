@@ -7,6 +7,7 @@
 //	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
 //	facts directives -systemd VERSION=FOLDER... -kmod REPO -kmod-tag TAG...
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
+//	facts names     -sources DIR -meta-tegra REPO       # kernel arguments and modules
 //
 // update lays the files out, sorts them, and derives what follows from them: which
 // machines carry a board, which stock table a release installs, and how a device is
@@ -33,7 +34,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables, directives or kernels")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables, directives, kernels or names")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -44,6 +45,7 @@ func run(args []string) error {
 		metaOE    = flags.String("meta-openembedded", "", "git `repository` of meta-openembedded")
 		community = flags.String("meta-tegra-community", "", "git `repository` of OE4T/meta-tegra-community")
 		kmod      = flags.String("kmod", "", "git `repository` of kmod")
+		sources   = flags.String("sources", "", "`folder` of the repositories that linux.Sources names, each as OWNER+NAME")
 		indexes   []string
 		trees     []string
 		tags      []string
@@ -89,8 +91,10 @@ func run(args []string) error {
 		return writeDirectives(trees, repository(*kmod), tags, filepath.Join(facts, "directive", "data", "directives.txt"))
 	case "kernels":
 		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
+	case "names":
+		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, directives or kernels", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, directives, kernels or names", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

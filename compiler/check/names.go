@@ -1,0 +1,367 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/facts/linux"
+)
+
+// The rules of this file look the names of kernel arguments and modules up in the facts.
+func nameRules() []Rule {
+	return []Rule{
+		{
+			ID: "kernel-arg-name", Severity: diag.Error,
+			Title: "misspelt kernel argument",
+			Cause: "Neither the kernel nor systemd, dracut or the BSP reads an argument of that name, and one has nearly the same. The kernel passes what it does not know to the first program, without a message.",
+			Fix:   "write the name that the kernel reads, or declare the argument under external.args if a program or driver of yours reads it",
+			Wrong: `kernel: args: isolcpu: "4-5"`, Right: "cpu: isolate: [4, 5]",
+			See: "yoctune facts show NAME; Documentation/admin-guide/kernel-parameters.txt",
+			run: checkArgName,
+		},
+		{
+			ID: "kernel-arg-unknown", Severity: diag.Warning,
+			Title: "unknown kernel argument",
+			Cause: "Neither the kernel nor systemd, dracut or the BSP is known to read an argument of that name. The kernel passes it to the first program, without a message.",
+			Fix:   "remove it, or declare it under external.args if a program or driver of yours reads it",
+			Wrong: `kernel: args: "acme.profile": "fast"`, Right: `{kernel: args: "acme.profile": "fast", external: args: "acme.profile": true}`,
+			See: "yoctune facts show NAME",
+			run: checkArgUnknown,
+		},
+		{
+			ID: "kernel-arg-arch", Severity: diag.Error,
+			Title: "kernel argument of another architecture",
+			Cause: "The code that reads the argument is not part of a kernel for arm64. The kernel passes the argument to the first program, without a message.",
+			Fix:   "remove it",
+			Wrong: `kernel: args: intel_pstate: "off"`, Right: `cpu: governor: "performance"`,
+			See: "yoctune facts show NAME",
+			run: checkArgArch,
+		},
+		{
+			ID: "module-name", Severity: diag.Error,
+			Title: "misspelt kernel module",
+			Cause: "No option of the kernel and no recipe of the BSP builds a module of that name, and one has nearly the same. systemd-modules-load then fails at each boot, and a blacklist entry blocks nothing.",
+			Fix:   "write the module's name, or declare it under external.modules if a recipe of yours builds it",
+			Wrong: `modules: sch_fqq: "blacklist"`, Right: `modules: sch_fq: "blacklist"`,
+			See: "yoctune facts show NAME; the kernel's Makefiles",
+			run: checkModuleName,
+		},
+		{
+			ID: "module-unknown", Severity: diag.Warning,
+			Title: "unknown kernel module",
+			Cause: "No option of the kernel and no recipe of the BSP is known to build a module of that name. If there is none, systemd-modules-load fails at each boot.",
+			Fix:   "remove it, or declare it under external.modules if a recipe of yours builds it",
+			Wrong: `modules: acme_dsp: "load"`, Right: `{modules: acme_dsp: "load", external: modules: "acme_dsp": true}`,
+			See: "yoctune facts show NAME; the kernel's Makefiles",
+			run: checkModuleUnknown,
+		},
+		{
+			ID: "module-config", Severity: diag.Error,
+			Title: "the kernel does not build a module",
+			Cause: "The option that builds the module is off. systemd-modules-load then fails at each boot.",
+			Fix:   "switch the option on in kernel.config",
+			Wrong: `modules: wireguard: "load"`, Right: `{kernel: config: WIREGUARD: "m", modules: wireguard: "load"}`,
+			See: "the kernel's Makefiles",
+			run: checkModuleConfig,
+		},
+		{
+			ID: "module-package", Severity: diag.Warning, last: true,
+			Title: "a requested module reaches no image",
+			Cause: "Each module is a package of its own, and no package of the image depends on it. The kernel is built with the module, and the device lacks it.",
+			Fix:   "load the module, which also installs its package, or build it in",
+			Wrong: `kernel: config: WIREGUARD: "m"`, Right: `kernel: config: WIREGUARD: "m"` + "\n" + `modules: wireguard: "load"`,
+			See: "oe-core kernel-module-split.bbclass",
+			run: checkModulePackage,
+		},
+	}
+}
+
+// argument is a kernel argument of the configuration with its fact.
+type argument struct {
+	*config.Scalar
+	linux.Arg
+	unknown bool
+	message string // of an unknown one that was probably meant to be another
+	help    string
+}
+
+// arguments are those that the configuration sets, without those it declares to be its own.
+func (s *subject) arguments() []argument {
+	if s.args != nil || len(s.Config.Kernel.Args.Entries) == 0 {
+		return s.args
+	}
+	s.args = []argument{}
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		name := arg.Key()
+		if s.Config.External.Args.Has(name) {
+			continue
+		}
+		a := argument{Scalar: arg}
+		var known bool
+		if a.Arg, known = linux.FindArg(s.Release.Kernel, name); !known && !s.isRead(name) {
+			a.unknown = true
+			a.message, a.help = s.guess(name)
+		}
+		s.args = append(s.args, a)
+	}
+	return s.args
+}
+
+// isRead reports whether something reads an argument for which there is no fact: a sysctl, a
+// parameter of every module, or one of a module whose parameters are not known.
+func (s *subject) isRead(name string) bool {
+	module, rest, dotted := strings.Cut(linux.Fold(name), ".")
+	if !dotted {
+		return false
+	}
+	if module == "sysctl" {
+		_, ok := linux.FindArg(s.Release.Kernel, "!sysctl")
+		return ok
+	}
+	m, known := linux.FindModule(s.Release.Kernel, module)
+	return known && (rest == "dyndbg" || rest == "async_probe" || m.OutOfTree())
+}
+
+// guess describes what an unknown argument was probably meant to be; "" where nothing is near.
+func (s *subject) guess(name string) (message, help string) {
+	near, distance := linux.NearestArg(s.Release.Kernel, name)
+	if near == "" || distance > 1 {
+		if first, second := s.splitArgs(name); first != "" {
+			return fmt.Sprintf("%s is two arguments run together: %s and %s", name, first, second), "write them as two"
+		}
+	}
+	if near == "" {
+		return "", ""
+	}
+	return fmt.Sprintf("nothing reads the kernel argument %s on kernel %s", name, s.Release.Kernel), fmt.Sprintf("did you mean %q?", near)
+}
+
+// splitArgs finds two arguments whose names, one after the other, are name.
+func (s *subject) splitArgs(name string) (first, second string) {
+	const shortest = 4
+	for i := shortest; i <= len(name)-shortest; i++ {
+		if linux.HasArg(s.Release.Kernel, name[:i]) && linux.HasArg(s.Release.Kernel, name[i:]) {
+			first, second = name[:i], name[i:] // the longest first part
+		}
+	}
+	return first, second
+}
+
+func checkArgName(s *subject) {
+	for _, a := range s.arguments() {
+		if a.unknown && a.message != "" {
+			s.reportKey(a.Scalar, a.help, "%s", a.message)
+		}
+	}
+}
+
+func checkArgUnknown(s *subject) {
+	for _, a := range s.arguments() {
+		if a.unknown && a.message == "" {
+			s.reportKey(a.Scalar, fmt.Sprintf("remove it, or add external: args: %s: true if a program or driver of yours reads it", load.PathOf("", a.Key())),
+				"%s is not known to kernel %s", a.Key(), s.Release.Kernel)
+		}
+	}
+}
+
+func checkArgArch(s *subject) {
+	for _, a := range s.arguments() {
+		if a.Arch != "" && a.Arch != "other" {
+			s.reportKey(a.Scalar, "", "%s is an argument of kernels for %s: no kernel for arm64 reads it", a.Key(), strings.ReplaceAll(a.Arch, ",", ", "))
+		}
+	}
+}
+
+// missingOption returns the option without which the kernel does not read an argument, and
+// whether it is there as a module only; "" where the kernel reads it.
+func (s *subject) missingOption(a linux.Arg) (symbol string, module bool) {
+	fewest := 0
+	for _, alternative := range a.Needs {
+		count, first, first2 := 0, "", false
+		for _, option := range alternative {
+			name, builtIn := strings.CutSuffix(option, "=y")
+			lacks := s.lacksKernelOption(name)
+			if value, _ := s.optionValue(name); !lacks && builtIn && value == "m" {
+				lacks, first2 = true, true
+			}
+			if lacks {
+				count++
+				first = name
+			}
+		}
+		if count == 0 {
+			return "", false
+		}
+		if symbol == "" || count < fewest {
+			symbol, module, fewest = first, first2, count
+		}
+	}
+	return symbol, module
+}
+
+// optionValue is the value that an option is requested to have, or will have.
+func (s *subject) optionValue(symbol string) (value string, known bool) {
+	if o, ok := s.findConfig(symbol); ok {
+		return o.Value, true
+	}
+	if s.kernel == nil || !s.kernel.IsExact() {
+		return "", false
+	}
+	return s.kernel.Value(symbol)
+}
+
+var (
+	numberForm   = regexp.MustCompile(`^-?(0[xX][0-9a-fA-F]+|[0-9]+)$`)
+	unsignedForm = regexp.MustCompile(`^(0[xX][0-9a-fA-F]+|[0-9]+)$`)
+	digitsForm   = regexp.MustCompile(`^-?[0-9]`)
+	boolForm     = regexp.MustCompile(`^([yYnNtTfF01].*|[oO][nNfF].*)$`)
+	sizeForm     = regexp.MustCompile(`^(0[xX][0-9a-fA-F]+|[0-9]+)[KMGTPEkmgtpe]?$`)
+	rangeForm    = regexp.MustCompile(`^(0[xX][0-9a-fA-F]+|[0-9]+)[KMGTPEkmgtpe]?([@-](0[xX][0-9a-fA-F]+|[0-9a-fA-F]+)[KMGTPEkmgtpe]?)*$`)
+)
+
+// expectedValue returns what an argument takes if it does not take the value that is set; ""
+// where it does, and where the facts do not decide it.
+func expectedValue(a argument) string {
+	form, words := valueForm(a.Arg)
+	switch {
+	case a.Kind() == load.Bool && (a.Kinds == string(linux.SetupValue) || a.Kinds == string(linux.Module) && form != nil && form != boolForm):
+		if words == "" {
+			return "a value"
+		}
+		return words
+	case a.Kind() == load.Bool || form == nil || form.MatchString(a.Text):
+		return ""
+	}
+	return words
+}
+
+// valueForm returns the pattern of an argument's values, with words for it; nil where they are
+// not known.
+func valueForm(a linux.Arg) (*regexp.Regexp, string) {
+	switch a.Name {
+	case "hugepagesz", "default_hugepagesz": // of an arm64 kernel with pages of 4 KiB
+		return regexp.MustCompile(`^(64[Kk]|2[Mm]|32[Mm]|1[Gg])$`), "64K, 2M, 32M or 1G"
+	case "preempt": // compared in a function of the scheduler
+		return regexp.MustCompile(`^(none|voluntary|full|lazy)$`), "none, voluntary, full or lazy"
+	case "loglevel":
+		return regexp.MustCompile(`^[0-8]$`), "a level from 0 to 8"
+	}
+	switch a.Value {
+	case "bool", "invbool", "bool_enable_only":
+		return boolForm, "y, n, 1 or 0"
+	case "int", "long", "short", "number":
+		return numberForm, "a number"
+	case "uint", "ulong", "ullong", "ushort", "byte", "hexint":
+		return unsignedForm, "a number that is not negative"
+	case "digits":
+		return digitsForm, "a number"
+	case "size":
+		return sizeForm, "a size such as 256M"
+	case "size@":
+		return rangeForm, "a size such as 256M, or 256M@ADDRESS"
+	}
+	words, ok := strings.CutPrefix(a.Value, "words:")
+	if !ok {
+		return nil, ""
+	}
+	all := strings.Split(words, "|")
+	quoted := make([]string, len(all))
+	for i, w := range all {
+		quoted[i] = regexp.QuoteMeta(w)
+	}
+	form := regexp.MustCompile("^(" + strings.Join(quoted, "|") + ")$")
+	return form, joinOr(all)
+}
+
+func joinOr(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// moduleEntry is a module of the configuration with its fact.
+type moduleEntry struct {
+	*config.String
+	linux.Mod
+	unknown bool
+	near    string // of an unknown one
+}
+
+// modules are those that the configuration names, without those it declares to be its own.
+func (s *subject) modules() []moduleEntry {
+	if s.mods != nil || len(s.Config.Modules.Entries) == 0 {
+		return s.mods
+	}
+	s.mods = []moduleEntry{}
+	for _, entry := range s.Config.Modules.Entries {
+		if s.Config.External.Modules.Has(entry.Key()) {
+			continue
+		}
+		m := moduleEntry{String: entry}
+		var known bool
+		m.Mod, known = linux.FindModule(s.Release.Kernel, entry.Key())
+		if known && len(m.Of) > 0 {
+			m.Mod, known = linux.FindModule(s.Release.Kernel, m.Of[0])
+		}
+		if !known {
+			m.unknown, m.near = true, linux.NearestModule(s.Release.Kernel, entry.Key())
+		}
+		s.mods = append(s.mods, m)
+	}
+	return s.mods
+}
+
+func checkModuleName(s *subject) {
+	for _, m := range s.modules() {
+		if m.near != "" {
+			s.reportKey(m.String, fmt.Sprintf("did you mean %q?", m.near), "kernel %s has no module %s", s.Release.Kernel, m.Key())
+		}
+	}
+}
+
+func checkModuleUnknown(s *subject) {
+	for _, m := range s.modules() {
+		if m.unknown && m.near == "" {
+			s.reportKey(m.String, fmt.Sprintf("remove it, or add external: modules: %s: true if a recipe of yours builds it", load.PathOf("", m.Key())),
+				"no module %s is known for kernel %s", m.Key(), s.Release.Kernel)
+		}
+	}
+}
+
+func checkModuleConfig(s *subject) {
+	for _, m := range s.modules() {
+		if m.unknown || m.Text != "load" || len(m.Options) == 0 || slices.ContainsFunc(m.Options, func(o string) bool { return !s.lacksKernelOption(o) }) {
+			continue
+		}
+		f := s.raise(m.String, "the kernel does not build module %s: %s is off", m.Key(), joinOr(m.Options)).withValue(m.Text)
+		s.enable(f, m.Options[0], "kernel: config: ", 1)
+	}
+}
+
+func checkModulePackage(s *subject) {
+	for p, o := range s.predictions(kconfig.Kept) {
+		if o.Text != "m" || p.Note != "" || s.isChoice(p.Symbol) {
+			continue
+		}
+		modules := linux.ModulesOf(s.Release.Kernel, p.Symbol)
+		if len(modules) == 0 || slices.ContainsFunc(modules, s.loadsModule) {
+			continue
+		}
+		// The module of the option's own name, where there are several.
+		at := max(slices.Index(modules, strings.ToLower(p.Symbol)), 0)
+		s.raise(o, "%s=m builds module %s, and nothing brings its package to the image", p.Symbol, modules[at]).
+			withValue(o.Show()).suggest(loadField(modules[at]), 2)
+	}
+}
+
+// isChoice reports whether module-autoload answers for an option.
+func (s *subject) isChoice(symbol string) bool {
+	return slices.ContainsFunc(slices.Concat(s.governor(), s.schedulers(), s.congestion(), s.qdisc()), func(c choice) bool { return c.symbol == symbol })
+}

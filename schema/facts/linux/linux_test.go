@@ -1,0 +1,135 @@
+package linux_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+	"github.com/yoctune/yoctune/schema/facts/linux"
+)
+
+// Each table has names for every kernel, as many as its source registers.
+func TestEveryKernelHasNames(t *testing.T) {
+	for _, s := range kernel.Sets() {
+		args, modules, foreign := 0, 0, 0
+		for a := range linux.Args(s.Name) {
+			if got, ok := linux.FindArg(s.Name, a.Name); !ok || got.Kinds != a.Kinds {
+				t.Fatalf("%s: %s is listed and not found", s.Name, a.Name)
+			}
+			if args++; a.Arch != "" {
+				foreign++
+			}
+		}
+		for m := range linux.Modules(s.Name) {
+			if _, ok := linux.FindModule(s.Name, m.Name); !ok {
+				t.Fatalf("%s: %s is listed and not found", s.Name, m.Name)
+			}
+			modules++
+		}
+		t.Logf("%s: %d arguments, %d of them not for arm64; %d modules", s.Name, args, foreign, modules)
+		if args < 5000 || modules < 3000 {
+			t.Errorf("%s: %d arguments, %d modules", s.Name, args, modules)
+		}
+	}
+}
+
+func TestKnownArguments(t *testing.T) {
+	for _, c := range []struct{ kernel, name, kinds, value, needs, arch string }{
+		{"5.15", "isolcpus", "s", "cores,", "CPU_ISOLATION", ""},
+		{"4.9", "isolcpus", "s", "cores", "SMP", ""},
+		{"6.18", "nohz_full", "s", "cores", "CPU_ISOLATION", ""},
+		{"5.10", "printk.time", "m", "bool", "PRINTK", ""},
+		{"6.8", "rcutree.kthread_prio", "m", "int", "TREE_RCU", ""},
+		{"6.1", "mitigations", "e", "words:auto|auto,nosmt|off", "", ""},
+		{"5.15", "intel_pstate", "d", "", "", "x86"},
+		{"6.1", "arm64.nopauth", "o", "", "", ""},
+		{"6.12", "cma", "e", "size@", "DMA_CMA", ""},
+		{"5.15", "log-buf-len", "e", "size", "PRINTK", ""},
+		{"5.15", "systemd.unit", "u", "", "", ""},
+		{"5.15", "rd.driver.pre", "u", "", "", ""},
+	} {
+		a, ok := linux.FindArg(c.kernel, c.name)
+		var needs []string
+		for _, n := range a.Needs {
+			needs = append(needs, strings.Join(n, "&"))
+		}
+		if !ok || a.Kinds != c.kinds || a.Value != c.value || strings.Join(needs, "/") != c.needs || a.Arch != c.arch {
+			t.Errorf("%s %s: %t %+v", c.kernel, c.name, ok, a)
+		}
+	}
+	for _, name := range []string{"isolcpu", "nohz_ful", "arm64.nopauthfbcon", "printk", ""} {
+		if a, ok := linux.FindArg("5.15", name); ok {
+			t.Errorf("%q is known: %+v", name, a)
+		}
+	}
+	if _, ok := linux.FindArg("3.10", "quiet"); ok {
+		t.Error("an argument of an unknown kernel")
+	}
+}
+
+func TestListsOfCoresPerKernel(t *testing.T) {
+	for line, want := range map[string][2]bool{
+		"4.9": {false, false}, "5.10": {false, false}, "5.15": {true, true}, "6.1": {true, true}, "6.8": {true, true}, "6.12": {true, true}, "6.18": {true, true},
+	} {
+		if n, all := linux.Cpulist(line); n != want[0] || all != want[1] {
+			t.Errorf("%s: N %t, all %t", line, n, all)
+		}
+	}
+}
+
+func TestKnownModules(t *testing.T) {
+	for _, c := range []struct{ kernel, name, options string }{
+		{"5.15", "wireguard", "WIREGUARD"},
+		{"5.10", "sch_fq", "NET_SCH_FQ"},
+		{"6.8", "tcp_bbr", "TCP_CONG_BBR"},
+		{"5.15", "snd-dummy", "SND_DUMMY"},
+		{"6.12", "nvme", "BLK_DEV_NVME"},
+		{"5.15", "nvgpu", ""},
+	} {
+		m, ok := linux.FindModule(c.kernel, c.name)
+		if !ok || strings.Join(m.Options, "/") != c.options {
+			t.Errorf("%s %s: %t %+v", c.kernel, c.name, ok, m)
+		}
+	}
+	if m, ok := linux.FindModule("5.15", "xt_raw"); ok {
+		t.Errorf("xt_raw: %+v", m)
+	}
+	if got := linux.ModulesOf("5.15", "WIREGUARD"); !slices.Equal(got, []string{"wireguard"}) {
+		t.Errorf("WIREGUARD builds %v", got)
+	}
+	if p := linux.PackageOf("snd_soc_Tegra"); p != "kernel-module-snd-soc-tegra" {
+		t.Error(p)
+	}
+}
+
+func TestTablesRoundTripAndDamageIsFound(t *testing.T) {
+	lines := []string{"a\t1;x", "b\t2;y"}
+	data, err := linux.Encode(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := linux.Encode(lines); err != nil || !slices.Equal(again, data) {
+		t.Error("the same lines give other bytes")
+	}
+	if _, err := linux.Encode([]string{"b\t", "a\t"}); err == nil {
+		t.Error("unsorted lines are accepted")
+	}
+	for name, bad := range map[string][]byte{"empty": nil, "head": data[:16], "cut": data[:len(data)-1], "longer": append(slices.Clone(data), 0), "other": []byte("PK")} {
+		if linux.Decodes(bad) {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	if !linux.Decodes(data) {
+		t.Error("the table is not accepted")
+	}
+}
+
+func FuzzTables(f *testing.F) {
+	data, err := linux.Encode([]string{"a\t1;x", "b\t2;y"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) { linux.Decodes(data) })
+}

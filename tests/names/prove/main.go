@@ -1,0 +1,149 @@
+// Command prove counts, in unpacked kernel sources, the arguments that __setup, early_param and
+// core_param register, and compares them with the table of package linux. The count is a search
+// for text, independent of the generator: it follows no Makefile and no condition.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/linux"
+)
+
+var call = regexp.MustCompile(`\b(__setup|early_param|core_param)\s*\(\s*"?([A-Za-z0-9_][\w.\-]*)=?[",]`)
+
+// count is the result for one kernel.
+type count struct {
+	Kernel       string   `json:"kernel"`
+	Source       string   `json:"source"`
+	Registered   int      `json:"registered"`
+	Read         int      `json:"read_by_arm64"`
+	Foreign      int      `json:"of_another_architecture"`
+	OtherFolders int      `json:"not_built_for_arm64"`
+	Missing      []string `json:"missing"`
+	Modules      int      `json:"modules_in_makefiles"`
+	ModulesKnown int      `json:"modules_in_table"`
+	ModulesLost  []string `json:"modules_missing,omitempty"`
+}
+
+func main() {
+	var all []count
+	out := flag.String("o", "", "`file` for the record")
+	flag.Func("src", "compare `KERNEL=DIR`", func(s string) error {
+		kernel, dir, ok := strings.Cut(s, "=")
+		if !ok {
+			return fmt.Errorf("want KERNEL=DIR")
+		}
+		c, err := compare(kernel, dir)
+		all = append(all, c)
+		return err
+	})
+	flag.Parse()
+	data, err := json.MarshalIndent(all, "", " ")
+	if err == nil && *out != "" {
+		err = os.WriteFile(*out, append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(string(data))
+	for _, c := range all {
+		if len(c.Missing) > 0 || len(c.ModulesLost) > 0 {
+			os.Exit(1)
+		}
+	}
+}
+
+var (
+	comment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	object  = regexp.MustCompile(`^obj-\$\(CONFIG_(\w+)\)\s*\+?:?=\s*([\w\-]+)\.o\s*$`)
+)
+
+func compare(kernel, dir string) (count, error) {
+	c := count{Kernel: kernel, Source: filepath.Base(dir)}
+	found := map[string]bool{}
+	modules := map[string]bool{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		if slices.Contains([]string{"tools", "samples", "Documentation", "scripts", "rust", "include", "debian"}, top) {
+			return nil
+		}
+		base := filepath.Base(name)
+		if !strings.HasSuffix(base, ".c") && !strings.HasSuffix(base, ".h") && base != "Makefile" {
+			return nil
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if base == "Makefile" {
+			for line := range strings.Lines(string(data)) {
+				if m := object.FindStringSubmatch(strings.TrimSpace(line)); m != nil && top != "arch" {
+					modules[m[1]+" "+strings.ReplaceAll(m[2], "-", "_")] = true
+				}
+			}
+			return nil
+		}
+		if text := string(data); strings.Contains(text, "__setup") || strings.Contains(text, "early_param") || strings.Contains(text, "core_param") {
+			for _, m := range call.FindAllStringSubmatch(comment.ReplaceAllString(text, ""), -1) {
+				found[m[2]] = true
+			}
+		}
+		return nil
+	})
+	c.tally(found)
+	c.tallyModules(modules)
+	return c, err
+}
+
+func (c *count) tally(found map[string]bool) {
+	c.Registered = len(found)
+	for name := range found {
+		a, ok := linux.FindArg(c.Kernel, name)
+		switch {
+		case !ok:
+			c.Missing = append(c.Missing, name)
+		case a.Arch == "other":
+			c.OtherFolders++
+		case a.Arch != "":
+			c.Foreign++
+		default:
+			c.Read++
+		}
+	}
+	slices.Sort(c.Missing)
+}
+
+// tallyModules compares the objects that a plain line of a Makefile gives an option with the
+// table. An option that is no tristate, or that arm64 cannot have, builds no module.
+func (c *count) tallyModules(modules map[string]bool) {
+	for pair := range modules {
+		option, name, _ := strings.Cut(pair, " ")
+		built := linux.ModulesOf(c.Kernel, option)
+		if len(built) == 0 {
+			continue
+		}
+		c.Modules++
+		if slices.Contains(built, name) {
+			c.ModulesKnown++
+		} else {
+			c.ModulesLost = append(c.ModulesLost, pair)
+		}
+	}
+	slices.Sort(c.ModulesLost)
+}
