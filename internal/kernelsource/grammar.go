@@ -69,8 +69,8 @@ func (f *unit) grammar(handler string) string {
 		return valueNumber
 	case only("get_option", "simple_strtoul", "simple_strtol", "simple_strtoull") && !strings.Contains(body, `','`):
 		return valueDigits
-	case strings.Contains(body, `','`) || strings.Contains(body, `","`):
-		return valueList
+	case strings.Contains(body, "while") && (strings.Contains(body, `','`) || strings.Contains(body, `","`)) && (slices.Contains(used, "strsep") || slices.Contains(used, "strchr")):
+		return valueList // it goes on after each comma
 	case only("strcmp"):
 		return wordsOf(body, value)
 	}

@@ -108,7 +108,7 @@ profile "inference" {
   }
   kernel {
     config {
-      IOSCHED_BFQ         = "m"
+      IOSCHED_BFQ         = "y"
       MQ_IOSCHED_DEADLINE = "y"
     }
   }

@@ -81,7 +81,7 @@ local sysctl = import 'sysctl.libsonnet';
       cpu: { isolate: [4, 5] },
       kernel: {
         config: {
-          IOSCHED_BFQ: 'm',
+          IOSCHED_BFQ: 'y',
           MQ_IOSCHED_DEADLINE: 'y',
         },
       },

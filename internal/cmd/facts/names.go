@@ -209,7 +209,7 @@ func merge(list []kernelsource.Param, p *possible, docArch string, outOfTree boo
 			lost = append(lost, r)
 		}
 	}
-	if len(kinds) == 0 && len(lost) == len(archs) {
+	if len(kinds) == 0 { // then the option is what lacks, not the architecture
 		for _, r := range lost {
 			take(r)
 		}
