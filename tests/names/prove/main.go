@@ -17,7 +17,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/linux"
 )
 
-var call = regexp.MustCompile(`\b(__setup|early_param|core_param)\s*\(\s*"?([A-Za-z0-9_][\w.\-]*)=?[",]`)
+var call = regexp.MustCompile(`\b(?:(?:__setup|early_param)\s*\(\s*"([A-Za-z0-9_][\w.\-]*)=?"|core_param\s*\(\s*(\w+))\s*,`)
 
 // count is the result for one kernel.
 type count struct {
@@ -93,7 +93,12 @@ func compare(kernel, dir string) (count, error) {
 		}
 		if base == "Makefile" {
 			for line := range strings.Lines(string(data)) {
-				if m := object.FindStringSubmatch(strings.TrimSpace(line)); m != nil && top != "arch" {
+				m := object.FindStringSubmatch(strings.TrimSpace(line))
+				if m == nil || top == "arch" {
+					continue
+				}
+				// No Jetson kernel is built with Rust.
+				if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[2]+".rs")); err != nil {
 					modules[m[1]+" "+strings.ReplaceAll(m[2], "-", "_")] = true
 				}
 			}
@@ -101,7 +106,7 @@ func compare(kernel, dir string) (count, error) {
 		}
 		if text := string(data); strings.Contains(text, "__setup") || strings.Contains(text, "early_param") || strings.Contains(text, "core_param") {
 			for _, m := range call.FindAllStringSubmatch(comment.ReplaceAllString(text, ""), -1) {
-				found[m[2]] = true
+				found[m[1]+m[2]] = true
 			}
 		}
 		return nil
