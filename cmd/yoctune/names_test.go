@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,10 +78,12 @@ func valueFor(a linux.Arg) string {
 	return "1"
 }
 
+var argName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`) // #ArgName of the language
+
 // usable reports whether a name can be written in a configuration, and no rule of another kind is
 // about it.
 func usable(name string) bool {
-	return len(name) <= 64 && !strings.ContainsAny(name, ":,!") &&
+	return argName.MatchString(name) &&
 		!slices.Contains([]string{"init", "rdinit", "lockdown", "lsm", "apparmor", "selinux", "enforcing", "single", "emergency", "rd.break", "elevator", "root", "rootflags", "rootdelay",
 			"nfsroot", "hugepages", "module.sig_enforce", "systemd.debug_shell"}, name)
 }
