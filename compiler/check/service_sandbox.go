@@ -13,10 +13,10 @@ func sandboxRules() []Rule {
 	return []Rule{{
 		ID: "service-sandbox", Severity: diag.Error,
 		Title: "the sandbox forbids what the service's command does",
-		Cause: "A service with exec runs in systemd's sandbox unless hardening is false. RestrictRealtime= refuses real-time policies to chrt, ProtectKernelTunables= makes /proc/sys and /sys read-only, ProtectKernelModules= refuses modules, and RestrictNamespaces= refuses new namespaces: the command fails, and so does the service.",
-		Fix:   "set hardening: false, or let yoctune do it: scheduling and priority, sysctl, modules",
-		Wrong: `services: "a.service": {exec: ["/usr/bin/chrt", "-f", "50", "/usr/bin/a"], external: true}`,
-		Right: `services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50, external: true}`,
+		Cause: "A service with exec runs in systemd's sandbox unless hardening is false. ProtectKernelTunables= makes /proc/sys and /sys read-only, ProtectKernelModules= refuses modules, and RestrictNamespaces= refuses new namespaces: the command fails, and so does the service.",
+		Fix:   "set hardening: false, or let yoctune do it: sysctl, modules",
+		Wrong: `services: "a.service": {exec: ["/usr/sbin/modprobe", "can"], external: true}`,
+		Right: `modules: can: "load"`,
 		See:   "systemd.exec(5)",
 		run:   checkServiceSandbox,
 	}}
@@ -29,19 +29,11 @@ type forbiddenCommand struct {
 	instead   string
 }
 
-// Commands that own the clocks, such as nvpmodel, have a rule of their own.
+// chrt, and commands that own the clocks, have rules of their own.
 func forbiddenCommands() map[string]forbiddenCommand {
 	always := func([]string) bool { return true }
-	has := func(words ...string) func([]string) bool {
-		return func(args []string) bool {
-			return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(words, a) })
-		}
-	}
 	module := forbiddenCommand{"ProtectKernelModules=yes", always, "list the module under modules"}
 	return map[string]forbiddenCommand{
-		"chrt": {"RestrictRealtime=yes", func(args []string) bool {
-			return !has("-o", "--other", "-b", "--batch", "-i", "--idle", "-m", "--max")(args)
-		}, "set scheduling and priority"},
 		"sysctl": {"ProtectKernelTunables=yes", func(args []string) bool {
 			return slices.ContainsFunc(args, func(a string) bool { return a == "-w" || a == "-p" || strings.Contains(a, "=") })
 		}, "set it under sysctl"},
@@ -53,7 +45,6 @@ func forbiddenCommands() map[string]forbiddenCommand {
 func checkServiceSandbox(s *subject) {
 	forbidden := forbiddenCommands()
 	for _, svc := range s.Config.Services.Entries {
-		realtime := isRealtimePolicy(svc.Scheduling.Text)
 		if len(svc.Exec.Items) == 0 || !svc.Hardening.Or(true) {
 			continue
 		}
@@ -61,7 +52,7 @@ func checkServiceSandbox(s *subject) {
 			name, args := path.Base(word.Text), config.Texts(svc.Exec)[i+1:]
 			f, found := forbidden[name]
 			isCommand := i == 0 || strings.HasPrefix(word.Text, "/")
-			if !found || !isCommand || !f.fails(args) || realtime && name == "chrt" {
+			if !found || !isCommand || !f.fails(args) {
 				continue
 			}
 			s.reportAt(word, word.Show(), f.instead+", or hardening: false", "%s fails in %s: its sandbox has %s", name, svc.Key(), f.directive)
