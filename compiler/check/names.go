@@ -351,7 +351,7 @@ func checkModulePackage(s *subject) {
 			continue
 		}
 		modules := linux.ModulesOf(s.Release.Kernel, p.Symbol)
-		if len(modules) == 0 || slices.ContainsFunc(modules, s.loadsModule) {
+		if len(modules) == 0 || slices.ContainsFunc(modules, s.loadsModule) || s.ZRAM != nil && slices.Contains(modules, "zram") {
 			continue
 		}
 		// The module of the option's own name, where there are several.
