@@ -67,6 +67,8 @@ var samples = []struct{ path, cue, text string }{
 		"ethtool -C $name adaptive-rx on adaptive-tx off rx-frames 2 rx-usecs 1 tx-frames 4 tx-usecs 3"},
 	{"modules", `modules: uvcvideo: "blacklist"`, "blacklist uvcvideo"},
 	{"modules", `modules: mttcan: "load"`, "\nmttcan\n"},
+	{"modules", `modules: acme: "load", external: modules: acme: true`, "\nacme\n"},
+	{"kernel.args", `kernel: args: acme_rate: 7, external: args: acme_rate: true`, "acme_rate=7"},
 	{"services.exec", `services: "a.service": {exec: ["/usr/bin/a"], description: "D", type: "exec", user: "u", after: ["b.service"], wants: ["c.service"], requires: ["d.service"], environment: A: "1", enable: true, hardening: false}`, "Requires=d.service"},
 	{"services.package", `services: "a.service": {exec: ["/usr/bin/a"], package: "pack"}`, "pack"},
 	{"services.external", `services: "a.service": {exec: ["/usr/bin/a"], external: true}`, "/usr/bin/a"},

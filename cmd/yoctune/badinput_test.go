@@ -96,7 +96,7 @@ stages: {a: {kind: "model", input: "b", path: "m"}, b: {kind: "model", input: "a
 		{"first program", wrapInTarget(`kernel: args: init: "/bin/sh"`), "kernel-arg-unsafe", "config.cue:6:21"},
 		{"arguments of the first program", wrapInTarget(`kernel: args: "--": true`), "YT0109", "config.cue:6:15"},
 		{"quote in a kernel argument", wrapInTarget(`kernel: args: a: "\" b"`), "kernel-arg-text", "config.cue:6:18"},
-		{"mirror with parameters", wrapInTarget("") + "build: sstate: mirrors: m: url: \"https://h/x;protocol=ssh\"\n", "YT0109", "config.cue:9:33"},
+		{"mirror with parameters", wrapInTarget("") + "build: sstate: mirrors: m: url: \"https://h/x;protocol=ssh\"\n", "mirror-pattern", "config.cue:9:33"},
 		{"mirror with a password", wrapInTarget("") + "build: sstate: mirrors: m: url: \"https://u:tok@h/x\"\n", "YT0", "config.cue:9:33"},
 		{"mirror that is a command", wrapInTarget("") + "build: sstate: mirrors: m: url: \"ext::sh -c id\"\n", "YT0109", "config.cue:9:33"},
 		{"folder with python", wrapInTarget("") + "build: sstate: dir: \"/${@x}\"\n", "YT0109", "config.cue:9:21"},

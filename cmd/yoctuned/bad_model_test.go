@@ -51,7 +51,7 @@ func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		{"half a model", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "half.onnx" }, []string{"stage way", "half.onnx", "cannot be loaded"}},
 		{"an empty file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "empty.onnx" }, []string{"empty.onnx", "the file is empty"}},
 		{"a pointer of a large file store", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "pointer.onnx" }, []string{"pointer.onnx"}},
-		{"a folder", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "folder.onnx" }, []string{"folder.onnx", "not a regular file"}},
+		{"a folder", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "folder.onnx" }, []string{"folder.onnx", "is a directory"}},
 		{"no file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "absent.onnx" }, []string{"absent.onnx", "--models"}},
 		{"another digest", func(p *plan.Pipeline) { p.Stages[1].Model.SHA256 = strings.Repeat("0", 64) }, []string{"damaged or a different model"}},
 		{"two inputs", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "two.onnx" }, []string{"2 inputs"}},

@@ -51,7 +51,7 @@ func variableRules() []Rule {
 			Fix:   "correct the name, or set external: true if a layer of yours reads it",
 			Wrong: `build: variables: XTRA_IMAGE_FEATURES: "x"`,
 			Right: `build: variables: ACME_UPDATE_URL: {value: "https://update.example.com", external: true}`,
-			See:   "docs/facts.md: bitbake variables",
+			See:   "meta/conf/documentation.conf of openembedded-core; the layers' own files",
 			build: judgeVariables,
 		},
 		{
@@ -78,7 +78,7 @@ func variableRules() []Rule {
 			Cause: "Recipes and their classes assign the variable, or derive it from the recipe's name. In configuration an assignment is lost where a recipe assigns too, and gives all other recipes the same value.",
 			Fix:   "set it in the recipe, or in an append of your own layer",
 			Wrong: `build: variables: COMPATIBLE_MACHINE: "tegra"`, Right: `build: rmWork: true`,
-			See:   "docs/facts.md: bitbake variables",
+			See:   "meta/conf/documentation.conf of openembedded-core; the layers' own files",
 			build: judgeVariables,
 		},
 		{

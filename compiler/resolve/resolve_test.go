@@ -262,7 +262,7 @@ memory: {thp: "madvise", ksm: false, zram: "1GiB", hugepages: "2MiB": 64}
 storage: "nvme*": {scheduler: "none", readahead: "128KiB", requests: 64, rqAffinity: 2}
 network: "eth*": {mtu: 9000, groFlushTimeout: "20us"}
 irq: affinity: "eth*": [0]
-modules: m: "load"
+modules: mc: "load"
 kernel: args: quiet: true
 sysctl: "vm.swappiness": 10`)
 	for _, s := range tgt.Plan.Settings {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/yoctune/yoctune/internal/onnx"
@@ -96,7 +97,7 @@ func TestInvalidModelsAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 	}
-	if _, err := onnx.ReadFile(t.TempDir()); !errors.Is(err, onnx.ErrFormat) {
+	if _, err := onnx.ReadFile(t.TempDir()); !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a folder: %v", err)
 	}
 }

@@ -165,7 +165,7 @@ func TestModelsMustMatchThePlan(t *testing.T) {
 			o.Models, p.Stages[1].Model.SHA256 = other, ""
 		}, ort.ErrModel, "onnx runtime:"},
 		{"absent", func(p *plan.Pipeline, o *pipeline.Options) { o.Models = "" }, pipeline.ErrModelFile, "--models"},
-		{"a folder", func(p *plan.Pipeline, o *pipeline.Options) { p.Stages[1].Model = &plan.Model{Path: "/"} }, nil, "not a regular file"},
+		{"a folder", func(p *plan.Pipeline, o *pipeline.Options) { p.Stages[1].Model = &plan.Model{Path: "/"} }, nil, "is a directory"},
 		{"unnamed", func(p *plan.Pipeline, o *pipeline.Options) { p.Stages[1].Model = &plan.Model{} }, pipeline.ErrPlan, "neither path nor sha256"},
 		{"sum that is a path", func(p *plan.Pipeline, o *pipeline.Options) { p.Stages[1].Model.SHA256 = "../../etc/passwd" }, pipeline.ErrPlan, "hexadecimal"},
 		{"wrong height", func(p *plan.Pipeline, o *pipeline.Options) { p.Stages[0].Preprocess.Height = 32 }, ort.ErrShape, `"x" expects`},
