@@ -13,7 +13,7 @@
 #   YOCTUNE_UPSTREAM    folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded
 #                       and meta-tegra-community                                     (facts)
 #   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)
-#   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
+#   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig, facts)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
 set -euo pipefail
@@ -106,8 +106,19 @@ fuzz() {
 	scripts/fuzz.sh "${FUZZTIME:-60s}" . | tee "$results/$day-fuzz.txt" || failed=1
 }
 
+# count_names counts kernel arguments and modules in kernel sources, beside the table.
+count_names() {
+	[ -n "${YOCTUNE_KERNELS-}" ] || { skip "count of kernel arguments and modules: set YOCTUNE_KERNELS"; return; }
+	local of=() tree
+	for tree in $YOCTUNE_KERNELS; do
+		of+=(-src "$(awk -F' *= *' '/^VERSION/ {v = $2} /^PATCHLEVEL/ {print v "." $2; exit}' "$tree/Makefile")=$tree")
+	done
+	run go run ./tests/names/prove "${of[@]}" -o "$results/$day-names.json"
+}
+
 facts() {
-	title "facts: the tables of variables again from the upstream repositories"
+	title "facts: the tables of names again from their sources"
+	count_names
 	[ -n "${YOCTUNE_UPSTREAM-}" ] || { skip "set YOCTUNE_UPSTREAM"; return; }
 	run go test ./internal/cmd/facts -run 'TheGeneratorWrites|DocumentedVariables' -count 1 -v
 	[ -n "${YOCTUNE_BITBAKE_ENV-}" ] || { skip "names of bitbake's data store: set YOCTUNE_BITBAKE_ENV"; return; }
