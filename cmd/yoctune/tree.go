@@ -29,7 +29,8 @@ The device runs the L4T and kernel of --release. The default is the board's rele
 newest L4T whose device folders the facts have.
 
 With --plan the device is the plan's board after it started an image with the plan's layer:
-with its release, kernel arguments and options, its modules, compressed swap and power modes.
+with its release, kernel arguments and options, the choices that the options bring, its
+modules, compressed swap, fan control and power modes.
 
 The facts about some boards do not suffice. The error names what they lack, and the boards
 that have a device; docs/facts.md lists them.

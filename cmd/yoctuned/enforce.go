@@ -142,7 +142,7 @@ func (l *enforceLog) Applied(results []enforce.Result) {
 		cause := r.cause(res)
 		if n := r.countSharing(res); n > 1 {
 			if !reported[cause] {
-				l.line(nil, "%s: %s, and %d more settings: %s", res.Outcome, label(res), n-1, cause)
+				l.line(nil, "%s: %s, and %d more settings: %s", res.Outcome, res.Label(), n-1, cause)
 			}
 			reported[cause] = true
 			continue
@@ -156,7 +156,7 @@ func (l *enforceLog) Applied(results []enforce.Result) {
 func describe(res enforce.Result, origin *string) string {
 	text := res.Message
 	if text == "" {
-		text = label(res)
+		text = res.Label()
 	}
 	if origin != nil {
 		text += " (set at " + *origin + ")"

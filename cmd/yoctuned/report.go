@@ -127,7 +127,7 @@ func (r report) text(p cli.Printer) {
 		if o := r.origin(res.ID); o != nil {
 			origin = *o
 		}
-		rows = append(rows, []string{outcomeWord(res), label(res), res.Wanted, found, origin})
+		rows = append(rows, []string{outcomeWord(res), res.Label(), res.Wanted, found, origin})
 		shown = append(shown, res)
 	}
 	if len(rows) > 1 {
@@ -265,14 +265,6 @@ func (r report) summary() string {
 		parts = append(parts, "not counted: "+excused)
 	}
 	return r.Command + ": " + strings.Join(parts, "; ")
-}
-
-// label is the short name of the node, or the id where that is clearer.
-func label(res enforce.Result) string {
-	if strings.HasPrefix(res.Path, "/proc/sys/") || strings.HasPrefix(res.Path, "/sys/") || strings.HasPrefix(res.Path, "/proc/irq/") {
-		return outcome.Name(res.Path)
-	}
-	return res.ID
 }
 
 // outcomeStyle is the colour of the word of an outcome.

@@ -46,6 +46,13 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		// Pipelines without --root would leave their folders in /run. A socket's path is short.
+		Setup: func(env *testscript.Env) error {
+			dir, err := os.MkdirTemp("/tmp", "socket")
+			env.Setenv("RUNTIME_DIRECTORY", dir)
+			env.Defer(func() { _ = os.RemoveAll(dir) })
+			return err
+		},
 		// go test -tags serve ./cmd/yoctuned
 		Condition: func(cond string) (bool, error) { return cond == "serve" && serving, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

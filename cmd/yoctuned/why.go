@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // explanation explains the value of a node.
@@ -45,7 +47,7 @@ func newWhyCommand() *cobra.Command {
 value from before, how the kernel changed the written value, which processes changed it
 since boot, and whether that was repaired.
 
-NODE is a path, a sysctl name, or the id of a setting. Without PLAN the plan is the one
+NODE is a path, the name of a sysctl, kernel argument or module, or the id of a setting. Without PLAN the plan is the one
 that is being enforced, else the installed one.
 
 Exit status: 0 the node is as wanted, 1 the plan has no such node, 2 wrong usage, 3 the
@@ -104,7 +106,8 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 		policy[s.ID] = s.Policy
 	}
 	var out []explanation
-	for _, r := range enforce.Verify(dev, file.Plan, enforce.DefaultOptions()) {
+	results := enforce.Verify(dev, file.Plan, enforce.DefaultOptions())
+	for _, r := range results {
 		if !isNamed(node, r) {
 			continue
 		}
@@ -121,7 +124,7 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 		out = append(out, e)
 	}
 	if len(out) == 0 {
-		return nil, errors.Join(fmt.Errorf("%s: the plan has no such node; 'yoctuned verify' lists its nodes", node), stateErr)
+		return nil, errors.Join(fmt.Errorf("%s: the plan has no such node%s; 'yoctuned verify' lists its nodes", node, nearestID(node, results)), stateErr)
 	}
 	return out, nil
 }
@@ -154,8 +157,33 @@ func (e *explanation) addHistory(state *watch.State) {
 
 // isNamed reports whether a word of the user names the node of a result.
 func isNamed(node string, r enforce.Result) bool {
-	return node == r.ID || node == r.Path || "sysctl."+node == r.ID || node == label(r) ||
+	for _, prefix := range idPrefixes() {
+		if prefix+node == r.ID {
+			return true
+		}
+	}
+	return node == r.Path || node == r.Label() ||
 		knob.SysctlPath(knob.DottedSysctl(node)) == r.Path
+}
+
+// idPrefixes are what a word may leave out of an id: kernel.args.isolcpus is also isolcpus.
+func idPrefixes() []string { return []string{"", "sysctl.", "kernel.args.", "modules."} }
+
+// nearestID returns the id that a word probably means, as a question, or "".
+func nearestID(node string, results []enforce.Result) string {
+	var short []string
+	ids := map[string]string{}
+	for _, r := range results {
+		for _, prefix := range idPrefixes() {
+			if name, ok := strings.CutPrefix(r.ID, prefix); ok {
+				short, ids[name] = append(short, name), r.ID
+			}
+		}
+	}
+	if near := spelling.Nearest(node, short); near != "" {
+		return fmt.Sprintf(" (did you mean %s?)", ids[near])
+	}
+	return ""
 }
 
 func (e explanation) text(p cli.Printer) {

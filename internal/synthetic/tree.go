@@ -45,8 +45,9 @@ type Tree struct {
 	// Note is what a user of the tree has to know about its facts, or "".
 	Note string
 
-	nodes map[string]node
-	dirs  map[string]bool
+	nodes   map[string]node
+	dirs    map[string]bool
+	removed []string // since the tree was loaded
 }
 
 // node is a file, or a link if target is set.
@@ -196,6 +197,11 @@ func (t *Tree) Write(dir string) error {
 
 // Save writes what has changed since [Load] into dir.
 func (t *Tree) Save(dir string) error {
+	for _, name := range t.removed {
+		if err := os.RemoveAll(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+			return fmt.Errorf("synthetic device: %w", err)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
 		if n := t.nodes[name]; n.fresh {
 			if err := n.write(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
@@ -270,14 +276,15 @@ func (t *Tree) files(m model) error {
 }
 
 // Install changes the tree to the state after the boot of an image that was built from the
-// plan's layer: with the plan's kernel arguments, kernel options, modules, compressed swap and
-// power modes.
+// plan's layer: with the plan's kernel arguments, kernel options and the choices that they
+// bring, modules, compressed swap, fan control and power modes.
 func (t *Tree) Install(p *plan.Plan) error {
 	args, options := "", ""
 	for _, s := range p.Settings {
 		switch s.Select.Class {
 		case "config":
 			options += kernelOption(s)
+			t.obeyOption(s)
 		case "cmdline":
 			args += kernelArgument(s)
 		case "block":
@@ -302,6 +309,13 @@ func (t *Tree) Install(p *plan.Plan) error {
 			t.set("/etc/systemd/system/multi-user.target.wants/yoctuned-pipeline@"+path.Base(name)+".service", "")
 		}
 	}
+	if p.Fan != nil {
+		m, err := newModel(p.Board, p.Release)
+		if err != nil {
+			return fmt.Errorf("synthetic device: %w", err)
+		}
+		t.installFan(m, p.Fan)
+	}
 	if p.Power != nil {
 		return t.installPower(p.Power)
 	}
@@ -312,6 +326,9 @@ func (t *Tree) Install(p *plan.Plan) error {
 func (t *Tree) obeyArguments(args string) {
 	for arg := range strings.FieldsSeq(args) {
 		name, value, _ := strings.Cut(arg, "=")
+		if name == "transparent_hugepage" && t.Text(hugePages) != "" {
+			t.set(hugePages, choose(t.Text(hugePages), value))
+		}
 		var list []string // without flags such as managed_irq
 		for _, part := range strings.Split(value, ",") {
 			if part != "" && part[0] >= '0' && part[0] <= '9' {

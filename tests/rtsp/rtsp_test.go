@@ -149,6 +149,12 @@ func pipeline(t *testing.T, yoctuned, plan string) *run {
 	t.Helper()
 	dir := models.Dir(t)
 	r := &run{end: make(chan struct{}), cmd: exec.Command(yoctuned, "pipeline", "run", plan, "--format", "json", "--models", dir, "--library", models.Library(t))}
+	sockets, err := os.MkdirTemp("/tmp", "socket") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
+	r.cmd.Env = append(os.Environ(), "RUNTIME_DIRECTORY="+sockets)
 	r.cmd.Stderr = &r.stderr
 	out, err := r.cmd.StdoutPipe()
 	if err == nil {

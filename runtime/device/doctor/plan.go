@@ -30,13 +30,22 @@ func checkSettings(in *Input) answer {
 		return answer{Skipped, "no plan", ""}
 	}
 	var bad []string
+	has := map[outcome.Outcome]bool{}
 	for _, r := range in.Results {
 		if !r.Satisfied() {
-			bad = append(bad, fmt.Sprintf("%s (%s)", outcome.Name(r.Path), r.Outcome))
+			bad = append(bad, fmt.Sprintf("%s (%s)", r.Label(), r.Outcome))
+			has[r.Outcome] = true
 		}
 	}
 	if len(bad) > 0 {
-		return answer{Fail, fmt.Sprintf("%d of %d nodes: %s", len(bad), len(in.Results), joinSome(bad)), "'yoctuned verify' lists the reasons; 'yoctuned apply' applies the settings"}
+		advice := "'yoctuned verify' lists the reasons"
+		if has[outcome.Differs] {
+			advice += "; 'yoctuned apply' applies settings that differ"
+		}
+		if has[outcome.Pending] {
+			advice += "; pending settings need an image of the plan's layer, or a reboot if the device runs one"
+		}
+		return answer{Fail, fmt.Sprintf("%d of %d nodes: %s", len(bad), len(in.Results), joinSome(bad)), advice}
 	}
 	return answer{OK, fmt.Sprintf("%d nodes of %d settings", len(in.Results), len(in.Plan.Settings)), ""}
 }

@@ -45,6 +45,17 @@ type Result struct {
 // Satisfied reports whether the setting holds or is excused.
 func (r Result) Satisfied() bool { return r.Outcome == outcome.OK || r.Excused }
 
+// Label is the name of the node in short, or the setting's id where the node does not name
+// it: many settings share /proc/cmdline.
+func (r Result) Label() string {
+	for _, dir := range []string{"/proc/sys/", "/sys/", "/proc/irq/"} {
+		if strings.HasPrefix(r.Path, dir) {
+			return outcome.Name(r.Path)
+		}
+	}
+	return r.ID
+}
+
 // Satisfied reports whether all results are satisfied.
 func Satisfied(results []Result) bool {
 	return !slices.ContainsFunc(results, func(r Result) bool { return !r.Satisfied() })

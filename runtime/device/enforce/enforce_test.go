@@ -652,9 +652,9 @@ func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 		t.Error("apply fails for a setting that it cannot write")
 	}
 	for id, want := range map[string]string{
-		"kernel.args.isolcpus":  "the running kernel was not given isolcpus: in force after a reboot",
+		"kernel.args.isolcpus":  "the running kernel was not given isolcpus: needs an image built from this plan's layer",
 		"kernel.args.nohz_full": "the running kernel was not given nohz_full: needs an image built from this plan's layer",
-		"kernel.args.quiet":     "kernel argument quiet is missing: in force after a reboot",
+		"kernel.args.quiet":     "kernel argument quiet is missing: needs an image built from this plan's layer",
 		"kernel.args.rootwait":  "",
 		"kernel.args.rt":        "/proc/sys/kernel/version does not name PREEMPT_RT: this is no real-time kernel: needs an image built from this plan's layer",
 		"kernel.args.bbr":       "/sys/module/tcp_bbr is missing: in force after a reboot",

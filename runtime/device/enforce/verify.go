@@ -3,6 +3,7 @@ package enforce
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/device/journal"
@@ -105,6 +106,8 @@ func (t *target) compare(dev rootfs.FS) {
 		t.finish(outcome.OK, "")
 	case t.needsReboot:
 		t.finishMask()
+	case isUnknownModule(dev, s):
+		t.finish(outcome.Unsupported, fmt.Sprintf("the running kernel has no module %s: neither modules.dep nor modules.builtin has it", path.Base(s.Select.Path)))
 	case isReadOnly(s):
 		t.finishPending(t.describeFound())
 	case t.finishIfCapped(dev):
@@ -129,10 +132,11 @@ func (t *target) describeFound() string {
 
 // finishPending finishes a target that is never written, with the action that it needs.
 func (t *target) finishPending(what string) {
-	switch t.setting.Needs {
-	case plan.NeedsReboot:
+	s := t.setting
+	switch {
+	case s.Needs == plan.NeedsReboot && s.Select.Class != rootfs.ClassCmdline:
 		t.finish(outcome.Pending, what+": in force after a reboot")
-	case plan.NeedsReflash:
+	case s.Needs == plan.NeedsReboot, s.Needs == plan.NeedsReflash: // the boot loader's files come with an image
 		t.finish(outcome.Pending, what+": needs an image built from this plan's layer")
 	default:
 		t.finish(outcome.Differs, what)

@@ -399,7 +399,7 @@ func faultModel() []fault {
 		{row: 31, what: "needs reboot: staged, never rebooted", want: []plan.Setting{{
 			ID: "memory.gigantic", Domain: plan.DomainKernel, Type: plan.TypeString, Want: "1G",
 			Select: plan.Select{Class: rootfs.ClassCmdline, Name: "hugepagesz"}, Compare: plan.Exact, Policy: plan.Report, Needs: plan.NeedsReboot,
-		}}, outcome: outcome.Pending, message: "in force after a reboot"},
+		}}, outcome: outcome.Pending, message: "needs an image built from this plan's layer"},
 		{row: 32, what: "task gone: nothing is said of it", unit: &plan.Unit{Name: "inference.service", Scheduling: "fifo", Priority: 50},
 			harm: func(r *rig) {
 				r.createFile("/sys/fs/cgroup/system.slice/inference.service/cgroup.procs", "4242\n4243\n", 0o644)
