@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/schema/formats/nvfancontrol"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -158,12 +159,8 @@ func (t *Tree) installFan(m model, p *plan.Fan) {
 	}
 	if len(p.Curve) > 0 {
 		fmt.Fprintf(&b, "\tFAN_PROFILE %s {\n\t\t#TEMP\tHYST\tPWM\tRPM\n", p.Profile)
-		for _, point := range p.Curve {
-			degrees := point.Temp / 1000
-			if margin {
-				degrees = int64(f.MaxTemp) - degrees
-			}
-			fmt.Fprintf(&b, "\t\t%d\t%d\t%d\t%d\n", degrees, point.Hysteresis/1000, point.PWM, point.RPM)
+		for _, point := range fanPoints(p.Curve, int64(f.MaxTemp), margin) {
+			fmt.Fprintf(&b, "\t\t%d\t%d\t%d\t%d\n", point.Temp, point.Hysteresis, point.PWM, point.RPM)
 		}
 		b.WriteString("\t}\n")
 	}
@@ -176,6 +173,30 @@ func (t *Tree) installFan(m model, p *plan.Fan) {
 	}
 	t.set("/etc/nvfancontrol.conf", b.String())
 	t.set("/proc/"+fanProcess+"/comm", "nvfancontrol\n")
+}
+
+// fanPoints returns the rows that the layer's build makes of a curve: they cover 0 to the
+// limit, and rise in their first column.
+func fanPoints(curve []plan.FanPoint, limit int64, margin bool) []nvfancontrol.Point {
+	var out []nvfancontrol.Point
+	for _, p := range curve {
+		out = append(out, nvfancontrol.Point{Temp: p.Temp / 1000, Hysteresis: p.Hysteresis / 1000, PWM: int64(p.PWM), RPM: int64(p.RPM)})
+	}
+	if first := out[0]; first.Temp > 0 {
+		first.Temp = 0
+		out = slices.Insert(out, 0, first)
+	}
+	if last := out[len(out)-1]; last.Temp < limit {
+		last.Temp = limit
+		out = append(out, last)
+	}
+	if margin {
+		for i := range out {
+			out[i].Temp = limit - out[i].Temp
+		}
+		slices.Reverse(out)
+	}
+	return out
 }
 
 // remove takes away a folder or file.
