@@ -208,7 +208,13 @@ func install(t *testing.T, checkout string) place {
 	if err := os.CopyFS(filepath.Join(usr, "lib", "yoctune"), os.DirFS(filepath.Join(checkout, "golden", "runtime"))); err != nil {
 		t.Fatal(err)
 	}
-	return place{"", t.TempDir(), []string{"PATH=" + filepath.Join(usr, "bin") + ":/usr/bin:/bin", "NO_COLOR=1", "HOME=" + t.TempDir()}}
+	// Pipelines would leave their folders in this machine's /run. A socket's path is short.
+	sockets, err := os.MkdirTemp("/tmp", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
+	return place{"", t.TempDir(), []string{"RUNTIME_DIRECTORY=" + sockets, "PATH=" + filepath.Join(usr, "bin") + ":/usr/bin:/bin", "NO_COLOR=1", "HOME=" + t.TempDir()}}
 }
 
 func (p place) run(t *testing.T, command string) (output string, code int) {
