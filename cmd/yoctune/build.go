@@ -51,10 +51,11 @@ func newBuildCommand() *cobra.Command {
 		Long: `Write the layer of the configuration in DIR (default: the current folder) to the
 folder OUT.
 
-If the configuration has an error, nothing is written. Files in OUT that yoctune did not
-write are neither deleted nor overwritten. Generated files that are no longer part of the
-layer are deleted. A generated file that was edited by hand stops the build, unless
---force is given.
+If the configuration has an error, nothing is written. OUT is new, empty, or a layer that
+a build wrote; any other folder with files that are not hidden stops the build. Files in OUT
+that yoctune did not write are neither deleted nor overwritten. Generated files that are no
+longer part of the layer are deleted. A generated file that was edited by hand stops the
+build. --force overwrites edited files, and adds the layer to another folder.
 
 With --check nothing is written: the command explains what would change on the devices,
 shows the differences of the files, and exits with 3 when there are any. This is meant
@@ -70,7 +71,7 @@ by its digest too.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "`OUT` folder of the layer")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when OUT is not up to date")
-	f.BoolVar(&o.force, "force", false, "overwrite generated files that were edited by hand")
+	f.BoolVar(&o.force, "force", false, "overwrite generated files that were edited by hand, and write to a folder with other files")
 	return cmd
 }
 
@@ -160,10 +161,14 @@ func reportConflicts(c *tree.Comparison, force bool) *diag.Report {
 	for _, k := range c.Conflicts {
 		d := diag.Diagnostic{ID: "YT0301", Severity: diag.Error, Message: k.Error() + " in " + c.Out,
 			Help: "move it away, or build into another folder"}
-		if errors.Is(k, tree.ErrEdited) {
-			if force {
-				continue
-			}
+		if force && (errors.Is(k, tree.ErrEdited) || errors.Is(k, tree.ErrOccupied)) {
+			continue
+		}
+		switch {
+		case errors.Is(k, tree.ErrOccupied):
+			d.Message = fmt.Sprintf("%s: %v: it has %s", c.Out, tree.ErrOccupied, k.Path)
+			d.Help = "build into another folder; --force adds the layer to this one"
+		case errors.Is(k, tree.ErrEdited):
 			d.ID, d.Help = "YT0302", "bring the change into the configuration; --force overwrites the file"
 			if errors.Is(k, tree.ErrDamaged) {
 				d.Help = "restore the file, for example from version control; --force writes it again"

@@ -52,7 +52,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(), nameRules(),
-		sysctlRules(), serviceRules(), programRules(), unusedRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(), variableRules(), sandboxRules(),
+		sysctlRules(), serviceRules(), programRules(), unitRules(), unusedRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(), variableRules(), sandboxRules(),
 	} {
 		all = append(all, group...)
 	}
@@ -129,10 +129,17 @@ func (r *reporter) raise(part config.Part, format string, args ...any) *finding 
 	at := part.Where()
 	f := &finding{diag.Diagnostic{
 		ID: r.rule.ID, Severity: r.rule.Severity, Pos: at.Pos(), Path: at.FullPath(),
-		Message: fmt.Sprintf(format, args...), Help: r.rule.Fix, See: r.rule.See,
+		Message: fmt.Sprintf(format, args...), Help: r.rule.Fix, See: nameFact(r.rule.See, at.Key()),
 	}}
 	r.found = append(r.found, f)
 	return f
+}
+
+// nameFact writes the name of the fact that a finding is about where the document of a rule has
+// its place.
+func nameFact(see, name string) string {
+	const command = "yoctune facts show "
+	return strings.NewReplacer(command+"KEY", command+name, command+"NAME", command+name).Replace(see)
 }
 
 // reportAt raises the rule with the current value, and with help in place of the

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -35,8 +36,8 @@ func deviceRules() []Rule {
 		{
 			ID: "swap-config", Severity: diag.Info,
 			Title: "swappiness without swap",
-			Cause: "vm.swappiness weighs swapping against dropping caches; without a swap device it has no effect.",
-			Fix:   "add memory.zram, or remove vm.swappiness",
+			Cause: "vm.swappiness weighs swapping against dropping caches; without swap it has no effect. The configuration has no memory.zram; a partition or a file of the product may be swap.",
+			Fix:   "add memory.zram, or remove vm.swappiness unless the product swaps to a partition or file",
 			Wrong: `sysctl: "vm.swappiness": 10`, Right: `{sysctl: "vm.swappiness": 10, memory: zram: "2GiB"}`,
 			See: "Documentation/admin-guide/sysctl/vm.rst",
 			run: checkSwapConfig,
@@ -77,6 +78,15 @@ func deviceRules() []Rule {
 			Wrong: `network: {"eth*": mtu: 9000, "e*0": mtu: 1500}`, Right: `network: {"eth*": mtu: 9000, "eth0": mtu: 1500}`,
 			See: "udev(7)",
 			run: checkDeviceOverlap,
+		},
+		{
+			ID: "device-name-length", Severity: diag.Error, Firm: true,
+			Title: "no device can have so long a name",
+			Cause: "The kernel keeps the name of a network interface in 15 characters (IFNAMSIZ, with the end of the string) and that of a disk in 31 (DISK_NAME_LEN). The setting reaches no device.",
+			Fix:   "write the name that ip link or lsblk shows on the device",
+			Wrong: `network: "wifi-interface-name": mtu: 1500`, Right: `network: "wlan0": mtu: 1500`,
+			See: "include/uapi/linux/if.h, include/linux/blkdev.h",
+			run: checkDeviceNameLength,
 		},
 	}
 }
@@ -134,7 +144,7 @@ func checkZRAMSize(s *subject) {
 
 func checkSwapConfig(s *subject) {
 	if v := s.Config.Sysctl.Get("vm.swappiness"); v.IsSet() && s.ZRAM == nil {
-		s.reportAt(v, "", "", "vm.swappiness has no effect: the target has no memory.zram")
+		s.reportAt(v, "", "", "vm.swappiness has an effect only with swap, and the target has no memory.zram")
 	}
 }
 
@@ -189,6 +199,35 @@ func checkUdevGlob(s *subject) {
 	}
 	for _, c := range s.Config.Network.Entries {
 		check(c)
+	}
+}
+
+// Longest names of the kernel, without the end of the string.
+const (
+	maxInterfaceName = 15 // IFNAMSIZ
+	maxDiskName      = 31 // DISK_NAME_LEN
+)
+
+// interfaceSysctl matches a parameter of one network interface.
+var interfaceSysctl = regexp.MustCompile(`^net[./]ipv[46][./](?:conf|neigh)[./](.+)[./][^./]+$`)
+
+func checkDeviceNameLength(s *subject) {
+	check := func(part config.Part, name, what string, limit int) {
+		// Only * matches nothing; every other character stands for one of the name.
+		if n := len(strings.ReplaceAll(name, "*", "")); n > limit {
+			s.reportKey(part, "", "the name %q has %d characters, and that of a %s at most %d", name, n, what, limit)
+		}
+	}
+	for _, c := range s.Config.Network.Entries {
+		check(c, c.Key(), "network interface", maxInterfaceName)
+	}
+	for _, c := range s.Config.Storage.Entries {
+		check(c, c.Key(), "disk", maxDiskName)
+	}
+	for _, v := range s.Config.Sysctl.Entries {
+		if m := interfaceSysctl.FindStringSubmatch(v.Key()); m != nil {
+			check(v, m[1], "network interface", maxInterfaceName)
+		}
 	}
 }
 

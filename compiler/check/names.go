@@ -71,6 +71,15 @@ func nameRules() []Rule {
 			run: checkModuleConfig,
 		},
 		{
+			ID: "module-builtin", Severity: diag.Warning,
+			Title: "blacklist of a module that is built in",
+			Cause: "The kernel has the code itself and loads no module for it. modprobe reads blacklist entries, and nothing calls it here.",
+			Fix:   "build it as a module or switch it off in kernel.config, or remove the entry",
+			Wrong: `modules: ext4: "blacklist"`, Right: `modules: uvcvideo: "blacklist"`,
+			See: "modprobe.d(5)",
+			run: checkModuleBuiltin,
+		},
+		{
 			ID: "module-package", Severity: diag.Warning, last: true,
 			Title: "a requested module reaches no image",
 			Cause: "Each module is a package of its own, and no package of the image depends on it. The kernel is built with the module, and the device lacks it.",
@@ -342,6 +351,20 @@ func checkModuleConfig(s *subject) {
 		}
 		f := s.raise(m.String, "the kernel does not build module %s: %s is off", m.Key(), joinOr(m.Options)).withValue(m.Text)
 		s.enable(f, m.Options[0], "kernel: config: ", 1)
+	}
+}
+
+func checkModuleBuiltin(s *subject) {
+	for _, m := range s.modules() {
+		if m.unknown || m.Text != "blacklist" {
+			continue
+		}
+		if i := slices.IndexFunc(m.Options, func(o string) bool {
+			v, _ := s.optionValue(o)
+			return v == "y"
+		}); i >= 0 {
+			s.reportAt(m.String, m.Show(), "", "the blacklist entry of %s has no effect: %s is y", m.Key(), m.Options[i])
+		}
 	}
 }
 

@@ -373,15 +373,7 @@ func checkModuleAutoload(s *subject) {
 		return
 	}
 	for _, c := range slices.Concat(s.governor(), s.schedulers(), s.congestion(), s.qdisc()) {
-		o, requested := s.findConfig(c.symbol)
-		v := o.Value
-		if !requested {
-			if !s.kernel.IsExact() {
-				continue
-			}
-			v, _ = s.kernel.Value(c.symbol)
-		}
-		if v != "m" || s.loadsModule(c.module) {
+		if v, _ := s.optionValue(c.symbol); v != "m" || s.loadsModule(c.module) {
 			continue
 		}
 		s.raise(c, "%s is a module, and the image does not install %s", c.symbol, c.module).suggest(loadField(c.module), c.up)

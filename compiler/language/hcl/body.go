@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/conform"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // convertBody turns the attributes and blocks of a file or a block into a struct.
@@ -59,7 +61,7 @@ func (m *module) convertAttribute(n *load.Node, a *hclsyntax.Attribute, t *table
 	e := m.ev
 	f, ok := t.findField(a.Name)
 	if !ok {
-		e.addNonFatal(newUnknownField(e.startOf(a.NameRange), path, a.Name))
+		e.addNonFatal(t.newUnknownField(e.startOf(a.NameRange), path, a.Name))
 		return
 	}
 	v, ok := m.eval(a.Expr)
@@ -87,9 +89,15 @@ func (t *table) findField(name string) (field, bool) {
 	return field{name: toCamelCase(name)}, true
 }
 
-func newUnknownField(pos position, path, name string) diag.Diagnostic {
-	return diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, name), Message: fmt.Sprintf("unknown field %q", name),
-		Help: fmt.Sprintf("field names use lower case and underscores: %q", toSnakeCase(name))}
+// caseHelp begins the help for a field that is not in snake_case.
+const caseHelp = "field names use lower case and underscores"
+
+func (t *table) newUnknownField(pos position, path, name string) diag.Diagnostic {
+	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, name), Message: fmt.Sprintf("unknown field %q", name), Help: caseHelp}
+	if near := spelling.Nearest(toSnakeCase(name), slices.Sorted(maps.Keys(t.fields))); near != "" {
+		d.Help += fmt.Sprintf(": %q", near)
+	}
+	return d
 }
 
 func (m *module) convertBlock(n *load.Node, b *hclsyntax.Block, t *table, path string) {
@@ -263,7 +271,7 @@ func (e *evaluator) addMembers(n *load.Node, v cty.Value, at source, sh conform.
 		}
 		f, ok := t.findField(name)
 		if !ok {
-			e.addNonFatal(newUnknownField(origin.pos, path, name))
+			e.addNonFatal(t.newUnknownField(origin.pos, path, name))
 			continue
 		}
 		sub := load.PathOf(path, f.name)

@@ -117,8 +117,8 @@ func toCamelCase(name string) string {
 func Words(lang *conform.Schema) func(*diag.Diagnostic) {
 	rewrite := sync.OnceValue(func() func(string) string { return newRewriter(lang) })
 	return func(d *diag.Diagnostic) {
-		if !strings.HasSuffix(d.Pos.File, Extension) {
-			return
+		if !strings.HasSuffix(d.Pos.File, Extension) || strings.HasPrefix(d.Help, caseHelp) {
+			return // the name is as the file has it
 		}
 		if name, ok := strings.CutPrefix(d.Message, "unknown field "); ok {
 			d.Message = "unknown field " + toSnakeCase(name)
