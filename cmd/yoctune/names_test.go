@@ -146,7 +146,10 @@ func TestRandomNamesOfModules(t *testing.T) {
 		}
 		found := vetNames(t, where[0], where[1], "modules", existing)
 		for name, ids := range found {
-			t.Errorf("%s: %s exists: %v", line, name, ids)
+			// A module that exists may be built in, where a blacklist entry has no effect.
+			if !slices.Equal(ids, []string{"warning module-builtin"}) {
+				t.Errorf("%s: %s exists: %v", line, name, ids)
+			}
 		}
 		flagged := vetNames(t, where[0], where[1], "modules", mutated)
 		t.Logf("%s: %d existing, %d refused; %d misspelt, %d found", line, len(existing), len(found), len(mutated), len(flagged))
