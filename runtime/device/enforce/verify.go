@@ -106,6 +106,9 @@ func (t *target) compare(dev rootfs.FS) {
 		t.finish(outcome.OK, "")
 	case t.needsReboot:
 		t.finishMask()
+	case isBuiltIn(dev, s):
+		t.found.Value = s.Want
+		t.finish(outcome.OK, "")
 	case isUnknownModule(dev, s):
 		t.finish(outcome.Unsupported, fmt.Sprintf("the running kernel has no module %s: neither modules.dep nor modules.builtin has it", path.Base(s.Select.Path)))
 	case isReadOnly(s):
