@@ -40,7 +40,7 @@ type report struct {
 }
 
 func (r report) exit() int {
-	// Without a record of them, nobody knows which values were not restored.
+	// Without a record of them, the values that were not restored are unknown.
 	if slices.ContainsFunc(r.Results, func(res enforce.Result) bool { return res.Path == journal.File || res.Path == planfile.TrialFile }) {
 		return cli.ExitFailed
 	}

@@ -127,7 +127,7 @@ func parseCoreArg(text string, last int, all bool) (flags []string, cores []int,
 			break
 		}
 		if !more {
-			return nil, nil, false // a word that is no list
+			return nil, nil, false // the word is not a list
 		}
 		flags, text = append(flags, flag), rest
 	}

@@ -43,7 +43,7 @@ func TestShellsComplete(t *testing.T) {
 			file := shell.file
 			if root == "" {
 				if _, err := exec.LookPath(shell.name); err != nil {
-					t.Skip(err)
+					t.Skipf("%v: completion in this shell is not tried", err)
 				}
 				if _, err := os.Stat("/usr/share/bash-completion/bash_completion"); err != nil && shell.name == "bash" {
 					t.Skipf("%v: bash completes programs with the package bash-completion", err)
