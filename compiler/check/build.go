@@ -76,7 +76,7 @@ func buildRules() []Rule {
 		{
 			ID: "mirror-pattern", Severity: diag.Error, Firm: true,
 			Title: "a mirror has a pattern or an address that serves nothing",
-			Cause: "bitbake splits the pattern as it splits addresses, at ://, and compares scheme, host and path with one regular expression each. A pattern without a scheme, or that is no regular expression, stops the build; one whose scheme is no fetcher's matches nothing.",
+			Cause: "bitbake splits the pattern as it splits addresses, at ://, and compares scheme, host and path with one regular expression each. A pattern without a scheme, or that is not a regular expression, stops the build; one whose scheme belongs to no fetcher matches nothing.",
 			Fix:   "write SCHEME://HOST/PATH, each as a regular expression",
 			Wrong: `build: downloads: mirrors: team: {url: "https://mirror.example.com/src", pattern: "github.com/.*"}`,
 			Right: `build: downloads: mirrors: team: {url: "https://mirror.example.com/src", pattern: "git://github.com/.*"}`,
@@ -219,7 +219,7 @@ func checkMirrorPattern(b *builder) {
 			for _, part := range []string{scheme, host, path} {
 				expr, err := regexp.Compile("^(?:" + part + ")$")
 				if err != nil {
-					b.reportAt(p, p.Show(), "", "the pattern of mirror %s is no regular expression: %q", m.Key(), part)
+					b.reportAt(p, p.Show(), "", "the pattern of mirror %s is not a regular expression: %q", m.Key(), part)
 					break
 				}
 				exprs = append(exprs, expr)

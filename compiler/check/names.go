@@ -122,7 +122,7 @@ func (s *subject) arguments() []argument {
 	return s.args
 }
 
-// isRead reports whether something reads an argument for which there is no fact: a sysctl, a
+// isRead reports whether something reads an argument that the facts lack: a sysctl, a
 // parameter of every module, or one of a module whose parameters are not known.
 func (s *subject) isRead(name string) bool {
 	module, rest, dotted := strings.Cut(linux.Fold(name), ".")

@@ -318,8 +318,8 @@ func writeFile(dir string, f File) (made, taken bool, err error) {
 }
 
 // Repository finds the repository that a folder is in: the way up to its root, and the
-// path of the folder in it, with slashes. They are "." and "" for a root, and where there
-// is no repository.
+// path of the folder in it, with slashes. They are "." and "" for a root, and outside a
+// repository.
 func Repository(dir string) (above, below string) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -184,7 +184,7 @@ var macroKind = map[string]string{
 }
 
 // merge joins the registrations of a name. Those that no arm64 kernel can have count only
-// where there is no other.
+// if they are the only ones.
 func merge(list []kernelsource.Param, p *possible, docArch string, outOfTree bool) argument {
 	var a argument
 	var needs [][]string

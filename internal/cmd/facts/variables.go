@@ -104,7 +104,7 @@ func statements(text string) []string {
 		case inShell:
 			inShell = line != "}"
 		case line == "" || strings.ContainsRune("# \t}", rune(line[0])) || strings.HasPrefix(line, "def "):
-			// Python is indented, and so is no assignment.
+			// Indented lines are Python, not assignments.
 		case functionOf.MatchString(line):
 			inShell = !strings.HasSuffix(strings.TrimSpace(line), "}")
 		default:

@@ -243,7 +243,7 @@ func (s *Session) write(t *target) {
 		t.limited = true
 		alternatives = []string{strconv.FormatInt(pages, 10)}
 		if alternatives[0] == t.found.Value {
-			return // there is no memory for another one
+			return // the memory does not suffice for another one
 		}
 	}
 	if len(t.found.Offered) > 0 {

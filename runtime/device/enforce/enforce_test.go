@@ -546,7 +546,7 @@ func TestSettingsThatUndoEachOtherConflict(t *testing.T) {
 	compareStates(t, before, readState(t, dir))
 }
 
-// A process that writes while the plan is applied is no setting of the plan.
+// A process that writes while the plan is applied is not a setting of the plan.
 func TestForeignWriteIsNotBlamedOnThePlan(t *testing.T) {
 	dev, _ := newBoard(t)
 	dev.Quirk = func(name, value string) string {
