@@ -25,7 +25,7 @@ func tree(t *testing.T) *kernelsource.Tree {
 		"kernel/tree.c":                                   "#undef MODULE_PARAM_PREFIX\n#define MODULE_PARAM_PREFIX \"rcutree.\"\nmodule_param(prio, int, 0444);\n#include \"plugin.h\"\n",
 		"kernel/plugin.h":                                 "static int nocbs(char *str)\n{\n\treturn cpulist_parse(str, mask);\n}\n__setup(\"rcu_nocbs\", nocbs);\n",
 		"kernel/sched/Makefile":                           "obj-y += util.o\n",
-		"kernel/sched/util.c":                             "#ifdef CONFIG_ISOLATION\n#include \"isolation.c\"\n#endif\n",
+		"kernel/sched/util.c":                             "#ifdef CONFIG_ISOLATION\n# include \"isolation.c\"\n#endif\n",
 		"kernel/sched/isolation.c":                        "static int isolate(char *str)\n{\n\tif (strncmp(str, \"domain,\", 7)) ;\n\treturn cpulist_parse(str, mask);\n}\n__setup(\"isolcpus=\", isolate);\n",
 		"drivers/Makefile":                                "obj-$(CONFIG_NET) += net/\n",
 		"drivers/net/Makefile":                            "obj-$(CONFIG_R8) += r8.o\nr8-objs := core.o\nr8-$(CONFIG_R8_PTP) += ptp.o\nEXTRA = lib-a.o\nobj-$(CONFIG_MULTI) += $(EXTRA)\n",

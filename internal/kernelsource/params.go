@@ -85,7 +85,7 @@ func (x *extractor) text(source string) string {
 // includesOne reports whether a source includes, in quotes, another that counts.
 func (x *extractor) includesOne(source string) bool {
 	for line := range bytes.Lines(x.tree.files[source]) {
-		if bytes.HasPrefix(line, []byte("#include")) {
+		if bytes.HasPrefix(line, []byte("#")) {
 			if m := include.FindSubmatch(line); m != nil && x.counts(path.Join(path.Dir(source), string(m[1]))) {
 				return true
 			}
