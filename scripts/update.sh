@@ -12,6 +12,7 @@ rewriters() {
 		compiler/language/conform TestTheCarriedLanguageIsTheSchema
 		compiler/language/conform TestTheStructsOfConfigAreTheSchema
 		compiler/language/reference TestGeneratedPagesAreUpToDate
+		schema/formats/boardfile TestTheSchemaIsTheType
 		compiler/check TestTheListOfRulesIsUpToDate
 		compiler/importer TestImport
 		cmd/yoctune TestScripts

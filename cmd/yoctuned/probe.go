@@ -2,12 +2,16 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/outfile"
+	"github.com/yoctune/yoctune/runtime/device/hardware"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
@@ -24,19 +28,29 @@ type inventory struct {
 }
 
 func newProbeCommand() *cobra.Command {
-	return &cobra.Command{
+	var boardFile string
+	cmd := &cobra.Command{
 		Use:   "probe",
 		Short: "List the hardware and settings of this device",
 		Long: `List the identity of the machine, its block devices, CPU frequency policies, devfreq
 devices, network interfaces, interrupts, kernel arguments and power modes: the names that
 a plan can select by. The JSON output also has clock steps, memory and thermal zones,
 which "yoctune facts refresh" compares with the facts about the board. probe only reads,
-and reports what it could not read.`,
+and reports what it could not read.
+
+With --board-file it writes the hardware of this device to a file that a configuration takes
+as boards: NAME: facts. Any Linux device will do, with a GPU or without. The file has no
+serial numbers, hardware addresses, host names or kernel arguments, and two runs give the
+same bytes.`,
 		Example: `  yoctuned probe
+  yoctuned probe --board-file mine.json
   yoctuned probe --format json | jq 'select(.class == "irq")'`,
 		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
-			inv := probe(dev)
 			p := cli.NewPrinter(cmd)
+			if cmd.Flags().Changed("board-file") {
+				return writeBoardFile(p, dev, boardFile)
+			}
+			inv := probe(dev)
 			if !p.JSON {
 				inv.text(p)
 				return nil
@@ -45,6 +59,44 @@ and reports what it could not read.`,
 			return p.End("probe", cli.ExitDone, nil)
 		}),
 	}
+	cmd.Flags().StringVar(&boardFile, "board-file", "", "`FILE` to write the hardware of this device to; - for standard output")
+	cobra.CheckErr(cmd.MarkFlagFilename("board-file", "json"))
+	return cmd
+}
+
+// writeBoardFile writes the hardware of a device to a file.
+func writeBoardFile(p cli.Printer, dev *rootfs.Root, name string) error {
+	if name == "" {
+		return cli.UsageError(errors.New("--board-file needs the name of a file"))
+	}
+	var arch hardware.Arch
+	if dev.Running() { // a tree does not have it
+		var uts unix.Utsname
+		if err := unix.Uname(&uts); err != nil {
+			return fmt.Errorf("read the architecture: %w", err)
+		}
+		arch = hardware.Arch{Name: unix.ByteSliceToString(uts.Machine[:]), Source: "uname -m"}
+	}
+	file, problems := hardware.Read(dev, arch)
+	text, err := file.Encode()
+	if err != nil {
+		return fmt.Errorf("write the board file: %w", err)
+	}
+	if name == "-" {
+		_, err = p.Write(text)
+		return err
+	}
+	if err := outfile.Write(name, text); err != nil {
+		return err
+	}
+	for _, err := range problems {
+		p.Error(err)
+	}
+	if p.JSON {
+		return p.End("probe", cli.ExitDone, nil)
+	}
+	p.Printf("%s: %d facts about %s\n", name, len(file.Read), cmp.Or(file.Model, file.Arch, "this device"))
+	return p.Err()
 }
 
 func probe(dev rootfs.FS) inventory {

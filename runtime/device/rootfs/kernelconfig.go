@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -81,4 +82,29 @@ func (o *KernelOptions) Get(symbol string) string {
 		}
 		rest = rest[i+len(line):]
 	}
+}
+
+// Values returns the options that are y, m or a number. Texts are left out.
+func (o *KernelOptions) Values() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(string(o.text)) {
+		symbol, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		symbol, isOption := strings.CutPrefix(symbol, "CONFIG_")
+		if ok && isOption && isPlainValue(value) {
+			out[symbol] = value
+		}
+	}
+	return out
+}
+
+// isPlainValue reports whether the value of an option is y, m or a number.
+func isPlainValue(value string) bool {
+	if value == "y" || value == "m" {
+		return true
+	}
+	_, err := strconv.ParseInt(value, 0, 64)
+	if err != nil {
+		_, err = strconv.ParseUint(value, 0, 64)
+	}
+	return err == nil
 }

@@ -64,8 +64,15 @@ func isBelow(name string, dirs []string) bool {
 // mayRead reports whether a file may be read.
 func mayRead(name string) bool { return isBelow(name, readable[:]) || isProcessFile(name) }
 
-// mayList also allows /proc, to find processes.
-func mayList(name string) bool { return name == "/proc" || mayRead(name) }
+// SystemdDirs are the directories that may have systemd's own library, whose name has its version.
+func SystemdDirs() []string {
+	return []string{"/usr/lib/systemd", "/lib/systemd", "/usr/lib/aarch64-linux-gnu/systemd", "/usr/lib/arm-linux-gnueabihf/systemd", "/usr/lib/x86_64-linux-gnu/systemd"}
+}
+
+// mayList also allows /proc, to find processes, and the directories of systemd's library.
+func mayList(name string) bool {
+	return name == "/proc" || mayRead(name) || slices.Contains(SystemdDirs(), name)
+}
 
 // checkName refuses names that are not clean absolute paths or not allowed.
 func checkName(name string, allowed func(string) bool) error {

@@ -1,0 +1,357 @@
+// Package boardfile defines the board file, yoctune.board/1: the hardware of one Linux device
+// as its kernel reports it. `yoctuned probe --board-file` writes it, and `boards: NAME: facts`
+// of a configuration takes it.
+//
+// A board file identifies a kind of device, not one device: it has no serial numbers, hardware
+// addresses, host names or kernel arguments.
+package boardfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
+)
+
+// Schema identifies the format.
+const Schema = "yoctune.board/1"
+
+// Limits of a board file.
+const (
+	MaxSize    = 4 << 20 // bytes
+	maxText    = 256     // bytes of a text
+	maxEntries = 2048    // entries of a list
+	maxOptions = 50_000
+)
+
+// ErrFormat is wrapped by errors about a file that is no board file.
+var ErrFormat = errors.New("not a board file")
+
+// File is a board file. A fact that the device did not report is absent. Frequencies are in Hz,
+// sizes in bytes, temperatures in milli-degrees Celsius, and durations in microseconds.
+type File struct {
+	Schema     string      `json:"$schema"`
+	Model      string      `json:"model,omitempty"`      // of the device tree, or of the firmware's tables
+	Compatible []string    `json:"compatible,omitempty"` // of the device tree's root, most specific first
+	Firmware   *Firmware   `json:"firmware,omitempty"`   // DMI, where there is no device tree
+	Arch       string      `json:"arch,omitempty"`       // as uname -m prints it
+	CPUs       *CPUs       `json:"cpus,omitempty"`
+	Idle       *Idle       `json:"idle,omitempty"`
+	Devfreq    []Devfreq   `json:"devfreq,omitempty"` // by name
+	Zones      []Zone      `json:"thermal_zones,omitempty"`
+	Cooling    []Cooling   `json:"cooling_devices,omitempty"`
+	Memory     *Memory     `json:"memory,omitempty"`
+	Block      []Block     `json:"block,omitempty"`   // by name, without loop, RAM and compressed swap devices
+	Network    []Interface `json:"network,omitempty"` // by name, without the loopback
+	IRQs       []string    `json:"irqs,omitempty"`    // action names, sorted
+	GPUs       []GPU       `json:"gpus,omitempty"`    // of DRM
+	Kernel     *Kernel     `json:"kernel,omitempty"`
+	Cgroup     string      `json:"cgroup,omitempty"`  // unified, hybrid or legacy
+	Systemd    string      `json:"systemd,omitempty"` // version
+	L4T        string      `json:"l4t,omitempty"`     // of a Jetson
+	Modes      []string    `json:"power_modes,omitempty"`
+	// Read has the source of each field above, by its JSON name.
+	Read map[string]string `json:"read"`
+}
+
+// Firmware is what DMI tables name.
+type Firmware struct {
+	Vendor  string `json:"vendor,omitempty"`
+	Product string `json:"product,omitempty"`
+	Board   string `json:"board,omitempty"`
+}
+
+// CPUs are the processors.
+type CPUs struct {
+	Present  string   `json:"present"`            // cpu list
+	Threads  bool     `json:"threads,omitempty"`  // some cores have several hardware threads
+	Boost    bool     `json:"boost,omitempty"`    // the cpufreq driver can switch boosting
+	Policies []Policy `json:"policies,omitempty"` // by first core
+}
+
+// Policy is a cpufreq policy: cores that share a clock.
+type Policy struct {
+	CPUs      string   `json:"cpus"` // cpu list
+	Driver    string   `json:"driver,omitempty"`
+	MinHz     int64    `json:"min_hz,omitempty"` // cpuinfo_min_freq
+	MaxHz     int64    `json:"max_hz,omitempty"` // cpuinfo_max_freq
+	Hz        []int64  `json:"hz,omitempty"`     // steps, ascending; absent where the driver lists none
+	Governors []string `json:"governors,omitempty"`
+	EPP       []string `json:"epp,omitempty"` // energy performance preferences
+}
+
+// Idle is the cpuidle of core 0.
+type Idle struct {
+	Driver string      `json:"driver,omitempty"`
+	States []IdleState `json:"states,omitempty"` // shallowest first
+}
+
+// IdleState is one idle state.
+type IdleState struct {
+	Name      string `json:"name"`
+	Latency   int64  `json:"latency_us"`
+	Residency int64  `json:"residency_us,omitempty"`
+}
+
+// Devfreq is a device with a clock of its own.
+type Devfreq struct {
+	Name      string   `json:"name"`
+	OFNode    string   `json:"of_node,omitempty"`
+	Driver    string   `json:"driver,omitempty"`
+	MinHz     int64    `json:"min_hz,omitempty"`
+	MaxHz     int64    `json:"max_hz,omitempty"`
+	Hz        []int64  `json:"hz,omitempty"` // steps, ascending
+	Governors []string `json:"governors,omitempty"`
+}
+
+// Zone is a thermal zone.
+type Zone struct {
+	Type     string   `json:"type"`
+	Policy   string   `json:"policy,omitempty"` // governor
+	Policies []string `json:"policies,omitempty"`
+	Trips    []Trip   `json:"trips,omitempty"` // in the kernel's order
+}
+
+// Trip is a trip point.
+type Trip struct {
+	Type     string `json:"type"` // active, passive, hot, critical
+	Temp     int64  `json:"temp"`
+	Writable bool   `json:"writable,omitempty"`
+}
+
+// Cooling is a cooling device.
+type Cooling struct {
+	Type string `json:"type"`
+	Max  int64  `json:"max_state"`
+}
+
+// Memory is the memory that the kernel manages.
+type Memory struct {
+	Bytes     int64   `json:"bytes"`
+	HugePages []int64 `json:"huge_pages,omitempty"` // sizes, ascending
+}
+
+// Block is a block device.
+type Block struct {
+	Name       string   `json:"name"`
+	Driver     string   `json:"driver,omitempty"`
+	Rotational bool     `json:"rotational,omitempty"`
+	Schedulers []string `json:"schedulers,omitempty"`
+	Requests   int64    `json:"nr_requests,omitempty"`
+	Queues     int64    `json:"queues,omitempty"`     // hardware queues
+	MaxSectors int64    `json:"max_bytes,omitempty"`  // of one request (max_hw_sectors_kb)
+	ReadAhead  int64    `json:"read_ahead,omitempty"` // read_ahead_kb
+	Bytes      int64    `json:"bytes,omitempty"`      // of the device
+	Removable  bool     `json:"removable,omitempty"`
+}
+
+// Interface is a network interface. A name that contains a hardware address ends in "*".
+type Interface struct {
+	Name     string `json:"name"`
+	Driver   string `json:"driver,omitempty"`
+	OFNode   string `json:"of_node,omitempty"`
+	MTU      int64  `json:"mtu,omitempty"`
+	TxQueue  int64  `json:"tx_queue_len,omitempty"`
+	RxQueues int64  `json:"rx_queues,omitempty"`
+	TxQueues int64  `json:"tx_queues,omitempty"`
+	Type     int64  `json:"type,omitempty"` // ARPHRD: 1 Ethernet, 280 CAN
+}
+
+// GPU is a device of DRM.
+type GPU struct {
+	Driver string `json:"driver,omitempty"`
+	OFNode string `json:"of_node,omitempty"`
+}
+
+// Kernel is the running kernel.
+type Kernel struct {
+	Release string `json:"release"` // uname -r
+	Version string `json:"version"` // its first two numbers, as in "6.6"
+	// Options has the options that are set to y, m or a number. Texts are left out: they
+	// contain paths, names and keys of whoever built the kernel.
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// Cores returns the number of present cores, 0 if it is not known.
+func (f *File) Cores() int {
+	if f.CPUs == nil {
+		return 0
+	}
+	list, err := cpulist.Parse(f.CPUs.Present)
+	if err != nil {
+		return 0
+	}
+	return len(list)
+}
+
+// Decode reads a board file: it refuses another schema, unknown fields, a fact without a source,
+// and values that no kernel reports. The error wraps [ErrFormat].
+func Decode(data []byte) (*File, error) {
+	if len(data) > MaxSize {
+		return nil, fmt.Errorf("%w: larger than %d MiB", ErrFormat, MaxSize>>20)
+	}
+	var head struct {
+		Schema string `json:"$schema"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if head.Schema != Schema {
+		return nil, fmt.Errorf("%w: its $schema is %.60q, and this program reads %q", ErrFormat, head.Schema, Schema)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	f := &File{}
+	if err := dec.Decode(f); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if err := f.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return f, nil
+}
+
+// Encode writes the file: the fields in the order above, options and sources by name.
+func (f *File) Encode() ([]byte, error) {
+	f.Schema = Schema
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(f); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// Check reports the first thing that no device reports.
+func (f *File) Check() error {
+	if err := checkValue("", reflect.ValueOf(*f)); err != nil {
+		return err
+	}
+	for _, name := range f.facts() {
+		if f.Read[name] == "" {
+			return fmt.Errorf("read.%s: the file does not name the source of %s", name, name)
+		}
+	}
+	for name := range f.Read {
+		if !slices.Contains(f.facts(), name) {
+			return fmt.Errorf("read.%s: the file has no such fact", name)
+		}
+	}
+	return f.checkCPUs()
+}
+
+// facts lists the JSON names of the facts that the file has.
+func (f *File) facts() []string {
+	var out []string
+	v := reflect.ValueOf(*f)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if name != "$schema" && name != "read" && !v.Field(i).IsZero() {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (f *File) checkCPUs() error {
+	if f.CPUs == nil {
+		return nil
+	}
+	present, err := cpulist.Parse(f.CPUs.Present)
+	if err != nil || len(present) == 0 {
+		return fmt.Errorf("cpus.present: %q is not a list of cores", f.CPUs.Present)
+	}
+	seen := map[int]bool{}
+	for i, p := range f.CPUs.Policies {
+		list, err := cpulist.Parse(p.CPUs)
+		if err != nil || len(list) == 0 {
+			return fmt.Errorf("cpus.policies.%d.cpus: %q is not a list of cores", i, p.CPUs)
+		}
+		for _, core := range list {
+			if seen[core] || !slices.Contains(present, core) {
+				return fmt.Errorf("cpus.policies.%d.cpus: core %d is in two policies or not present", i, core)
+			}
+			seen[core] = true
+		}
+	}
+	return nil
+}
+
+// checkValue checks the texts, numbers and lists of a value.
+func checkValue(at string, v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return checkValue(at, v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			if err := checkValue(strings.TrimPrefix(at+"."+name, "."), v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		if v.Len() > maxEntries {
+			return fmt.Errorf("%s: more than %d entries", at, maxEntries)
+		}
+		if steps, ok := v.Interface().([]int64); ok && !isAscending(steps) {
+			return fmt.Errorf("%s: the values do not ascend", at)
+		}
+		for i := range v.Len() {
+			if err := checkValue(fmt.Sprintf("%s.%d", at, i), v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		if v.Len() > maxOptions {
+			return fmt.Errorf("%s: more than %d entries", at, maxOptions)
+		}
+		for it := v.MapRange(); it.Next(); {
+			if err := checkText(at, it.Key().String()); err != nil {
+				return err
+			}
+			if err := checkValue(at+"."+it.Key().String(), it.Value()); err != nil {
+				return err
+			}
+		}
+	case reflect.String:
+		return checkText(at, v.String())
+	case reflect.Int64:
+		if v.Int() < 0 && !strings.HasSuffix(at, ".temp") {
+			return fmt.Errorf("%s: %d is negative", at, v.Int())
+		}
+	}
+	return nil
+}
+
+func isAscending(steps []int64) bool {
+	for i := range steps {
+		if i > 0 && steps[i] <= steps[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+func checkText(at, text string) error {
+	if len(text) > maxText || !IsText(text) {
+		return fmt.Errorf("%s: not a text of printable ASCII characters, of at most %d bytes", at, maxText)
+	}
+	return nil
+}
+
+// IsText reports whether a board file can hold a text.
+func IsText(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e })
+}
