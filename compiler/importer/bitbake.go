@@ -184,20 +184,9 @@ func (r *recipe) chooseScope(a assignment) string {
 	if path.Base(path.Dir(r.source.Name)) == "machine" && strings.TrimSuffix(path.Base(r.source.Name), ".conf") != im.machine {
 		return "the file is for another machine than " + im.machine
 	}
-	for _, o := range a.overrides {
-		if o == im.machine || slices.Contains(im.overrides, o) {
-			im.scope = im.machine
-			continue
-		}
-		if o == "tegra" || o == im.board.SoC || o == "${PN}" || strings.HasPrefix(o, "cuda") || o == "class-target" || o == "aarch64" {
-			continue
-		}
-		if strings.HasPrefix(o, "pn-") {
-			return "it is for one recipe only"
-		}
-		return fmt.Sprintf("the override %s is not of machine %s", o, im.machine)
-	}
-	return ""
+	scope, why := im.scopeOf(a.overrides)
+	im.scope = scope
+	return why
 }
 
 // setters are the variables that have a field.
@@ -713,21 +702,31 @@ func (r *recipe) readSourceURI(l *Line, a assignment) {
 			l.leavePart(clean(w), "sources of a recipe")
 			continue
 		}
-		if s, found := r.importedFile(path.Base(name)); found {
+		s, why := r.importedFile(path.Base(name))
+		if why == "" {
 			l.addNote("%s is imported as well", s)
 			continue
 		}
-		l.leavePart(clean(name), "a file of a recipe that was not read")
+		l.leavePart(clean(name), "%s", why)
 	}
 }
 
-func (r *recipe) importedFile(base string) (string, bool) {
+// importedFile returns the source that a recipe names, or why it is not imported.
+func (r *recipe) importedFile(base string) (name, why string) {
+	why = "a file of a recipe that was not read"
 	for _, s := range r.im.sources {
-		if path.Base(s.Name) == base && s.Kind != Other && s.Kind != BitBake {
-			return s.Name, true
+		if path.Base(s.Name) != base || s.Unread != "" {
+			continue
+		}
+		if s.Kind == Other || s.Kind == BitBake {
+			why = "yoctune has no setting for files of this kind"
+			continue
+		}
+		if _, why, _ = r.im.fileScope(s); why == "" {
+			return s.Name, ""
 		}
 	}
-	return "", false
+	return "", why
 }
 
 func (r *recipe) readDependencies(l *Line, a assignment) {

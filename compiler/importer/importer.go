@@ -122,6 +122,10 @@ func Import(sources []Source, o Options) (*Result, error) {
 	if err := im.identify(); err != nil {
 		return nil, err
 	}
+	im.findUsages()
+	for i := range im.sources {
+		im.sources[i].Kind = im.kindByRecipe(im.sources[i])
+	}
 	for _, s := range im.sources {
 		im.importSource(s)
 	}
@@ -152,6 +156,8 @@ type importer struct {
 	scope     string
 	layer     string
 	priority  string
+	used      *usages
+	features  []string // kernel features that a kernel recipe reaches
 }
 
 func (im *importer) importSource(s Source) {
@@ -160,18 +166,30 @@ func (im *importer) importSource(s Source) {
 	if problem != "" {
 		return
 	}
-	im.scope = everywhere
+	scope, why, note := everywhere, "", ""
+	if im.used != nil && s.Kind != BitBake {
+		scope, why, note = im.fileScope(s)
+	}
+	if why != "" {
+		leaveRest(lines, why)
+		return
+	}
+	im.scope = scope
 	read := map[Kind]func([]*Line, Source){
 		NVPModel: im.readNVPModel, NVFanControl: im.readNVFanControl, Sysctl: im.readSysctl, Kconfig: im.readKconfig,
 		BitBake: im.readBitBake, Cmdline: im.readCmdlineFile, Systemd: im.readSystemd, Udev: im.readUdev,
-		ModulesLoad: im.readModulesLoad, Modprobe: im.readModprobe, Script: im.readScript,
+		ModulesLoad: im.readModulesLoad, Modprobe: im.readModprobe, Script: im.readScript, Scc: im.readScc,
 	}[s.Kind]
 	if read == nil {
 		leaveRest(lines, "yoctune has no setting for files of this kind")
 		return
 	}
 	read(lines, s)
+	im.scope = everywhere
 	for _, l := range lines {
+		if note != "" && len(l.paths) > 0 {
+			l.markAdjusted("%s", note)
+		}
 		if l.Verdict == "" && !l.partial && l.head == nil { // a reader accounts for every line; this is the net below it
 			l.leave("not understood")
 		}

@@ -41,7 +41,9 @@ func (im *importer) readKconfig(lines []*Line, s Source) {
 		if base != nil && base.isDefault(l, k) {
 			continue
 		}
-		im.setField(l, symbolValue(k.Value), "kernel", "config", k.Symbol)
+		if value, ok := readSymbolValue(l, k.Value); ok {
+			im.setField(l, symbolValue(value), "kernel", "config", k.Symbol)
+		}
 	}
 	for _, l := range lines {
 		if l.Verdict == "" {
@@ -49,6 +51,27 @@ func (im *importer) readKconfig(lines []*Line, s Source) {
 			l.leave("not an option")
 		}
 	}
+}
+
+// readSymbolValue cuts a comment off a value as Kconfig does: of a bool or tristate it reads
+// the first letter, and of a string the text in quotes. A number with a comment it refuses.
+func readSymbolValue(l *Line, value string) (string, bool) {
+	cut, comment, found := cutTrailingComment(value)
+	if !found {
+		return value, true
+	}
+	closed := len(cut) > 1 && cut[0] == '"' && cut[len(cut)-1] == '"'
+	switch {
+	case cut == "y" || cut == "m" || cut == "n" || closed:
+		l.addTrap(trailingComment)
+		l.markAdjusted("Kconfig reads %s and ignores %q", cut, comment)
+		return cut, true
+	case value[0] == '"':
+		return value, true // the mark is part of the string
+	}
+	l.addTrap(trailingComment)
+	l.leavef("Kconfig refuses the value: %q belongs to it", comment)
+	return "", false
 }
 
 // symbolValue converts a value of a fragment to CUE.

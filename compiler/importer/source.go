@@ -32,6 +32,7 @@ const (
 	ModulesLoad  Kind = "modules-load"
 	Modprobe     Kind = "modprobe"
 	Script       Kind = "script"
+	Scc          Kind = "scc"
 	Other        Kind = "other"
 )
 
@@ -39,7 +40,7 @@ const (
 func Kinds() []string {
 	return []string{
 		string(NVPModel), string(NVFanControl), string(Sysctl), string(Kconfig), string(BitBake), string(Cmdline),
-		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script),
+		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script), string(Scc),
 	}
 }
 
@@ -261,7 +262,9 @@ func KindOf(name string, text []byte) Kind {
 		return ModulesLoad
 	case dir == "modprobe.d" || strings.Contains(base, "modprobe") && ext == ".conf" || strings.Contains(base, "blacklist") && ext == ".conf":
 		return Modprobe
-	case ext == ".cfg" && (has("CONFIG_") || len(bytes.TrimSpace(text)) == 0) || base == ".config" || ext == ".config" || strings.HasSuffix(base, "defconfig"):
+	case ext == ".scc":
+		return Scc
+	case (ext == ".cfg" || ext == ".fragment") && (has("CONFIG_") || len(bytes.TrimSpace(text)) == 0) || base == ".config" || ext == ".config" || strings.HasSuffix(base, "defconfig"):
 		return Kconfig
 	case ext == ".sh" || bytes.HasPrefix(text, []byte("#!")):
 		return Script
