@@ -52,6 +52,9 @@ type Options struct {
 	// Runtime is the folder of the programs that layers contain; "" for the one that
 	// comes with yoctune. See package programs.
 	Runtime string
+	// Changed are texts that replace those of files, by path from the configuration's folder:
+	// what an editor shows before it is saved.
+	Changed map[string][]byte
 }
 
 // Open reads, resolves and checks the configuration in a folder: its CUE, HCL and Jsonnet
@@ -59,11 +62,11 @@ type Options struct {
 func (o Options) Open(dir string) (*Project, error) {
 	end, closeRoot := o.frontEnd(dir)
 	defer closeRoot()
-	cfg, report, err := load.Dir(dir, end)
+	cfg, report, err := load.ChangedDir(dir, o.Changed, end)
 	if err != nil {
 		return nil, err
 	}
-	p := resolveAndCheck(cfg, report, o.Cache, folder(dir))
+	p := resolveAndCheck(cfg, report, o.Cache, folder{dir, o.Changed})
 	p.programs = programs.Find(o.Runtime)
 	return p, nil
 }
@@ -91,7 +94,7 @@ func (o Options) TargetNames(dir string) []string {
 // frontEnd returns the front end of HCL and Jsonnet for a folder, and a function that
 // closes the folder.
 func (o Options) frontEnd(dir string) (sandbox.FrontEnd, func()) {
-	end := sandbox.FrontEnd{Vars: o.Vars}
+	end := sandbox.FrontEnd{Vars: o.Vars, Changed: o.Changed}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return end, func() {} // load.Dir reports the folder
@@ -124,15 +127,23 @@ type companions interface {
 }
 
 // folder is a configuration on disk.
-type folder string
+type folder struct {
+	dir     string
+	changed map[string][]byte // as in [Options]
+}
 
-func (f folder) manifest(path string) ([]byte, error) { return readBelow(string(f), path) }
+func (f folder) manifest(path string) ([]byte, error) {
+	if text, ok := f.changed[path]; ok {
+		return text, nil
+	}
+	return readBelow(f.dir, path)
+}
 
 // model reads a model below the folder, or at an absolute path.
 func (f folder) model(path string) (*onnx.Model, error) {
 	stat, open := os.Stat, os.Open
 	if !filepath.IsAbs(path) {
-		root, err := os.OpenRoot(string(f))
+		root, err := os.OpenRoot(f.dir)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +167,10 @@ func (f folder) model(path string) (*onnx.Model, error) {
 
 // file reads a file below the folder. Opening a pipe does not wait for its writer.
 func (f folder) file(path string) ([]byte, error) {
-	root, err := os.OpenRoot(string(f))
+	if text, ok := f.changed[path]; ok {
+		return text, nil
+	}
+	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (o Options) reopen(dir string, files map[string][]byte) *Project {
 	end, closeRoot := o.frontEnd(dir)
 	defer closeRoot()
 	cfg, report := load.FilesIn(dir, files, end)
-	p := resolveAndCheck(cfg, report, o.Cache, folder(dir))
+	p := resolveAndCheck(cfg, report, o.Cache, folder{dir, o.Changed})
 	p.Verify()
 	return p
 }

@@ -3,7 +3,7 @@
 # packages goes below build/.
 #
 #   scripts/setup.sh system   Debian packages (needs root; lists what is missing otherwise)
-#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc and SPDX
+#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc, SPDX and the editor client
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 #   scripts/setup.sh browser  headless Chromium and Playwright, for prove.sh browser
@@ -83,6 +83,7 @@ python() {
 	venv build/kas-venv tests/series/requirements.txt
 	venv build/cuda-venv tests/cuda/requirements.txt
 	venv build/spdx-venv compiler/layer/bom/testdata/spdx/requirements.txt
+	venv build/lsp-venv tests/editor/requirements.txt
 }
 
 models() { sh tests/models/fetch.sh; }

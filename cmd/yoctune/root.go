@@ -24,7 +24,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func groups() []cli.Group {
 	return []cli.Group{
 		{Title: "Configuration", Commands: []func() *cobra.Command{
-			newInitCommand, newVetCommand, newFmtCommand, newExplainCommand, newImportCommand, newSchemaCommand,
+			newInitCommand, newVetCommand, newFmtCommand, newExplainCommand, newImportCommand, newSchemaCommand, newLSPCommand,
 		}},
 		{Title: "Layers and plans", Commands: []func() *cobra.Command{
 			newBuildCommand, newDiffCommand, newReviewCommand, newPlanCommand, newGraphCommand, newCheckLayerCommand,

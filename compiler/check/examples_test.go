@@ -133,7 +133,12 @@ func TestTheListOfRulesIsUpToDate(t *testing.T) {
 		if r.Firm {
 			severity += ", firm"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.ID, severity, strings.ReplaceAll(r.Title, "|", `\|`), strings.ReplaceAll(r.See, "*", `\*`))
+		fmt.Fprintf(&b, "| <a id=\"%[1]s\"></a>`%[1]s` | %[2]s | %[3]s | %[4]s |\n", r.ID, severity, strings.ReplaceAll(r.Title, "|", `\|`), strings.ReplaceAll(r.See, "*", `\*`))
+	}
+	b.WriteString("\n## Diagnostics\n\nErrors of syntax, names, types, values and output, which cannot be suppressed.\n\n| diagnostic | what is wrong |\n|---|---|\n")
+	for _, id := range diag.IDs() {
+		page, _ := diag.Page(id)
+		fmt.Fprintf(&b, "| <a id=\"%s\"></a>`%s` | %s |\n", strings.ToLower(id), id, strings.ReplaceAll(page.Title, "|", `\|`))
 	}
 	path := filepath.Join("..", "..", "docs", "rules.md")
 	if *update {

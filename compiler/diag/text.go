@@ -88,9 +88,7 @@ func (p *printer) printExcerpt(arrow string, pos plan.Position, length int, tone
 	}
 	line, at := cutWindow(line, pos.Column-1)
 	lead := line[:at]
-	if length == 0 {
-		length = tokenLength(line[at:])
-	}
+	length = utf8.RuneCountInString(line[at:][:Extent(line[at:], length)])
 	bar := p.paint("|", terminal.Blue)
 	p.printf("%s%s\n", pad, bar)
 	p.printf("%s %s %s\n", p.paint(number, terminal.Blue), bar, printable.Line(expandTabs(line)))
@@ -131,32 +129,45 @@ func cutWindow(line string, at int) (string, int) {
 	return shown, at
 }
 
-// tokenLength guesses the width of the value at the start of s: a string up to
-// its closing quote, otherwise a word.
-func tokenLength(s string) int {
-	if s == "" {
-		return 1
+// Extent returns how many bytes of s, the rest of a line from the place of a diagnostic on, the
+// diagnostic is about: a number of characters, or the value there if the number is 0.
+func Extent(s string, characters int) int {
+	if characters == 0 {
+		return valueLength(s)
 	}
-	if s[0] == '"' || s[0] == '\'' {
+	for i := range s {
+		if characters == 0 {
+			return i
+		}
+		characters--
+	}
+	return len(s)
+}
+
+// valueLength guesses the width of the value at the start of s in bytes: a string up to its
+// closing quote, otherwise a word.
+func valueLength(s string) int {
+	switch {
+	case s == "":
+		return 0
+	case s[0] == '"' || s[0] == '\'':
 		for i := 1; i < len(s); i++ {
 			if s[i] == '\\' {
 				i++
 				continue
 			}
 			if s[i] == s[0] {
-				return utf8.RuneCountInString(s[:i+1])
+				return i + 1
 			}
 		}
-		return utf8.RuneCountInString(s)
-	}
-	if strings.ContainsRune("{[(", rune(s[0])) {
+		return len(s)
+	case strings.ContainsRune("{[(", rune(s[0])):
 		return 1
 	}
-	n := strings.IndexAny(s, " \t,:{}[]()")
-	if n < 0 {
-		n = len(s)
+	if n := strings.IndexAny(s, " \t,:{}[]()"); n >= 0 {
+		return n
 	}
-	return utf8.RuneCountInString(s[:n])
+	return len(s)
 }
 
 func expandTabs(s string) string { return strings.ReplaceAll(s, "\t", "    ") }

@@ -53,17 +53,26 @@ var ErrAbsent = errors.New("no configuration")
 // front ends read, unified. What is wrong with them is in the report; the error
 // is about reading the folder itself.
 func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
+	return ChangedDir(dir, nil, ends...)
+}
+
+// ChangedDir is [Dir] where some files have another text than on disk, or are not on disk yet.
+// Names are as in [FilesIn].
+func ChangedDir(dir string, changed map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the configuration folder %s: %w", dir, WithoutPath(err))
 	}
-	files := map[string][]byte{}
+	files := maps.Clone(changed)
+	if files == nil {
+		files = map[string][]byte{}
+	}
+	maps.DeleteFunc(files, func(name string, _ []byte) bool { return !strings.Contains(name, "/") && !isSource(name, ends) })
 	total := int64(0)
 	report := &diag.Report{}
 	for _, e := range entries {
 		name := e.Name()
-		foreign := slices.ContainsFunc(ends, func(end FrontEnd) bool { return end.Reads(name) })
-		if filepath.Ext(name) != ".cue" && !foreign || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+		if _, ok := files[name]; ok || !isSource(name, ends) {
 			continue
 		}
 		path := filepath.Join(dir, name)
@@ -94,6 +103,12 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 	cfg, r := FilesIn(dir, files, ends...)
 	r.Merge(report)
 	return cfg, r, nil
+}
+
+// isSource reports whether a file of a configuration's folder belongs to the configuration.
+func isSource(name string, ends []FrontEnd) bool {
+	foreign := slices.ContainsFunc(ends, func(end FrontEnd) bool { return end.Reads(name) })
+	return (filepath.Ext(name) == ".cue" || foreign) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "_")
 }
 
 // WithoutPath returns the cause of a file error, for messages that name the file themselves.

@@ -56,6 +56,8 @@ const (
 type FrontEnd struct {
 	Root fs.FS             // the configuration's folder, for imports; nil when there is none
 	Vars map[string]string // given on the command line
+	// Changed are texts that replace those of imported files, by path below the folder.
+	Changed map[string][]byte
 }
 
 var _ load.FrontEnd = FrontEnd{}
@@ -110,7 +112,7 @@ func (f FrontEnd) Load(files map[string][]byte) load.Evaluated {
 	req.Shared = len(req.Jsonnet) > 0
 	ctx, cancel := context.WithTimeout(context.Background(), maxClock)
 	defer cancel()
-	p := &parent{root: f.Root, last: slices.Min(slices.Collect(maps.Keys(files)))}
+	p := &parent{root: f.Root, changed: f.Changed, last: slices.Min(slices.Collect(maps.Keys(files)))}
 	result, err := p.run(ctx, req)
 	if err != nil {
 		return load.Evaluated{Diagnostics: []diag.Diagnostic{p.diagnose(ctx, err)}}
@@ -120,12 +122,13 @@ func (f FrontEnd) Load(files map[string][]byte) load.Evaluated {
 
 // parent is the parent's side of one child.
 type parent struct {
-	root   fs.FS
-	last   string // the file that the child began last
-	stderr head
-	state  *os.ProcessState
-	total  int
-	reads  int
+	root    fs.FS
+	changed map[string][]byte
+	last    string // the file that the child began last
+	stderr  head
+	state   *os.ProcessState
+	total   int
+	reads   int
 }
 
 func (p *parent) run(ctx context.Context, req request) (load.Evaluated, error) {
@@ -212,15 +215,23 @@ func (p *parent) read(name string) ([]byte, error) {
 	if p.reads++; p.reads > maxImports {
 		return nil, fmt.Errorf("the configuration imports more than %d files", maxImports)
 	}
-	info, err := fs.Stat(p.root, name)
-	if err != nil {
-		return nil, err
+	text, changed := p.changed[name]
+	size := int64(len(text))
+	if !changed {
+		info, err := fs.Stat(p.root, name)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, errors.New("not a regular file")
+		}
+		size = info.Size()
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	if p.total += int(min(info.Size(), load.MaxSource+1)); p.total > load.MaxSource {
+	if p.total += int(min(size, load.MaxSource+1)); p.total > load.MaxSource {
 		return nil, fmt.Errorf("the configuration is larger than %d MiB", load.MaxSource>>20)
+	}
+	if changed {
+		return text, nil
 	}
 	return fs.ReadFile(p.root, name)
 }

@@ -1,0 +1,140 @@
+package editor
+
+import "encoding/json"
+
+// The parts of the Language Server Protocol 3.17 that the server uses. Field names and
+// values are those of the specification.
+
+type (
+	initializeParams struct {
+		RootURI          string            `json:"rootUri"`
+		WorkspaceFolders []workspaceFolder `json:"workspaceFolders"`
+		ClientInfo       struct {
+			Name string `json:"name"`
+		} `json:"clientInfo"`
+		Capabilities clientCapabilities `json:"capabilities"`
+	}
+	workspaceFolder struct {
+		URI string `json:"uri"`
+	}
+	clientCapabilities struct {
+		General struct {
+			PositionEncodings []string `json:"positionEncodings"`
+		} `json:"general"`
+		Workspace struct {
+			DidChangeWatchedFiles struct {
+				DynamicRegistration bool `json:"dynamicRegistration"`
+			} `json:"didChangeWatchedFiles"`
+		} `json:"workspace"`
+	}
+
+	initializeResult struct {
+		Capabilities serverCapabilities `json:"capabilities"`
+		ServerInfo   struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		} `json:"serverInfo"`
+	}
+	serverCapabilities struct {
+		PositionEncoding string `json:"positionEncoding"`
+		TextDocumentSync struct {
+			OpenClose bool `json:"openClose"`
+			Change    int  `json:"change"` // 1: the full text
+			Save      bool `json:"save"`
+		} `json:"textDocumentSync"`
+	}
+
+	textDocument struct {
+		URI     string `json:"uri"`
+		Version int    `json:"version"`
+		Text    string `json:"text"`
+	}
+	didOpenParams struct {
+		TextDocument textDocument `json:"textDocument"`
+	}
+	didChangeParams struct {
+		TextDocument   textDocument `json:"textDocument"`
+		ContentChanges []struct {
+			Range *span  `json:"range"`
+			Text  string `json:"text"`
+		} `json:"contentChanges"`
+	}
+	documentParams struct {
+		TextDocument textDocument `json:"textDocument"`
+	}
+	watchedFilesParams struct {
+		Changes []struct {
+			URI string `json:"uri"`
+		} `json:"changes"`
+	}
+
+	// place is a position: a line and, within it, an offset in the units that were agreed on.
+	place struct {
+		Line      int `json:"line"`
+		Character int `json:"character"`
+	}
+	span struct {
+		Start place `json:"start"`
+		End   place `json:"end"`
+	}
+	location struct {
+		URI   string `json:"uri"`
+		Range span   `json:"range"`
+	}
+
+	diagnostic struct {
+		Range              span             `json:"range"`
+		Severity           int              `json:"severity"`
+		Code               string           `json:"code"`
+		CodeDescription    *codeDescription `json:"codeDescription,omitempty"`
+		Source             string           `json:"source"`
+		Message            string           `json:"message"`
+		RelatedInformation []related        `json:"relatedInformation,omitempty"`
+	}
+	codeDescription struct {
+		Href string `json:"href"`
+	}
+	related struct {
+		Location location `json:"location"`
+		Message  string   `json:"message"`
+	}
+	publishParams struct {
+		URI         string       `json:"uri"`
+		Version     *int         `json:"version,omitempty"`
+		Diagnostics []diagnostic `json:"diagnostics"`
+	}
+
+	messageParams struct {
+		Type    int    `json:"type"`
+		Message string `json:"message"`
+	}
+	cancelParams struct {
+		ID json.RawMessage `json:"id"`
+	}
+	registrationParams struct {
+		Registrations []registration `json:"registrations"`
+	}
+	registration struct {
+		ID      string `json:"id"`
+		Method  string `json:"method"`
+		Options any    `json:"registerOptions"`
+	}
+	watchOptions struct {
+		Watchers []watcher `json:"watchers"`
+	}
+	watcher struct {
+		Glob string `json:"globPattern"`
+	}
+)
+
+// Values of messageParams.Type.
+const (
+	logWarning = 2
+	logInfo    = 3
+)
+
+// Error codes that JSON-RPC does not define.
+const (
+	codeNotInitialized   = -32002
+	codeRequestCancelled = -32800
+)
