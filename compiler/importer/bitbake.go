@@ -68,7 +68,12 @@ func (a assignment) isRemove() bool { return a.op == "remove" }
 // readBitBake reads configuration and recipes. It imports variables that have a yoctune field
 // and leaves everything else.
 func (im *importer) readBitBake(lines []*Line, s Source) {
-	r := &recipe{im: im, source: s}
+	r := &recipe{im: im, source: s, column: 1}
+	r.readAll(lines)
+}
+
+// readAll reads the lines of a file, or of text in one.
+func (r *recipe) readAll(lines []*Line) {
 	groups := groupContinuedLines(lines)
 	for _, g := range groups {
 		if text := joinLines(g); strings.HasPrefix(text, "inherit ") && slices.Contains(strings.Fields(text), "allarch") {
@@ -86,6 +91,7 @@ type recipe struct {
 	source   Source
 	function string // name of the shell or Python function that lines belong to
 	python   bool   // it ends with the indentation
+	column   int    // where lines start that are not indented
 	allarch  *Line
 }
 
@@ -132,7 +138,7 @@ func (r *recipe) readStatement(g []*Line) {
 // readFunction reads a line of a function and reports whether it was one.
 func (r *recipe) readFunction(l *Line, text string) bool {
 	if r.python && r.function == "def" {
-		if l.Column == 1 {
+		if l.Column <= r.column {
 			r.function = ""
 			return false
 		}
@@ -140,7 +146,7 @@ func (r *recipe) readFunction(l *Line, text string) bool {
 		return true
 	}
 	l.leave("part of a function")
-	if strings.HasPrefix(text, "}") && l.Column == 1 {
+	if strings.HasPrefix(text, "}") && l.Column <= r.column {
 		r.function = ""
 		return true
 	}

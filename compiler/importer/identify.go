@@ -139,6 +139,13 @@ func (im *importer) findClues() clues {
 		if s.Kind == NVPModel {
 			c.powerFiles = append(c.powerFiles, strings.TrimSuffix(base, ".conf"))
 		}
+		if s.Kind == Kas {
+			f, _ := parseKas(s, 0) // a file that cannot be read is left with the reason
+			if isWord(f.machine) {
+				c.machines = append(c.machines, f.machine)
+			}
+			c.series = append(c.series, f.branches...)
+		}
 		if s.Kind != BitBake {
 			continue
 		}

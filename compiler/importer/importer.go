@@ -129,6 +129,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 	for _, s := range im.sources {
 		im.importSource(s)
 	}
+	im.readKasFiles()
 	if err := im.removeRefused(); err != nil {
 		return nil, err
 	}
@@ -158,6 +159,7 @@ type importer struct {
 	priority  string
 	used      *usages
 	features  []string // kernel features that a kernel recipe reaches
+	kas       []*kasFile
 }
 
 func (im *importer) importSource(s Source) {
@@ -178,7 +180,7 @@ func (im *importer) importSource(s Source) {
 	read := map[Kind]func([]*Line, Source){
 		NVPModel: im.readNVPModel, NVFanControl: im.readNVFanControl, Sysctl: im.readSysctl, Kconfig: im.readKconfig,
 		BitBake: im.readBitBake, Cmdline: im.readCmdlineFile, Systemd: im.readSystemd, Udev: im.readUdev,
-		ModulesLoad: im.readModulesLoad, Modprobe: im.readModprobe, Script: im.readScript, Scc: im.readScc,
+		ModulesLoad: im.readModulesLoad, Modprobe: im.readModprobe, Script: im.readScript, Scc: im.readScc, Kas: im.readKas,
 	}[s.Kind]
 	if read == nil {
 		leaveRest(lines, "yoctune has no setting for files of this kind")
@@ -186,6 +188,9 @@ func (im *importer) importSource(s Source) {
 	}
 	read(lines, s)
 	im.scope = everywhere
+	if s.Kind == Kas {
+		return // the files of kas are read together
+	}
 	for _, l := range lines {
 		if note != "" && len(l.paths) > 0 {
 			l.markAdjusted("%s", note)

@@ -33,6 +33,7 @@ const (
 	Modprobe     Kind = "modprobe"
 	Script       Kind = "script"
 	Scc          Kind = "scc"
+	Kas          Kind = "kas"
 	Other        Kind = "other"
 )
 
@@ -40,7 +41,7 @@ const (
 func Kinds() []string {
 	return []string{
 		string(NVPModel), string(NVFanControl), string(Sysctl), string(Kconfig), string(BitBake), string(Cmdline),
-		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script), string(Scc),
+		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script), string(Scc), string(Kas),
 	}
 }
 
@@ -54,6 +55,8 @@ type Source struct {
 	// resolved is the file itself, which decides the kind: whoever made the link may be
 	// a stranger, and only files that look like settings are shown.
 	resolved string
+	// Given is set for a file that the user named, unlike one found in a folder.
+	Given bool
 	// Unread is the reason why the file was not read, although it may hold settings.
 	Unread string
 }
@@ -91,7 +94,9 @@ func Read(names []string) ([]Source, []Skipped, error) {
 		case !info.Mode().IsRegular():
 			err = fmt.Errorf("importing %s: not a regular file", name)
 		default:
-			err = r.readFile(name, "", info)
+			if err = r.readFile(name, "", info); err == nil {
+				r.sources[len(r.sources)-1].Given = true
+			}
 		}
 		if err != nil {
 			return nil, nil, err
@@ -178,7 +183,7 @@ func reasonOf(err error) string {
 
 // readEntry reads a file of a folder, unless files of its kind hold no settings.
 func (r *reader) readEntry(name, link string) error {
-	if !canHoldSettings(filepath.ToSlash(name)) {
+	if !canHoldSettings(filepath.ToSlash(name)) && !r.isKasFile(name) {
 		r.skip(name, "files of this kind hold no settings")
 		return nil
 	}
@@ -187,6 +192,16 @@ func (r *reader) readEntry(name, link string) error {
 		return r.leave(name, link, reasonOf(err))
 	}
 	return r.readFile(name, link, info)
+}
+
+// isKasFile looks into a YAML or JSON file.
+func (r *reader) isKasFile(name string) bool {
+	ext := filepath.Ext(name)
+	if ext != ".yml" && ext != ".yaml" && ext != ".json" {
+		return false
+	}
+	text, err := infile.Read(name, MaxFile)
+	return err == nil && isKas(text)
 }
 
 func (r *reader) skip(name, why string) {
@@ -264,6 +279,11 @@ func KindOf(name string, text []byte) Kind {
 		return Modprobe
 	case ext == ".scc":
 		return Scc
+	case ext == ".yml" || ext == ".yaml" || ext == ".json":
+		if isKas(text) {
+			return Kas
+		}
+		return Other
 	case (ext == ".cfg" || ext == ".fragment") && (has("CONFIG_") || len(bytes.TrimSpace(text)) == 0) || base == ".config" || ext == ".config" || strings.HasSuffix(base, "defconfig"):
 		return Kconfig
 	case ext == ".sh" || bytes.HasPrefix(text, []byte("#!")):
