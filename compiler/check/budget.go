@@ -195,9 +195,11 @@ func checkSystemdBPF(s *subject) {
 
 func checkWorkqueuePower(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		for _, w := range svc.Exec.Items {
-			if strings.Contains(w.Text, "/sys/module/workqueue/parameters/") {
-				s.reportAt(w, w.Show(), "", "service %s writes a read-only parameter", svc.Key())
+		for _, c := range commandsOf(svc) {
+			for _, w := range c.Items {
+				if strings.Contains(w.Text, "/sys/module/workqueue/parameters/") {
+					s.reportAt(w, w.Show(), "", "service %s writes a read-only parameter", svc.Key())
+				}
 			}
 		}
 	}
@@ -224,8 +226,10 @@ func checkSMT(s *subject) {
 
 func checkNUMA(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if words := svc.Exec.Items; len(words) > 0 && path.Base(words[0].Text) == "numactl" {
-			s.reportAt(words[0], words[0].Show(), "", "%s has one memory for all cores", s.Board.ID)
+		for _, c := range commandsOf(svc) {
+			if path.Base(c.program()) == "numactl" {
+				s.reportAt(c.Items[0], c.Items[0].Show(), "", "%s has one memory for all cores", s.Board.ID)
+			}
 		}
 	}
 }

@@ -158,8 +158,10 @@ func findFanTool(exec config.List[config.String]) (config.String, bool) {
 
 func checkFanOwner(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if w, ok := findFanTool(svc.Exec); ok {
-			s.reportFanOwner(w, "service %s is a second owner of the fan", svc.Key())
+		for _, c := range commandsOf(svc) {
+			if w, ok := findFanTool(c.List); ok {
+				s.reportFanOwner(w, "service %s is a second owner of the fan", svc.Key())
+			}
 		}
 	}
 	if !s.Config.Fan.IsSet() {

@@ -70,7 +70,9 @@ func (s *subject) requests() []request {
 	var all []request
 	for _, svc := range s.Config.Services.Entries {
 		all = append(all, providerRequests(svc)...)
-		all = append(all, trtexecRequests(svc.Exec.Items)...)
+		for _, c := range commandsOf(svc) {
+			all = append(all, trtexecRequests(c.Items)...)
+		}
 	}
 	return all
 }

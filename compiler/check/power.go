@@ -514,7 +514,11 @@ func findClockTool(exec config.List[config.String]) (config.String, bool) {
 
 func checkPowerOwner(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if w, ok := findClockTool(svc.Exec); ok && !isReserved(svc.Key()) { // service-reserved reports those
+		for _, c := range commandsOf(svc) {
+			w, ok := findClockTool(c.List)
+			if !ok || isReserved(svc.Key()) { // service-reserved reports those
+				continue
+			}
 			help := ""
 			if strings.HasPrefix(path.Base(w.Text), "jetson_clocks") || strings.HasPrefix(path.Base(w.Text), "jetson-clocks") {
 				help = `remove the service, and hold the clocks in a mode: power: modes: NAME: {from: MODE, cpu: min: FREQUENCY, gpu: min: FREQUENCY}, with the clock that you want, and power: default: "NAME"`

@@ -14,7 +14,7 @@ func serviceRules() []Rule {
 		{
 			ID: "service-exec", Severity: diag.Error, Firm: true,
 			Title: "the service's program is not an absolute path",
-			Cause: "systemd runs only absolute paths, and the signs @ - : + ! | before the path change how systemd runs the program.",
+			Cause: "systemd runs only absolute paths, and the signs @ - : + ! | before the path change how systemd runs the program. Only the commands before and after exec take \"-\" and \"+\".",
 			Fix:   `write the absolute path of the program, such as "/usr/bin/vision"`,
 			Wrong: `services: "a.service": exec: ["+bin/x"]`, Right: `services: "a.service": exec: ["/usr/bin/x"]`,
 			See: "systemd.service(5)",
@@ -58,6 +58,15 @@ func serviceRules() []Rule {
 			run:   checkUnitOrder,
 		},
 		{
+			ID: "service-dropin", Severity: diag.Error, Firm: true,
+			Title: "a drop-in cannot do this",
+			Cause: "An entry without exec is a drop-in for a unit that another package installs. That package decides whether the unit starts at boot, a drop-in has no sandbox, and it takes no rights away.",
+			Fix:   "remove the field, or leave the unit's package out with packages: NAME: \"exclude\"",
+			Wrong: `services: "ssh.service": enable: false`, Right: `packages: "openssh-sshd": "exclude"`,
+			See: "systemd.unit(5)",
+			run: checkServiceDropIn,
+		},
+		{
 			ID: "service-empty", Severity: diag.Warning,
 			Title: "the drop-in is empty",
 			Cause: "An entry without exec changes a unit that another package installs. This one changes nothing.",
@@ -68,17 +77,52 @@ func serviceRules() []Rule {
 	}
 }
 
+// command is a command line of a service: its exec, or one that runs before or after it.
+type command struct {
+	config.List[config.String]
+	isMain bool
+}
+
+// program returns the path of what the command starts, "" for none. The commands around exec
+// may have prefixes.
+func (c command) program() string {
+	switch {
+	case len(c.Items) == 0:
+		return ""
+	case c.isMain:
+		return c.Items[0].Text
+	}
+	return strings.TrimLeft(c.Items[0].Text, "-+")
+}
+
+// isPrivileged reports whether a prefix runs the command outside the service's sandbox.
+func (c command) isPrivileged() bool {
+	return !c.isMain && len(c.Items) > 0 && strings.Contains(strings.TrimSuffix(c.Items[0].Text, c.program()), "+")
+}
+
+// commandsOf lists the command lines of a service, exec first.
+func commandsOf(svc *config.Service) []command {
+	var all []command
+	if svc.Exec.IsSet() {
+		all = append(all, command{svc.Exec, true})
+	}
+	for _, list := range []config.List[config.List[config.String]]{svc.ExecStartPre, svc.ExecStartPost, svc.ExecStop, svc.ExecStopPost} {
+		for _, c := range list.Items {
+			all = append(all, command{c, false})
+		}
+	}
+	return all
+}
+
 func checkServiceExec(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		exec := svc.Exec
-		switch {
-		case !exec.IsSet():
-		case len(exec.Items) == 0:
-			s.reportAt(exec, "[]", "", "service %s has an empty command", svc.Key())
-		default:
-			program := exec.Items[0]
-			if !strings.HasPrefix(program.Text, "/") || path.Clean(program.Text) != program.Text {
-				s.reportAt(program, program.Show(), "", "the program of %s is not an absolute path", svc.Key())
+		for _, c := range commandsOf(svc) {
+			program := c.program()
+			switch {
+			case len(c.Items) == 0:
+				s.reportAt(c, "[]", "", "service %s has an empty command", svc.Key())
+			case !strings.HasPrefix(program, "/") || path.Clean(program) != program:
+				s.reportAt(c.Items[0], c.Items[0].Show(), "", "the program of %s is not an absolute path", svc.Key())
 			}
 		}
 	}
@@ -153,6 +197,22 @@ func checkRTThrottle(s *subject) {
 	}
 	if len(s.Isolated()) == 0 {
 		s.reportAt(v, v.Text, "", "no limit for real-time tasks, and no isolated core")
+	}
+}
+
+func checkServiceDropIn(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		if svc.Exec.IsSet() {
+			continue
+		}
+		for _, field := range []struct {
+			config.Bool
+			without bool // effect
+		}{{svc.Enable, false}, {svc.Hardening, true}, {svc.MemoryLock, false}} {
+			if field.IsSet() && field.On == field.without {
+				s.reportAt(field, field.Show(), "", "%s of %s has no effect in a drop-in", field.Key(), svc.Key())
+			}
+		}
 	}
 }
 

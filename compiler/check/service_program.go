@@ -44,19 +44,22 @@ func programRules() []Rule {
 
 func checkServiceChrt(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if svc.Hardening.IsSet() && !svc.Hardening.On || svc.Scheduling.Text == "fifo" || svc.Scheduling.Text == "rr" {
+		if !isSandboxed(svc) || isRealtimePolicy(svc.Scheduling.Text) {
 			continue
 		}
-		for i, word := range svc.Exec.Items {
-			if path.Base(word.Text) != "chrt" {
-				continue
-			}
-			options := svc.Exec.Items[i+1:]
-			if len(options) == 0 || !slices.ContainsFunc([]string{"-o", "--other", "-b", "--batch", "-i", "--idle"}, func(o string) bool { return options[0].Text == o }) {
-				s.reportAt(word, word.Show(), "", "chrt cannot make %s a real-time task", svc.Key())
+		for _, c := range commandsOf(svc) {
+			for i, word := range c.Items {
+				if path.Base(word.Text) == "chrt" && isRealtimeRequest(c.Items[i+1:]) {
+					s.reportAt(word, word.Show(), "", "chrt cannot make %s a real-time task", svc.Key())
+				}
 			}
 		}
 	}
+}
+
+// isRealtimeRequest reports whether arguments of chrt choose a real-time policy.
+func isRealtimeRequest(options []config.String) bool {
+	return len(options) == 0 || !slices.Contains([]string{"-o", "--other", "-b", "--batch", "-i", "--idle"}, options[0].Text)
 }
 
 func checkServiceUser(s *subject) {
@@ -85,14 +88,14 @@ const pipelineHelp = `install the package that has it: packages: NAME: "install"
 func checkServiceProgram(s *subject) {
 	s.checkPipelinePrograms()
 	for _, svc := range s.Config.Services.Entries {
-		if len(svc.Exec.Items) == 0 || svc.Package.IsSet() || svc.External.On {
+		if svc.Package.IsSet() || svc.External.On {
 			continue
 		}
-		program := svc.Exec.Items[0]
-		if isInEveryImage(program.Text) || s.mayProvide(path.Base(program.Text)) {
-			continue
+		for _, c := range commandsOf(svc) {
+			if program := c.program(); strings.HasPrefix(program, "/") && !isInEveryImage(program) && !s.mayProvide(path.Base(program)) {
+				s.reportAt(c.Items[0], c.Items[0].Show(), "", "no package of the configuration provides %s of %s", program, svc.Key())
+			}
 		}
-		s.reportAt(program, program.Show(), "", "no package of the configuration provides %s of %s", program.Text, svc.Key())
 	}
 }
 

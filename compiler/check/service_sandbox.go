@@ -45,17 +45,24 @@ func forbiddenCommands() map[string]forbiddenCommand {
 func checkServiceSandbox(s *subject) {
 	forbidden := forbiddenCommands()
 	for _, svc := range s.Config.Services.Entries {
-		if len(svc.Exec.Items) == 0 || !svc.Hardening.Or(true) {
+		if !isSandboxed(svc) {
 			continue
 		}
-		for i, word := range svc.Exec.Items {
-			name, args := path.Base(word.Text), config.Texts(svc.Exec)[i+1:]
-			f, found := forbidden[name]
-			isCommand := i == 0 || strings.HasPrefix(word.Text, "/")
-			if !found || !isCommand || !f.fails(args) {
-				continue
+		for _, c := range commandsOf(svc) {
+			if c.isPrivileged() {
+				continue // outside the sandbox
 			}
-			s.reportAt(word, word.Show(), f.instead+", or hardening: false", "%s fails in %s: its sandbox has %s", name, svc.Key(), f.directive)
+			for i, word := range c.Items {
+				name, args := path.Base(word.Text), config.Texts(c.List)[i+1:]
+				f, found := forbidden[name]
+				isCommand := i == 0 || strings.HasPrefix(word.Text, "/")
+				if found && isCommand && f.fails(args) {
+					s.reportAt(word, word.Show(), f.instead+", or hardening: false", "%s fails in %s: its sandbox has %s", name, svc.Key(), f.directive)
+				}
+			}
 		}
 	}
 }
+
+// isSandboxed reports whether the layer writes a whole unit with systemd's sandbox.
+func isSandboxed(svc *config.Service) bool { return len(svc.Exec.Items) > 0 && svc.Hardening.Or(true) }

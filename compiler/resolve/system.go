@@ -8,7 +8,6 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
-	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
@@ -164,69 +163,6 @@ func (r *resolver) resolveStorage() {
 		r.setInt(c.Requests, setting("queue/nr_requests", plan.TypeInt))
 		r.setInt(c.RqAffinity, setting("queue/rq_affinity", plan.TypeInt))
 	}
-}
-
-func (r *resolver) resolveServices() {
-	slicesOf, partition := map[string]bool{}, map[string]string{}
-	for _, c := range r.c.Services.Sorted() {
-		s := r.service(c)
-		if c.Slice.IsSet() {
-			s.Slice = c.Slice.Text + ".slice"
-			slicesOf[s.Slice] = true
-			if _, ok := r.origins["services."+s.Slice]; !ok {
-				r.origins["services."+s.Slice] = c.Slice.Pos()
-			}
-			if c.CPUPartition.IsSet() {
-				partition[s.Slice] = c.CPUPartition.Text
-				r.origins[c.CPUPartition.ID()] = c.CPUPartition.Pos()
-			}
-		}
-		r.t.Services = append(r.t.Services, s)
-		r.origins[c.ID()] = c.KeyPos()
-		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice,
-			IOWeight: s.IOWeight, CPUWeight: s.CPUWeight, CPUQuota: s.CPUQuota,
-			MemoryMax: s.MemoryMax, MemoryHigh: s.MemoryHigh, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
-	}
-	cpus := cpulist.Format(r.t.Isolated())
-	for name := range slicesOf {
-		r.t.Slices = append(r.t.Slices, plan.Slice{Name: name, CPUs: cpus})
-		r.plan.Units = append(r.plan.Units, plan.Unit{Name: name, CPUs: cpus, CPUPartition: partition[name]})
-	}
-	slices.SortFunc(r.t.Slices, func(a, b plan.Slice) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(r.plan.Units, func(a, b plan.Unit) int { return strings.Compare(a.Name, b.Name) })
-}
-
-// service fills in a service but for its slice. With exec it is a whole unit, which
-// has defaults; a drop-in changes only what it names.
-func (r *resolver) service(c *config.Service) plan.Service {
-	s := plan.Service{
-		Name: c.Key(), Description: c.Description.Text, Exec: config.Texts(c.Exec), Type: c.Type.Text, User: c.User.Text,
-		After: config.Texts(c.After), Wants: config.Texts(c.Wants), Requires: config.Texts(c.Requires),
-		CPUs: cpulist.Format(config.Cores(c.CPUs)), Scheduling: c.Scheduling.Text, Priority: c.Priority.Value,
-		MemoryLock: c.MemoryLock.On, CPUQuota: c.CPUQuota.Value, Restart: c.Restart.Text,
-		CPUWeight: c.CPUWeight.Value, IOWeight: c.IOWeight.Value, Enable: c.Enable.On, Hardening: c.Hardening.On,
-	}
-	if len(s.Exec) > 0 {
-		s.Description = c.Description.Or(strings.TrimSuffix(s.Name, ".service"))
-		s.Type = c.Type.Or("simple")
-		restart := "on-failure"
-		if s.Type == "oneshot" {
-			restart = "no"
-		}
-		s.Restart = c.Restart.Or(restart)
-		s.Enable, s.Hardening = c.Enable.Or(true), c.Hardening.Or(true)
-	}
-	if c.Nice.IsSet() {
-		s.Nice = new(c.Nice.Value)
-	}
-	s.MemoryMax, s.MemoryHigh = r.readBytes(c.MemoryMax), r.readBytes(c.MemoryHigh)
-	if c.Environment.IsSet() {
-		s.Environment = map[string]string{}
-		for _, e := range c.Environment.Entries {
-			s.Environment[e.Key()] = e.Text
-		}
-	}
-	return s
 }
 
 func (r *resolver) resolvePackages() {

@@ -144,12 +144,19 @@ func Vision(t testing.TB) *plan.Layer {
 		Modules: []plan.Module{{Name: "tcp_bbr", Action: "load"}, {Name: "nouveau", Action: "blacklist"}},
 		Slices:  []plan.Slice{{Name: "inference.slice", CPUs: "4-5"}},
 		Services: []plan.Service{
-			{Name: "nvargus-daemon.service", CPUs: "0-3", Nice: &nice, After: []string{"yoctuned.service"}},
+			{
+				Name: "nvargus-daemon.service", CPUs: "0-3", Nice: &nice, After: []string{"yoctuned.service"}, Restart: "no", OOMScore: new(0),
+				Spans: map[string]string{"StartLimitIntervalSec": "0", "TimeoutStopSec": "infinity"}, Capabilities: map[string][]string{"CapabilityBoundingSet": {"CAP_SYS_NICE", "CAP_IPC_LOCK"}},
+			},
 			{
 				Name: "vision.service", Description: "Line camera, 100% of frames",
 				Exec: []string{"/usr/bin/vision", "--title", "a b", "--price", "$5 at 10%", ";"},
-				Type: "notify", User: "vision", Slice: "inference.slice",
-				After: []string{"yoctuned.service"}, Wants: []string{"yoctuned.service"},
+				Type: "notify", User: "vision", Group: "991", Groups: []string{"video", "44"}, Directory: "/var/lib/vision", Slice: "inference.slice",
+				EnvironmentFiles: []string{"-/etc/default/vision", "/etc/vision.env"}, StartLimitBurst: 3,
+				Commands:     map[string][][]string{"ExecStartPre": {{"-+/bin/mkdir", "-p", "/run/v $x"}, {"/bin/true"}}, "ExecStopPost": {{"/bin/echo", "50%"}}},
+				Spans:        map[string]string{"RestartSec": "1500ms", "WatchdogSec": "30"},
+				Capabilities: map[string][]string{"AmbientCapabilities": {"CAP_SYS_NICE"}},
+				After:        []string{"yoctuned.service"}, Wants: []string{"yoctuned.service"},
 				Environment: map[string]string{"MODEL": `/opt/"door" model`, "A": "1"},
 				Nice:        &nice, Scheduling: "fifo", Priority: 50,
 				MemoryMax: 2 << 30, MemoryHigh: 1 << 30, CPUWeight: 200, IOWeight: 50, MemoryLock: true, Restart: "on-failure", Enable: true, Hardening: true,
@@ -271,7 +278,7 @@ func Control(t testing.TB) *plan.Layer {
 		l.Targets = append(l.Targets, target)
 	}
 	l.Targets[0].Services = []plan.Service{{
-		Name: "loop.service", Exec: []string{"/usr/bin/loop"}, Type: "simple", Scheduling: "rr", Priority: 80,
+		Name: "loop.service", Description: "loop", Spans: map[string]string{"RestartSec": "3"}, Exec: []string{"/usr/bin/loop"}, Type: "simple", Scheduling: "rr", Priority: 80,
 		CPUs: "8-11", Restart: "always", Enable: true, Hardening: true,
 	}}
 	return l

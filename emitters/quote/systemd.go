@@ -2,6 +2,7 @@ package quote
 
 import (
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -72,6 +73,51 @@ func SystemdExec(argv []string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
+// SystemdCommand writes a command line whose program may have prefixes: "-" ignores its
+// failure, "+" runs it with all rights (systemd.service(5), "Command lines").
+func SystemdCommand(argv []string) (string, error) {
+	if len(argv) == 0 {
+		return SystemdExec(argv)
+	}
+	program := strings.TrimLeft(argv[0], "-+")
+	prefix := argv[0][:len(argv[0])-len(program)]
+	line, err := SystemdExec(append([]string{program}, argv[1:]...))
+	return prefix + line, err
+}
+
+// SystemdOptionalPath writes the path of a file that may be absent if "-" stands before it.
+func SystemdOptionalPath(v string) (string, error) {
+	prefix := ""
+	if rest, ok := strings.CutPrefix(v, "-"); ok {
+		prefix, v = "-", rest
+	}
+	line, err := DevicePath(v)
+	return strings.ReplaceAll(prefix+line, "%", "%%"), err
+}
+
+// SystemdDirective writes the name of a directive.
+func SystemdDirective(v string) (string, error) {
+	return checkWord("directive", v, "write letters, digits and '-'", func(i int, r rune) bool {
+		return isUpper(r) || isLower(r) || i > 0 && (isDigit(r) || r == '-')
+	})
+}
+
+// SystemdValue writes the value of a directive as it stands: quotes, % and $ mean what they
+// mean to systemd. An empty value resets a list.
+func SystemdValue(v string) (string, error) {
+	const sink = "directive's value"
+	if err := checkText(sink, v, ""); err != nil {
+		return "", err
+	}
+	switch {
+	case strings.TrimSpace(v) != v:
+		return "", refuse(sink, v, "it begins or ends with a blank, which systemd drops", "")
+	case strings.HasSuffix(v, `\`):
+		return "", refuse(sink, v, "a backslash at the end joins lines", "")
+	}
+	return v, nil
+}
+
 // DevicePath writes an absolute path of the device.
 func DevicePath(v string) (string, error) { return devicePath("device path", v) }
 
@@ -139,12 +185,20 @@ func oneOf(v string, set ...string) bool {
 	return false
 }
 
-// SystemdUser writes User=.
+// SystemdUser writes the name or number of a user or group.
 func SystemdUser(v string) (string, error) {
-	if len(v) > 31 {
-		return "", refuse("user name", v, "it is longer than 31 characters", "")
+	const sink = "user name"
+	if n, err := strconv.ParseUint(v, 10, 64); err == nil {
+		// -1 of 16 and 32 bits mean no user (systemd's uid_is_valid).
+		if n >= 1<<32-1 || n == 1<<16-1 || strconv.FormatUint(n, 10) != v {
+			return "", refuse(sink, v, "it is not the number of a user", "")
+		}
+		return v, nil
 	}
-	return checkWord("user name", v, "write a lower-case letter, then letters, digits, '_' and '-'", func(i int, r rune) bool {
+	if len(v) > 31 {
+		return "", refuse(sink, v, "it is longer than 31 characters", "")
+	}
+	return checkWord(sink, v, "write a lower-case letter, then letters, digits, '_' and '-'", func(i int, r rune) bool {
 		return isLower(r) || r == '_' || i > 0 && (isDigit(r) || r == '-')
 	})
 }

@@ -19,10 +19,6 @@ import (
 var (
 	//go:embed service.tmpl
 	service string
-	//go:embed dropin.tmpl
-	dropin string
-	//go:embed resources.tmpl
-	resources string
 	//go:embed slice.tmpl
 	slice string
 	//go:embed pipeline.tmpl
@@ -41,14 +37,12 @@ const unitDir = "${systemd_system_unitdir}/"
 var reserved = []string{"yoctuned.service", "yoctuned-serve.service", enginesUnit, "yoctune-zram.service", "yoctune-late.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
 type templates struct {
-	service, dropin, slice, pipeline, scheduling, engines *emitters.Template
+	service, slice, pipeline, scheduling, engines *emitters.Template
 }
 
 func newTemplates() *templates {
-	one := func(text string) *emitters.Template {
-		return emitters.NewTemplate("units", text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
-	}
-	return &templates{one(service), one(dropin), one(slice), one(pipeline), one(scheduling), one(engines)}
+	one := func(text string) *emitters.Template { return emitters.NewTemplate("units", text) }
+	return &templates{one(service), one(slice), one(pipeline), one(scheduling), one(engines)}
 }
 
 // Emit returns the units of each target.
@@ -196,22 +190,26 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 	if s.Type == "oneshot" && s.Restart == "always" {
 		return emitters.File{}, refuse(target, id, errors.New(`systemd refuses restart "always" for a oneshot; use "on-failure"`))
 	}
-	data := struct {
-		Layer, Target string
-		Service       plan.Service
-	}{l.Name, target.Name, s}
-	if len(s.Exec) == 0 {
-		f, err := t.dropin.Fill(emitters.NewDeviceFile(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
-		return unit(f, s.Name, "drop-in", id), err
-	}
-	if slices.Contains(reserved, s.Name) {
+	if len(s.Exec) > 0 && slices.Contains(reserved, s.Name) {
 		return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", s.Name))
 	}
-	f, err := t.service.Fill(emitters.NewDeviceFile(l, target, s.Name, unitDir+s.Name), data)
-	if err == nil && s.Enable {
+	all, err := allSections(&s)
+	if err != nil {
+		return emitters.File{}, refuse(target, id, err)
+	}
+	file, what := emitters.NewDeviceFile(l, target, s.Name, unitDir+s.Name), "unit"
+	if !all.Whole {
+		file, what = emitters.NewDeviceFile(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), "drop-in"
+	}
+	f, err := t.service.Fill(file, struct {
+		Layer, Target string
+		Service       plan.Service
+		Sections      sections
+	}{l.Name, target.Name, s, all})
+	if err == nil && all.Whole && s.Enable {
 		f.Install.Unit = s.Name
 	}
-	return unit(f, s.Name, "unit", id), err
+	return unit(f, s.Name, what, id), err
 }
 
 // unit marks f as a unit, or as a drop-in for one, that a part of the configuration

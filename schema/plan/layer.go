@@ -112,32 +112,46 @@ type Slice struct {
 }
 
 // Service is a systemd service unit, or, without Exec, a drop-in for a unit that
-// something else installs.
+// something else installs. Of numbers, 0 leaves systemd's; of time spans, "" does.
 type Service struct {
 	Name        string // vision.service
 	Description string
 	Exec        []string // argv; first word an absolute path
 	Type        string   // simple, exec, notify, oneshot
-	User        string
-	Slice       string // inference.slice
+	User        string   // name or number
+	Group       string
+	Groups      []string // supplementary
+	Directory   string   // working directory
+	Slice       string   // inference.slice
 	After       []string
 	Wants       []string
 	Requires    []string
-	Environment map[string]string
-	CPUs        string // AllowedCPUs / CPUAffinity, cpu list
-	Nice        *int
-	Scheduling  string // other, batch, idle, fifo, rr
-	Priority    int    // 1–99 with fifo and rr
-	MemoryMax   int64  // bytes, 0: none
-	MemoryHigh  int64  // bytes, 0: none
-	CPUWeight   int    // 1 to 10000, 0: unset
-	IOWeight    int    // 1 to 10000, 0: unset
-	CPUQuota    int    // percent of one core, 0: none
-	MemoryLock  bool   // LimitMEMLOCK=infinity
-	Restart     string // no, on-failure, always
-	Enable      bool
-	Hardening   bool // sandbox options on
+
+	Environment      map[string]string
+	EnvironmentFiles []string              // may begin with "-"
+	Commands         map[string][][]string // argvs by directive, such as ExecStartPre; the program may have prefixes
+	Spans            map[string]string     // time spans by directive, such as RestartSec: 3, 1500ms, infinity
+	Capabilities     map[string][]string   // by directive; an empty list is a value
+	OOMScore         *int                  // OOMScoreAdjust
+	StartLimitBurst  int
+
+	CPUs       string // AllowedCPUs / CPUAffinity, cpu list
+	Nice       *int
+	Scheduling string // other, batch, idle, fifo, rr
+	Priority   int    // 1–99 with fifo and rr
+	MemoryMax  int64  // bytes
+	MemoryHigh int64  // bytes
+	CPUWeight  int    // 1 to 10000
+	IOWeight   int    // 1 to 10000
+	CPUQuota   int    // percent of one core
+	MemoryLock bool   // LimitMEMLOCK=infinity
+	Restart    string // of Restart=
+	Enable     bool
+	Hardening  bool // sandbox options on
 }
+
+// IsRoot reports whether a service's programs run as root.
+func (s *Service) IsRoot() bool { return s.User == "" || s.User == "root" || s.User == "0" }
 
 // Package is a package to add to or keep out of images.
 type Package struct {

@@ -354,31 +354,48 @@ func (c *External) decode(p Place) {
 // Service is a struct of the language.
 type Service struct {
 	Place
-	Description  String
-	Exec         List[String]
-	Package      String
-	External     Bool
-	Type         String
-	User         String
-	Slice        String
-	After        List[String]
-	Wants        List[String]
-	Requires     List[String]
-	Environment  Map[String]
-	CPUs         List[Int]
-	Nice         Int
-	Scheduling   String
-	Priority     Int
-	MemoryMax    Size
-	MemoryHigh   Size
-	CPUWeight    Int
-	IOWeight     Int
-	CPUPartition String
-	CPUQuota     Int
-	MemoryLock   Bool
-	Restart      String
-	Enable       Bool
-	Hardening    Bool
+	Description           String
+	Exec                  List[String]
+	Package               String
+	External              Bool
+	Type                  String
+	User                  Scalar
+	Group                 Scalar
+	SupplementaryGroups   List[Scalar]
+	WorkingDirectory      String
+	Slice                 String
+	After                 List[String]
+	Wants                 List[String]
+	Requires              List[String]
+	Environment           Map[String]
+	EnvironmentFiles      List[String]
+	ExecStartPre          List[List[String]]
+	ExecStartPost         List[List[String]]
+	ExecStop              List[List[String]]
+	ExecStopPost          List[List[String]]
+	CPUs                  List[Int]
+	Nice                  Int
+	Scheduling            String
+	Priority              Int
+	MemoryMax             Size
+	MemoryHigh            Size
+	CPUWeight             Int
+	IOWeight              Int
+	CPUPartition          String
+	CPUQuota              Int
+	MemoryLock            Bool
+	OOMScoreAdjust        Int
+	AmbientCapabilities   List[String]
+	CapabilityBoundingSet List[String]
+	Restart               String
+	RestartSec            Duration
+	StartLimitIntervalSec Duration
+	StartLimitBurst       Int
+	WatchdogSec           Duration
+	TimeoutStartSec       Scalar
+	TimeoutStopSec        Scalar
+	Enable                Bool
+	Hardening             Bool
 }
 
 func (c *Service) decode(p Place) {
@@ -389,11 +406,19 @@ func (c *Service) decode(p Place) {
 	c.External.decode(c.field("external"))
 	c.Type.decode(c.field("type"))
 	c.User.decode(c.field("user"))
+	c.Group.decode(c.field("group"))
+	c.SupplementaryGroups.decode(c.field("supplementaryGroups"))
+	c.WorkingDirectory.decode(c.field("workingDirectory"))
 	c.Slice.decode(c.field("slice"))
 	c.After.decode(c.field("after"))
 	c.Wants.decode(c.field("wants"))
 	c.Requires.decode(c.field("requires"))
 	c.Environment.decode(c.field("environment"))
+	c.EnvironmentFiles.decode(c.field("environmentFiles"))
+	c.ExecStartPre.decode(c.field("execStartPre"))
+	c.ExecStartPost.decode(c.field("execStartPost"))
+	c.ExecStop.decode(c.field("execStop"))
+	c.ExecStopPost.decode(c.field("execStopPost"))
 	c.CPUs.decode(c.field("cpus"))
 	c.Nice.decode(c.field("nice"))
 	c.Scheduling.decode(c.field("scheduling"))
@@ -405,7 +430,16 @@ func (c *Service) decode(p Place) {
 	c.CPUPartition.decode(c.field("cpuPartition"))
 	c.CPUQuota.decode(c.field("cpuQuota"))
 	c.MemoryLock.decode(c.field("memoryLock"))
+	c.OOMScoreAdjust.decode(c.field("oomScoreAdjust"))
+	c.AmbientCapabilities.decode(c.field("ambientCapabilities"))
+	c.CapabilityBoundingSet.decode(c.field("capabilityBoundingSet"))
 	c.Restart.decode(c.field("restart"))
+	c.RestartSec.decode(c.field("restartSec"))
+	c.StartLimitIntervalSec.decode(c.field("startLimitIntervalSec"))
+	c.StartLimitBurst.decode(c.field("startLimitBurst"))
+	c.WatchdogSec.decode(c.field("watchdogSec"))
+	c.TimeoutStartSec.decode(c.field("timeoutStartSec"))
+	c.TimeoutStopSec.decode(c.field("timeoutStopSec"))
 	c.Enable.decode(c.field("enable"))
 	c.Hardening.decode(c.field("hardening"))
 }

@@ -208,6 +208,10 @@ var language = Schema{defs: []*definition{
 			{name: "maxIdleLatency", required: false, doc: "Longest wake-up time of a core; deeper idle states are not used (pm_qos_resume_latency_us). Whole microseconds; 0 allows no idle state at all.", value: &shape{op: named, def: "#Duration"}},
 		},
 	}}},
+	{name: "#Capability", doc: "a capability, such as \"CAP_NET_ADMIN\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 40},
+		&shape{op: matches, text: "^CAP_[A-Z0-9_]+$"},
+	}}},
 	{name: "#Celsius", doc: "a temperature in whole degrees Celsius, such as \"60C\"", value: &shape{op: matches, text: "^[0-9]{1,3}C$"}},
 	{name: "#Channels", doc: "Hardware queues of a network interface; drivers offer combined queues, or rx and tx.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
@@ -768,6 +772,7 @@ var language = Schema{defs: []*definition{
 			{name: "modes", required: false, doc: "Names of the power modes, in the order of their ids.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
 		},
 	}}},
+	{name: "#OptionalPath", doc: "an absolute path, with \"-\" before it if the file may be absent", value: &shape{op: matches, text: "^-?(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
 	{name: "#PackageName", doc: "a package name: lower-case letters, digits, \".\", \"+\" and \"-\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 80},
 		&shape{op: matches, text: "^[a-z0-9][a-z0-9.+-]*$"},
@@ -1101,7 +1106,10 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "notify", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "oneshot", True: false}},
 			}}},
-			{name: "user", required: false, doc: "User that runs the service; root by default.", value: &shape{op: named, def: "#UserName"}},
+			{name: "user", required: false, doc: "User that runs the service, by name or number; root by default.", value: &shape{op: named, def: "#User"}},
+			{name: "group", required: false, doc: "Group of the service's processes; by default that of its user.", value: &shape{op: named, def: "#User"}},
+			{name: "supplementaryGroups", required: false, doc: "Further groups of the service's processes.", value: &shape{op: list, elem: &shape{op: named, def: "#User"}}},
+			{name: "workingDirectory", required: false, doc: "Folder in which the service's programs start.", value: &shape{op: named, def: "#AbsPath"}},
 			{name: "slice", required: false, doc: "Slice of the service, without \".slice\". With cpu.isolate the slice gets the isolated cores.", value: &shape{op: named, def: "#SliceName"}},
 			{name: "after", required: false, doc: "Units to start after.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
 			{name: "wants", required: false, doc: "Units to start together with it.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
@@ -1111,6 +1119,11 @@ var language = Schema{defs: []*definition{
 					{key: &shape{op: named, def: "#EnvironmentName"}, value: &shape{op: named, def: "#Word"}},
 				},
 			}}},
+			{name: "environmentFiles", required: false, doc: "Files with environment variables, read in this order; one with \"-\" before it may be absent.", value: &shape{op: list, elem: &shape{op: named, def: "#OptionalPath"}}},
+			{name: "execStartPre", required: false, doc: "Commands to run before exec, one after the other. A failure prevents the start, unless \"-\" stands before the program; \"+\" runs it as root.", value: &shape{op: list, elem: &shape{op: list, elem: &shape{op: named, def: "#Word"}}}},
+			{name: "execStartPost", required: false, doc: "Commands to run after the service has started.", value: &shape{op: list, elem: &shape{op: list, elem: &shape{op: named, def: "#Word"}}}},
+			{name: "execStop", required: false, doc: "Commands that stop the service; by default its processes get SIGTERM.", value: &shape{op: list, elem: &shape{op: list, elem: &shape{op: named, def: "#Word"}}}},
+			{name: "execStopPost", required: false, doc: "Commands to run after the service has stopped or failed.", value: &shape{op: list, elem: &shape{op: list, elem: &shape{op: named, def: "#Word"}}}},
 			{name: "cpus", required: false, doc: "Cores of the service.", value: &shape{op: list, elem: &shape{op: named, def: "#Core"}}},
 			{name: "nice", required: false, doc: "Nice level, -20 the most favourable.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
@@ -1152,12 +1165,39 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: "<=", number: 25600},
 			}}},
 			{name: "memoryLock", required: false, doc: "Allow the service to lock memory.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "oomScoreAdjust", required: false, doc: "Preference of the kernel for ending the service when memory is short: 1000 first, -1000 never.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: -1000},
+				&shape{op: bound, rel: "<=", number: 1000},
+			}}},
+			{name: "ambientCapabilities", required: false, doc: "Capabilities that the service's programs have although its user is not root.", value: &shape{op: list, elem: &shape{op: named, def: "#Capability"}}},
+			{name: "capabilityBoundingSet", required: false, doc: "Capabilities that the service can have at all; none for an empty list.", value: &shape{op: list, elem: &shape{op: named, def: "#Capability"}}},
 			{name: "restart", required: false, doc: "When systemd restarts the service.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "no", True: false}},
-				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-success", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-abnormal", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-abort", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-watchdog", True: false}},
 			}}},
-			{name: "enable", required: false, doc: "Start at boot; true by default.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "restartSec", required: false, doc: "Wait before a restart. A service with exec that restarts waits 3 s by default.", value: &shape{op: named, def: "#Duration"}},
+			{name: "startLimitIntervalSec", required: false, doc: "Period in which starts are counted; 10 s by default, 0 for no limit.", value: &shape{op: named, def: "#Duration"}},
+			{name: "startLimitBurst", required: false, doc: "Starts in that period after which systemd gives up; 5 by default.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 100000},
+			}}},
+			{name: "watchdogSec", required: false, doc: "Longest time between two signs of life of the service; 0 switches the watchdog off.", value: &shape{op: named, def: "#Duration"}},
+			{name: "timeoutStartSec", required: false, doc: "Longest time that starting may take; 90 s by default, unlimited for a oneshot.", value: &shape{op: either, parts: []*shape{
+				&shape{op: named, def: "#Duration"},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "infinity", True: false}},
+			}}},
+			{name: "timeoutStopSec", required: false, doc: "Longest time that stopping may take before the processes are killed; 90 s by default.", value: &shape{op: either, parts: []*shape{
+				&shape{op: named, def: "#Duration"},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "infinity", True: false}},
+			}}},
+			{name: "enable", required: false, doc: "Start at boot; true by default. Without exec the package of the unit decides.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "hardening", required: false, doc: "Run in systemd's sandbox; true by default if exec is given.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
@@ -1438,9 +1478,13 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 119},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.@-]*\\.(service|target|socket|device|mount|path|timer|slice)$"},
 	}}},
-	{name: "#UserName", doc: "a user name: lower-case letters, digits, \"_\" and \"-\"", value: &shape{op: all, parts: []*shape{
-		&shape{op: maxRunes, number: 31},
-		&shape{op: matches, text: "^[a-z_][a-z0-9_-]*$"},
+	{name: "#User", doc: "a name of a user or group: lower-case letters, digits, \"_\" and \"-\"; or its number", value: &shape{op: either, parts: []*shape{
+		&shape{op: all, parts: []*shape{
+			&shape{op: basic, kind: load.Int},
+			&shape{op: bound, rel: ">="},
+			&shape{op: bound, rel: "<=", number: 4294967294},
+		}},
+		&shape{op: matches, text: "^([a-z_][a-z0-9_-]{0,30}|[0-9]{1,10})$"},
 	}}},
 	{name: "#Variable", doc: "A setting of a bitbake variable.", value: &shape{op: object, obj: &structure{
 		fields: []*member{

@@ -1,0 +1,122 @@
+package resolve
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func (r *resolver) resolveServices() {
+	slicesOf, partition := map[string]bool{}, map[string]string{}
+	for _, c := range r.c.Services.Sorted() {
+		s := r.service(c)
+		if c.Slice.IsSet() {
+			s.Slice = c.Slice.Text + ".slice"
+			slicesOf[s.Slice] = true
+			if _, ok := r.origins["services."+s.Slice]; !ok {
+				r.origins["services."+s.Slice] = c.Slice.Pos()
+			}
+			if c.CPUPartition.IsSet() {
+				partition[s.Slice] = c.CPUPartition.Text
+				r.origins[c.CPUPartition.ID()] = c.CPUPartition.Pos()
+			}
+		}
+		r.t.Services = append(r.t.Services, s)
+		r.origins[c.ID()] = c.KeyPos()
+		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice,
+			IOWeight: s.IOWeight, CPUWeight: s.CPUWeight, CPUQuota: s.CPUQuota,
+			MemoryMax: s.MemoryMax, MemoryHigh: s.MemoryHigh, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
+	}
+	cpus := cpulist.Format(r.t.Isolated())
+	for name := range slicesOf {
+		r.t.Slices = append(r.t.Slices, plan.Slice{Name: name, CPUs: cpus})
+		r.plan.Units = append(r.plan.Units, plan.Unit{Name: name, CPUs: cpus, CPUPartition: partition[name]})
+	}
+	slices.SortFunc(r.t.Slices, func(a, b plan.Slice) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.plan.Units, func(a, b plan.Unit) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// service fills in a service but for its slice. With exec it is a whole unit, which
+// has defaults; a drop-in changes only what it names.
+func (r *resolver) service(c *config.Service) plan.Service {
+	s := plan.Service{
+		Name: c.Key(), Description: c.Description.Text, Exec: config.Texts(c.Exec), Type: c.Type.Text,
+		User: c.User.Text, Group: c.Group.Text, Directory: c.WorkingDirectory.Text,
+		After: config.Texts(c.After), Wants: config.Texts(c.Wants), Requires: config.Texts(c.Requires),
+		CPUs: cpulist.Format(config.Cores(c.CPUs)), Scheduling: c.Scheduling.Text, Priority: c.Priority.Value,
+		MemoryLock: c.MemoryLock.On, CPUQuota: c.CPUQuota.Value, Restart: c.Restart.Text,
+		CPUWeight: c.CPUWeight.Value, IOWeight: c.IOWeight.Value, Enable: c.Enable.On, Hardening: c.Hardening.On,
+		EnvironmentFiles: config.Texts(c.EnvironmentFiles), StartLimitBurst: c.StartLimitBurst.Value,
+		Commands: map[string][][]string{}, Spans: map[string]string{}, Capabilities: map[string][]string{},
+	}
+	if len(s.Exec) > 0 {
+		s.Description = c.Description.Or(strings.TrimSuffix(s.Name, ".service"))
+		s.Type = c.Type.Or("simple")
+		restart := "on-failure"
+		if s.Type == "oneshot" {
+			restart = "no"
+		}
+		s.Restart = c.Restart.Or(restart)
+		s.Enable, s.Hardening = c.Enable.Or(true), c.Hardening.Or(true)
+		if s.Restart != "no" {
+			s.Spans["RestartSec"] = "3"
+		}
+	}
+	if c.Nice.IsSet() {
+		s.Nice = new(c.Nice.Value)
+	}
+	if c.OOMScoreAdjust.IsSet() {
+		s.OOMScore = new(c.OOMScoreAdjust.Value)
+	}
+	s.MemoryMax, s.MemoryHigh = r.readBytes(c.MemoryMax), r.readBytes(c.MemoryHigh)
+	if c.Environment.IsSet() {
+		s.Environment = map[string]string{}
+		for _, e := range c.Environment.Entries {
+			s.Environment[e.Key()] = e.Text
+		}
+	}
+	for _, g := range c.SupplementaryGroups.Items {
+		s.Groups = append(s.Groups, g.Text)
+	}
+	for name, commands := range map[string]config.List[config.List[config.String]]{
+		"ExecStartPre": c.ExecStartPre, "ExecStartPost": c.ExecStartPost, "ExecStop": c.ExecStop, "ExecStopPost": c.ExecStopPost,
+	} {
+		for _, command := range commands.Items {
+			s.Commands[name] = append(s.Commands[name], config.Texts(command))
+		}
+	}
+	for name, span := range map[string]config.Scalar{
+		"RestartSec": c.RestartSec.Scalar, "StartLimitIntervalSec": c.StartLimitIntervalSec.Scalar, "WatchdogSec": c.WatchdogSec.Scalar,
+		"TimeoutStartSec": c.TimeoutStartSec, "TimeoutStopSec": c.TimeoutStopSec,
+	} {
+		if span.IsSet() {
+			s.Spans[name] = r.timeSpan(span)
+		}
+	}
+	for name, set := range map[string]config.List[config.String]{"AmbientCapabilities": c.AmbientCapabilities, "CapabilityBoundingSet": c.CapabilityBoundingSet} {
+		if set.IsSet() {
+			s.Capabilities[name] = config.Texts(set)
+		}
+	}
+	return s
+}
+
+// timeSpan writes a duration, or "infinity", as systemd.time(7) has it, which counts
+// microseconds.
+func (r *resolver) timeSpan(span config.Scalar) string {
+	if span.Text == "infinity" {
+		return span.Text
+	}
+	us, _ := r.wholeDuration(config.Duration{Scalar: span}, 1000)
+	switch {
+	case us%1_000_000 == 0:
+		return strconv.FormatInt(us/1_000_000, 10)
+	case us%1000 == 0:
+		return strconv.FormatInt(us/1000, 10) + "ms"
+	}
+	return strconv.FormatInt(us, 10) + "us"
+}
