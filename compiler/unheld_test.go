@@ -39,6 +39,7 @@ var samples = []struct{ path, cue, text string }{
 	{"fan.control", `fan: control: "close_loop"`, `YOCTUNE_FAN_CONTROL:yoctune-on-jetson-orin-nano-devkit = "close_loop"`},
 	{"kernel.config", `kernel: config: HZ_1000: "y"`, "CONFIG_HZ_1000=y"},
 	{"kernel.args", `kernel: args: {skew_tick: 1, "rcu_nocb_poll": true}`, "skew_tick=1"},
+	{"kernel.args", `kernel: args: fbcon: null`, `KERNEL_ARGS:remove:yoctune-on-jetson-orin-nano-devkit = "fbcon=map:0"`},
 	{"kernel.preempt", `kernel: preempt: "full"`, "CONFIG_PREEMPT=y"},
 	{"sysctl", `sysctl: "vm.swappiness": 10`, "vm.swappiness = 10"},
 	{"memory.thp", `memory: thp: "never"`, "w- /sys/kernel/mm/transparent_hugepage/enabled - - - - never"},

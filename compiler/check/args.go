@@ -8,8 +8,10 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // The rules of this file read kernel arguments as the kernel does.
@@ -78,6 +80,24 @@ func argRules() []Rule {
 			Wrong: `kernel: args: fbcon: "map:1"`, Right: `kernel: args: quiet: true`,
 			See: "meta-tegra conf/machine",
 			run: checkArgStock,
+		},
+		{
+			ID: "kernel-arg-remove", Severity: diag.Error,
+			Title: "nothing removes a kernel argument",
+			Cause: "null removes an argument from the machine's own KERNEL_ARGS. What the boot loader, the device tree or this configuration adds stays.",
+			Fix:   "remove the line, or name an argument that the machine sets",
+			Wrong: `kernel: args: quiet: null`, Right: `kernel: args: fbcon: null`,
+			See: "meta-tegra conf/machine",
+			run: checkArgRemove,
+		},
+		{
+			ID: "kernel-arg-remove-own", Severity: diag.Warning,
+			Title: "the KERNEL_ARGS of a machine of one's own are not known",
+			Cause: "The layer removes what the machines of the board have in KERNEL_ARGS. A machine of one's own may have the argument with another value, which then stays.",
+			Fix:   "change KERNEL_ARGS in the machine's own configuration",
+			Wrong: `{board: "orin-nano-8gb", machine: "acme-edge", kernel: args: fbcon: null}`, Right: `kernel: args: fbcon: null`,
+			See: "meta-tegra conf/machine",
+			run: checkArgRemoveOwn,
 		},
 		{
 			ID: "kernel-arg-twice", Severity: diag.Error,
@@ -276,6 +296,65 @@ func checkArgStock(s *subject) {
 	}
 }
 
+// setArgs are the arguments that the configuration adds.
+func (s *subject) setArgs() []*config.Scalar {
+	return slices.DeleteFunc(slices.Clone(s.Config.Kernel.Args.Entries), func(a *config.Scalar) bool { return a.Kind() == load.Null })
+}
+
+// removedArgs are the arguments that the configuration removes.
+func (s *subject) removedArgs() []*config.Scalar {
+	return slices.DeleteFunc(slices.Clone(s.Config.Kernel.Args.Entries), func(a *config.Scalar) bool { return a.Kind() != load.Null })
+}
+
+// stockArgs are the names in the machine's own KERNEL_ARGS.
+func (s *subject) stockArgs() []string {
+	var names []string
+	for _, m := range s.StockMachines() {
+		for word := range strings.FieldsSeq(m.KernelArgs) {
+			name, _, _ := strings.Cut(word, "=")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func checkArgRemove(s *subject) {
+	for _, arg := range s.removedArgs() {
+		name := arg.Key()
+		if implied := slices.IndexFunc(s.Kernel.Args, func(a plan.Arg) bool { return linux.Fold(a.Name) == linux.Fold(name) }); implied >= 0 {
+			s.reportAt(arg, "null", "remove one of the two", "this configuration adds %s", formatArg(s.Kernel.Args[implied].Name, s.Kernel.Args[implied].Value))
+			continue
+		}
+		names := s.stockArgs()
+		switch {
+		case slices.ContainsFunc(names, func(n string) bool { return linux.Fold(n) == linux.Fold(name) }):
+		case slices.ContainsFunc(s.Replaced, func(o resolve.Override) bool { return o.ID == arg.ID() }): // takes back a profile's
+		case len(names) == 0:
+			s.reportKey(arg, "", "the KERNEL_ARGS of machine %s are not known, so the layer cannot remove %s", s.Machine, name)
+		default:
+			help := diag.DidYouMean(name, names)
+			if help == "" {
+				help = "the machine sets " + strings.Join(names, ", ")
+			}
+			s.reportKey(arg, help, "machine %s does not set %s", s.Machine, name)
+		}
+	}
+}
+
+func checkArgRemoveOwn(s *subject) {
+	if _, known := s.Release.Machine(s.Machine); known {
+		return
+	}
+	for _, removed := range s.Kernel.Removed {
+		var words []string
+		for _, w := range removed.Words {
+			words = append(words, formatArg(w.Name, w.Value))
+		}
+		s.reportAt(s.Config.Kernel.Args.Get(removed.Name), "null", "", "machine %s is not one of the BSP: the layer removes %s", s.Machine, strings.Join(words, ", "))
+	}
+}
+
 func formatArg(name, value string) string { return strings.TrimSuffix(name+"="+value, "=") }
 
 func checkCmdlineOwner(s *subject) {
@@ -301,7 +380,7 @@ func checkRepeatedArg(s *subject) {
 
 func checkArgRoot(s *subject) {
 	way := s.Release.ArgPath(s.Board.SoC)
-	for _, arg := range s.Config.Kernel.Args.Entries {
+	for _, arg := range s.setArgs() {
 		switch arg.Key() {
 		case "root":
 			s.reportAt(arg, arg.Show(), "", "root does not decide what is mounted: it is %s", way.Root)

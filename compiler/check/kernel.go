@@ -241,7 +241,7 @@ func checkConfigValue(s *subject) {
 }
 
 func checkArgUnsafe(s *subject) {
-	for _, arg := range s.Config.Kernel.Args.Entries {
+	for _, arg := range s.setArgs() {
 		switch arg.Key() {
 		case "init", "rdinit", "module.sig_enforce", "lockdown", "lsm", "apparmor", "selinux", "enforcing", "single", "emergency", "rd.break", "systemd.debug-shell", "systemd.debug_shell":
 			s.reportAt(arg, arg.Show(), "", "a tuning layer must not set argument %s", arg.Key())

@@ -108,7 +108,7 @@ func (s *subject) arguments() []argument {
 	s.args = []argument{}
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		name := arg.Key()
-		if s.Config.External.Args.Has(name) {
+		if s.Config.External.Args.Has(name) || arg.Kind() == load.Null { // kernel-arg-remove
 			continue
 		}
 		a := argument{Scalar: arg}

@@ -518,7 +518,7 @@ func (r *recipe) readAutoload(l *Line, a assignment) {
 
 func (r *recipe) readKernelArgs(l *Line, a assignment) {
 	if a.isRemove() {
-		l.leave("yoctune adds kernel arguments and does not remove any")
+		r.im.removeArguments(l, a.Value)
 		return
 	}
 	r.im.addArguments(l, a.Value)

@@ -140,6 +140,30 @@ func hugePageSize(s string) string {
 	return ""
 }
 
+// removeArguments takes words of KERNEL_ARGS:remove. The language removes an argument whatever
+// its value, so the words must be all that the machine has of it.
+func (im *importer) removeArguments(l *Line, value string) {
+	words := argWords(value)
+	for _, w := range words {
+		name, _, _ := strings.Cut(w, "=")
+		var others []string
+		for _, stock := range argWords(stockArgs(im)) {
+			if n, _, _ := strings.Cut(stock, "="); n == name && !slices.Contains(words, stock) {
+				others = append(others, stock)
+			}
+		}
+		switch {
+		case leaveExpansion(l, w):
+		case !slices.Contains(argWords(stockArgs(im)), w):
+			l.leavePart(clean(w), "the machine does not set it")
+		case len(others) > 0:
+			l.leavePart(clean(w), "the machine also sets "+strings.Join(others, " "))
+		default:
+			im.setField(l, "null", "kernel", "args", name)
+		}
+	}
+}
+
 // stockArgs are the arguments that the machine of meta-tegra sets.
 func stockArgs(im *importer) string {
 	m, ok := im.release.Machine(im.machine)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/facts/linux"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -18,6 +20,10 @@ func (r *resolver) resolveKernel() {
 		r.addOption(option)
 	}
 	for _, arg := range r.c.Kernel.Args.Sorted() {
+		if arg.Kind() == load.Null {
+			r.removeArg(arg)
+			continue
+		}
 		r.addArg(plan.Arg{Name: arg.Key(), Value: arg.Text, Flag: arg.Kind() == load.Bool}, arg)
 	}
 	r.resolveIsolation()
@@ -80,6 +86,42 @@ func (r *resolver) addArg(a plan.Arg, by config.Part) {
 		s.Type, s.Want = plan.TypePresent, "1"
 	}
 	r.set(by, s)
+}
+
+// removeArg removes an argument that the machine sets. The device reports it while the kernel
+// still gets it, whoever adds it.
+func (r *resolver) removeArg(arg *config.Scalar) {
+	removed := plan.RemovedArg{Name: arg.Key()}
+	for _, machine := range r.t.StockMachines() {
+		for word := range strings.FieldsSeq(machine.KernelArgs) {
+			name, value, valued := strings.Cut(word, "=")
+			a := plan.Arg{Name: name, Value: value, Flag: !valued}
+			if linux.Fold(name) == linux.Fold(arg.Key()) && !slices.Contains(removed.Words, a) {
+				removed.Words = append(removed.Words, a)
+			}
+		}
+	}
+	if len(removed.Words) == 0 {
+		return // it takes back a profile's, or a rule reports it
+	}
+	r.t.Kernel.Removed = append(r.t.Kernel.Removed, removed)
+	r.set(arg, plan.Setting{ID: "kernel.args." + arg.Key(), Domain: plan.DomainKernel, Type: plan.TypePresent, Want: "0",
+		Select: plan.Select{Class: "cmdline", Name: arg.Key()}, Policy: plan.Report, Needs: plan.NeedsReboot})
+}
+
+// StockMachines returns what the BSP sets for the target's machine. A machine of one's own is
+// derived from a machine of its board, so these are all of the board's.
+func (t *Target) StockMachines() []release.Machine {
+	if m, ok := t.Release.Machine(t.Machine); ok {
+		return []release.Machine{m}
+	}
+	var out []release.Machine
+	for _, name := range t.Board.Releases[t.Release.Name].Machines {
+		if m, ok := t.Release.Machine(name); ok {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func (r *resolver) implyArg(name, value string, by config.Part) {

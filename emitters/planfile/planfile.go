@@ -86,8 +86,11 @@ func meanings(t *plan.Target) []emitters.Meaning {
 	for _, s := range t.Plan.Settings {
 		if arg, ok := strings.CutPrefix(s.ID, "kernel.args."); ok {
 			m := emitters.Meaning{Kind: emitters.Argument, Name: arg, ID: s.ID}
-			if s.Type != plan.TypePresent {
+			switch {
+			case s.Type != plan.TypePresent:
 				m.Value = s.Want
+			case s.Want == "0":
+				m.Value = "removed"
 			}
 			out = append(out, m)
 			continue

@@ -253,8 +253,11 @@ func parseCPUList(text string) ([]int, error) {
 }
 
 // Show writes a value for people: a set of processors is a list, also where the node takes a
-// mask.
+// mask, and what must not exist is absent.
 func Show(typ, value string) string {
+	if typ == plan.TypePresent && value == "0" {
+		return "absent"
+	}
 	if typ == plan.TypeCPUMask {
 		if list, err := Canonical(typ, value); err == nil {
 			return list

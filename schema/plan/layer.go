@@ -83,6 +83,13 @@ type Kernel struct {
 	Provider string         // PREFERRED_PROVIDER_virtual/kernel to set, "" to leave the BSP's
 	Config   []ConfigOption // in the order of the fragment: sorted by symbol
 	Args     []Arg          // in command-line order: sorted by name
+	Removed  []RemovedArg   // sorted by name
+}
+
+// RemovedArg is an argument that the machine sets itself and the target does without.
+type RemovedArg struct {
+	Name  string
+	Words []Arg // as KERNEL_ARGS has it: console, for instance, more than once
 }
 
 // ConfigOption is one line of a kernel fragment.

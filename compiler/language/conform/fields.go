@@ -89,6 +89,22 @@ func (s *Schema) takesText(sh *shape) bool {
 	return false
 }
 
+// TakesNull reports whether null is a value here. Elsewhere it means that the field is absent.
+func (x Shape) TakesNull() bool { return x.sh != nil && x.s.takesNull(x.sh) }
+
+func (s *Schema) takesNull(sh *shape) bool {
+	switch sh.op {
+	case exactly:
+		return sh.literal.Kind == load.Null
+	case named:
+		d := s.def(sh.def)
+		return d != nil && s.takesNull(d.value)
+	case either:
+		return slices.ContainsFunc(sh.parts, s.takesNull)
+	}
+	return false
+}
+
 func (x Shape) view() *view {
 	if x.sh == nil {
 		return nil

@@ -562,12 +562,13 @@ var language = Schema{defs: []*definition{
 					}}},
 				},
 			}}},
-			{name: "args", required: false, doc: "Kernel arguments: a value, or true for an argument without one.", value: &shape{op: object, obj: &structure{
+			{name: "args", required: false, doc: "Kernel arguments: a value, true for an argument without one, or null to remove one that the BSP sets.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#ArgName"}, value: &shape{op: either, parts: []*shape{
 						&shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}},
 						&shape{op: basic, kind: load.Int},
 						&shape{op: named, def: "#Word"},
+						&shape{op: exactly, literal: &load.Node{Kind: load.Null, Text: "", True: false}},
 					}}},
 				},
 			}}},

@@ -221,6 +221,8 @@ func compileLiteral(e *ast.BasicLit, sign string) (*shape, error) {
 		sh.literal = &load.Node{Kind: load.Int, Text: sign + e.Value}
 	case token.TRUE, token.FALSE:
 		sh.literal = &load.Node{Kind: load.Bool, True: e.Value == "true"}
+	case token.NULL:
+		sh.literal = &load.Node{Kind: load.Null}
 	default:
 		return nil, faultAt(e.Pos(), "literal %s", e.Value)
 	}

@@ -208,10 +208,13 @@ type source struct {
 // buildNode converts a value to a tree. The value gives the content, its source only the
 // positions.
 func (e *evaluator) buildNode(v cty.Value, at source, sh conform.Shape, path string, depth int) *load.Node {
-	if v.IsNull() {
+	if v.IsNull() && !sh.TakesNull() {
 		return nil
 	}
 	n := &load.Node{Pos: e.startOf(e.followBranches(at).expr.Range())}
+	if v.IsNull() {
+		return n // of kind [load.Null]
+	}
 	if e.values++; depth > load.MaxDepth || e.values > maxValues {
 		if e.values <= maxValues+1 || depth == load.MaxDepth+1 {
 			e.errorf("YT0006", n.Pos, path, "the configuration holds more than %d values, or nests them more than %d deep", maxValues, load.MaxDepth)

@@ -216,6 +216,8 @@ func constant(e *ast.BasicLit, sign string) (object, error) {
 		return object{"const": n}, err
 	case token.TRUE, token.FALSE:
 		return object{"const": e.Kind == token.TRUE}, nil
+	case token.NULL:
+		return object{"type": "null"}, nil
 	}
 	return nil, fmt.Errorf("literal %s", e.Value)
 }

@@ -62,6 +62,11 @@ func (p promise) explainBroken(value string, set bool) string {
 		return fmt.Sprintf("%s is not set, but %s adds %q", p.Variable, p.Source, strings.Join(p.Words, " "))
 	}
 	have := strings.Fields(value)
+	if p.Absent && p.Args { // whatever its value
+		for i, word := range have {
+			have[i] = argName(word)
+		}
+	}
 	for _, w := range p.Words {
 		if slices.Contains(have, w) == p.Absent {
 			if p.Absent {
@@ -70,19 +75,21 @@ func (p promise) explainBroken(value string, set bool) string {
 			return fmt.Sprintf("%s lacks %q, which %s sets; its value is %q", p.Variable, w, p.Source, value)
 		}
 	}
-	if p.Args {
+	if p.Args && !p.Absent {
 		return p.explainOverruled(have, value)
 	}
 	return ""
 }
 
+// argName returns the name of a kernel argument, as the kernel compares it.
+func argName(word string) string {
+	name, _, _ := strings.Cut(word, "=")
+	return strings.ReplaceAll(name, "-", "_") // kernel/params.c: dash2underscore
+}
+
 // explainOverruled finds why the kernel ignores an argument that is present: a later value of
 // it, or an earlier "--", after which all arguments go to init.
 func (p promise) explainOverruled(have []string, value string) string {
-	name := func(word string) string {
-		n, _, _ := strings.Cut(word, "=")
-		return strings.ReplaceAll(n, "-", "_") // kernel/params.c: dash2underscore
-	}
 words:
 	for _, w := range p.Words {
 		last := -1
@@ -94,7 +101,7 @@ words:
 				continue words
 			case h == w:
 				last = i
-			case last >= 0 && name(h) == name(w):
+			case last >= 0 && argName(h) == argName(w):
 				return fmt.Sprintf("%s has %q after %q, and the kernel takes the last one, which overrides %s; its value is %q", p.Variable, h, w, p.Source, value)
 			}
 		}
@@ -171,6 +178,10 @@ func planPromises(plans []*plan.Plan) []promise {
 				continue
 			}
 			arg := s.Select.Name
+			if s.Type == plan.TypePresent && s.Want == "0" {
+				out = append(out, promise{Variable: argVariable(p), Words: []string{argName(arg)}, Absent: true, Args: true, Source: "setting " + s.ID + " of plan.json"})
+				continue
+			}
 			if s.Type != plan.TypePresent {
 				arg += "=" + s.Want
 			}

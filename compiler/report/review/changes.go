@@ -180,6 +180,8 @@ func formatSetting(s plan.Setting) string {
 	switch {
 	case s.Type == plan.TypePresent && s.Want == "1":
 		return "present"
+	case s.Type == plan.TypePresent:
+		return "removed"
 	case s.Want == "":
 		return `""`
 	case s.ID == "kernel.preempt":
