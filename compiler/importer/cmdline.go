@@ -157,7 +157,7 @@ func (im *importer) removeArguments(l *Line, value string) {
 		case !slices.Contains(argWords(stockArgs(im)), w):
 			l.leavePart(clean(w), "the machine does not set it")
 		case len(others) > 0:
-			l.leavePart(clean(w), "the machine also sets "+strings.Join(others, " "))
+			l.leavePart(clean(w), "the machine also sets %s", strings.Join(others, " "))
 		default:
 			im.setField(l, "null", "kernel", "args", name)
 		}
