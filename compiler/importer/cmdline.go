@@ -16,21 +16,44 @@ func (im *importer) readCmdlineFile(lines []*Line, _ Source) {
 		first, _, _ := strings.Cut(strings.ToUpper(l.Text), " ")
 		return first == "APPEND" || first == "LABEL"
 	})
+	chosen := defaultLabel(lines)
+	label := ""
 	for _, l := range lines {
 		if l.Verdict != "" {
 			continue
 		}
 		text := l.Text
 		if extlinux {
+			if name, ok := cutFold(text, "LABEL "); ok {
+				label = strings.TrimSpace(name)
+			}
 			rest, ok := cutFold(text, "APPEND ")
 			if !ok {
 				l.leave("an entry of the boot loader; yoctune sets kernel arguments only")
+				continue
+			}
+			if label != chosen && label != "" && chosen != "" {
+				l.leavef("the boot loader starts %s unless somebody chooses %s", clean(chosen), clean(label))
 				continue
 			}
 			text = strings.TrimSpace(strings.Replace(rest, "${cbootargs}", "", 1))
 		}
 		im.addArguments(l, text)
 	}
+}
+
+// defaultLabel is the entry that an extlinux.conf starts.
+func defaultLabel(lines []*Line) string {
+	first := ""
+	for _, l := range lines {
+		if name, ok := cutFold(l.Text, "DEFAULT "); ok && l.Verdict == "" {
+			return strings.TrimSpace(name)
+		}
+		if name, ok := cutFold(l.Text, "LABEL "); ok && l.Verdict == "" && first == "" {
+			first = strings.TrimSpace(name)
+		}
+	}
+	return first
 }
 
 func cutFold(s, prefix string) (string, bool) {

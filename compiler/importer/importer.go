@@ -130,6 +130,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 		im.importSource(s)
 	}
 	im.readKasFiles()
+	im.readTunedProfiles()
 	if err := im.removeRefused(); err != nil {
 		return nil, err
 	}
@@ -160,6 +161,7 @@ type importer struct {
 	used      *usages
 	features  []string // kernel features that a kernel recipe reaches
 	kas       []*kasFile
+	tuned     []*tunedProfile
 }
 
 func (im *importer) importSource(s Source) {
@@ -181,6 +183,7 @@ func (im *importer) importSource(s Source) {
 		NVPModel: im.readNVPModel, NVFanControl: im.readNVFanControl, Sysctl: im.readSysctl, Kconfig: im.readKconfig,
 		BitBake: im.readBitBake, Cmdline: im.readCmdlineFile, Systemd: im.readSystemd, Udev: im.readUdev,
 		ModulesLoad: im.readModulesLoad, Modprobe: im.readModprobe, Script: im.readScript, Scc: im.readScc, Kas: im.readKas,
+		Networkd: im.readNetworkd, Tuned: im.readTuned,
 	}[s.Kind]
 	if read == nil {
 		leaveRest(lines, "yoctune has no setting for files of this kind")
@@ -188,8 +191,8 @@ func (im *importer) importSource(s Source) {
 	}
 	read(lines, s)
 	im.scope = everywhere
-	if s.Kind == Kas {
-		return // the files of kas are read together
+	if s.Kind == Kas || s.Kind == Tuned {
+		return // such files are read together
 	}
 	for _, l := range lines {
 		if note != "" && len(l.paths) > 0 {

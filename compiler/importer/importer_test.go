@@ -18,6 +18,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/importer"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/tuned"
 )
 
 // -update rewrites the expected results in testdata.
@@ -368,6 +369,32 @@ func TestReadIsBoundedAndStaysInside(t *testing.T) {
 	}
 	if _, _, err := importer.Read([]string{"/dev/null"}); err == nil {
 		t.Error("a device was read")
+	}
+}
+
+// Every option that a plugin of tuned declares is imported or named.
+func TestEveryOptionOfTunedIsAccountedFor(t *testing.T) {
+	var text strings.Builder
+	n := 0
+	for _, plugin := range tuned.Plugins() {
+		options, _ := tuned.Options(plugin)
+		fmt.Fprintf(&text, "[%s]\n", plugin)
+		for _, o := range options {
+			fmt.Fprintf(&text, "%s=1\n", o)
+			n++
+		}
+	}
+	r, err := importer.Import([]importer.Source{{Name: "x/tuned.conf", Text: []byte(text.String())}}, importer.Options{Board: "orin-nano-8gb", Release: "scarthgap", Check: check})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 60 || len(tuned.Plugins()) < 20 {
+		t.Errorf("only %d options of %d plugins", n, len(tuned.Plugins()))
+	}
+	for _, l := range r.Lines {
+		if strings.Contains(l.Why, "tuned has no") || strings.Contains(l.Why, "has no option") || l.Verdict != importer.Understood && l.Why == "" {
+			t.Errorf("line %d, %s: %s %s", l.Line, l.Text, l.Verdict, l.Why)
+		}
 	}
 }
 

@@ -34,6 +34,8 @@ const (
 	Script       Kind = "script"
 	Scc          Kind = "scc"
 	Kas          Kind = "kas"
+	Networkd     Kind = "networkd"
+	Tuned        Kind = "tuned"
 	Other        Kind = "other"
 )
 
@@ -41,7 +43,7 @@ const (
 func Kinds() []string {
 	return []string{
 		string(NVPModel), string(NVFanControl), string(Sysctl), string(Kconfig), string(BitBake), string(Cmdline),
-		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script), string(Scc), string(Kas),
+		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script), string(Scc), string(Kas), string(Networkd), string(Tuned),
 	}
 }
 
@@ -279,6 +281,10 @@ func KindOf(name string, text []byte) Kind {
 		return Modprobe
 	case ext == ".scc":
 		return Scc
+	case ext == ".link" || ext == ".network" || ext == ".netdev":
+		return Networkd
+	case isTuned(name):
+		return Tuned
 	case ext == ".yml" || ext == ".yaml" || ext == ".json":
 		if isKas(text) {
 			return Kas
@@ -405,7 +411,7 @@ func commentOf(k Kind, line string) (string, bool) {
 		}
 		text := strings.TrimSpace(strings.Trim(line, "#=*- \t"))
 		return clean(text), true
-	case line[0] == ';' && (k == Sysctl || k == Systemd || k == ModulesLoad):
+	case line[0] == ';' && slices.Contains([]Kind{Sysctl, Systemd, ModulesLoad, Networkd, Tuned}, k):
 		return clean(strings.TrimSpace(strings.Trim(line, ";"))), true
 	}
 	return "", false

@@ -96,8 +96,11 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 }
 
 // noteDirective notes a directive that the release's systemd ignores.
-func (im *importer) noteDirective(d *directive) {
-	kind, name, version := facts.Unit, d.section+"."+d.name, im.release.Systemd
+func (im *importer) noteDirective(d *directive) { im.noteDirectiveOf(facts.Unit, d) }
+
+// noteDirectiveOf notes a directive of a kind of file that the release's systemd ignores.
+func (im *importer) noteDirectiveOf(kind string, d *directive) {
+	name, version := d.section+"."+d.name, im.release.Systemd
 	isOwn := strings.HasPrefix(d.name, "X-") || strings.HasPrefix(d.section, "X-") // systemd leaves these to others
 	if d.section == "" || isOwn {
 		return

@@ -6,6 +6,7 @@
 //	facts renamed   -oe-core REPO -bitbake REPO
 //	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
 //	facts directives -systemd VERSION=FOLDER... -kmod REPO -kmod-tag TAG...
+//	facts tuned -tuned REPO
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
 //	facts names     -sources DIR -meta-tegra REPO       # kernel arguments and modules
 //
@@ -34,7 +35,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables, directives, kernels or names")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables, directives, tuned, kernels or names")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -45,6 +46,7 @@ func run(args []string) error {
 		metaOE    = flags.String("meta-openembedded", "", "git `repository` of meta-openembedded")
 		community = flags.String("meta-tegra-community", "", "git `repository` of OE4T/meta-tegra-community")
 		kmod      = flags.String("kmod", "", "git `repository` of kmod")
+		tuned     = flags.String("tuned", "", "git `repository` of tuned")
 		sources   = flags.String("sources", "", "`folder` of the repositories that linux.Sources names, each as OWNER+NAME")
 		indexes   []string
 		trees     []string
@@ -89,12 +91,14 @@ func run(args []string) error {
 		return writeRenamed(repository(*oeCore), repository(*bitbake), filepath.Join(data, "renamed.json"))
 	case "directives":
 		return writeDirectives(trees, repository(*kmod), tags, filepath.Join(facts, "directive", "data", "directives.txt"))
+	case "tuned":
+		return writeTuned(repository(*tuned), filepath.Join(facts, "tuned", "data", "tuned.txt"))
 	case "kernels":
 		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
 	case "names":
 		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, directives, kernels or names", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, directives, tuned, kernels or names", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.
