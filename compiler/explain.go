@@ -98,6 +98,9 @@ func (p *Project) Explain(path string) (Account, error) {
 			}
 		}
 	}
+	if len(names) == 3 && names[0] == "build" && names[1] == "variables" && len(p.Targets) > 0 {
+		a.Notes = append(a.Notes, describeVariable(p.Targets[0].Release.Name, names[2])...)
+	}
 	if n != nil {
 		a.Value = n.Show()
 		pos := n.Pos
@@ -280,7 +283,14 @@ func (p *Project) addFacts(a *Account, t *resolve.Target, names []string) {
 	case parent == "kernel.config":
 		a.Kernel = p.predictOption(t, last)
 	case parent == "kernel.args":
+		a.Notes = append(a.Notes, describeArg(t.Release.Kernel, last)...)
 		addArgFacts(a, t, last)
+	case parent == "modules":
+		a.Notes = append(a.Notes, describeModule(t.Release.Kernel, last)...)
+	case parent == "" && last == "board":
+		a.Notes = append(a.Notes, describeBoard(t.Board.ID)...)
+	case parent == "" && last == "release":
+		a.Notes = append(a.Notes, describeRelease(t.Release.Name)...)
 	case len(names) >= 2 && names[0] == "power" && names[1] == "modes":
 		addModeFacts(a, t, names[2:])
 	case parent == "cpu" && (last == "min" || last == "max"), parent == "gpu" && last != "governor":

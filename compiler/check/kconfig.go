@@ -91,6 +91,16 @@ func Predictions(t *resolve.Target, book *forecast.Book) []kconfig.Prediction {
 	return k.Predictions()
 }
 
+// ValueOf returns the value that an option will have in the target's kernel; known is false
+// where the kernel has no such option.
+func ValueOf(t *resolve.Target, book *forecast.Book, symbol string) (value string, known bool) {
+	k := kernelOf(t, book)
+	if k == nil {
+		return "", false
+	}
+	return k.Value(symbol)
+}
+
 // lineValue is the right side of the option's line in the fragment.
 func lineValue(o plan.ConfigOption) string {
 	if !o.Quoted {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/yoctune/yoctune/compiler"
@@ -29,7 +30,7 @@ type project struct {
 	settled   chan struct{}   // closed when the evaluation is of the last change
 	closed    bool
 	last      *evaluation // nil before the first one
-	good      *evaluation // the last one that gave values; nil before
+	good      *evaluation // the last one that gave targets, or values at least; nil before
 	found     map[string][]diagnostic
 }
 
@@ -41,6 +42,8 @@ type evaluation struct {
 	versions map[string]int // of open files, by path
 	took     time.Duration
 	texts    map[string]*lines // by path
+
+	mu sync.Mutex // of project, which explaining changes
 }
 
 // Between a change and its evaluation the editor may send more. Evaluations that take long
@@ -335,7 +338,7 @@ func (e *evaluation) hasValues() bool {
 func (p *project) accept(e *evaluation) {
 	s := p.server
 	p.last = e
-	if e.hasValues() {
+	if e.hasValues() && (len(e.project.Targets) > 0 || p.good == nil) {
 		p.good = e
 	}
 	old := p.found

@@ -42,6 +42,10 @@ type (
 			Change    int  `json:"change"` // 1: the full text
 			Save      bool `json:"save"`
 		} `json:"textDocumentSync"`
+		CompletionProvider struct {
+			TriggerCharacters []string `json:"triggerCharacters"`
+		} `json:"completionProvider"`
+		HoverProvider bool `json:"hoverProvider"`
 	}
 
 	textDocument struct {
@@ -80,6 +84,36 @@ type (
 	location struct {
 		URI   string `json:"uri"`
 		Range span   `json:"range"`
+	}
+
+	positionParams struct {
+		TextDocument textDocument `json:"textDocument"`
+		Position     place        `json:"position"`
+	}
+	completionList struct {
+		IsIncomplete bool             `json:"isIncomplete"`
+		Items        []completionItem `json:"items"`
+	}
+	completionItem struct {
+		Label         string   `json:"label"`
+		Kind          int      `json:"kind"`
+		Detail        string   `json:"detail,omitempty"`
+		Documentation *markup  `json:"documentation,omitempty"`
+		SortText      string   `json:"sortText"`
+		FilterText    string   `json:"filterText"`
+		TextEdit      textEdit `json:"textEdit"`
+	}
+	markup struct {
+		Kind  string `json:"kind"`
+		Value string `json:"value"`
+	}
+	textEdit struct {
+		Range   span   `json:"range"`
+		NewText string `json:"newText"`
+	}
+	hover struct {
+		Contents markup `json:"contents"`
+		Range    span   `json:"range"`
 	}
 
 	diagnostic struct {

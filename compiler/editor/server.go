@@ -191,6 +191,8 @@ func capabilities() serverCapabilities {
 	c := serverCapabilities{}
 	c.TextDocumentSync.OpenClose, c.TextDocumentSync.Save = true, true
 	c.TextDocumentSync.Change = 1
+	c.CompletionProvider.TriggerCharacters = []string{`"`, "'", "."}
+	c.HoverProvider = true
 	return c
 }
 
@@ -278,7 +280,7 @@ func (s *server) watchFiles(ctx context.Context) {
 }
 
 // answer answers a request.
-func (s *server) answer(_ context.Context, req *jsonrpc2.Request) (any, error) {
+func (s *server) answer(ctx context.Context, req *jsonrpc2.Request) (any, error) {
 	s.mu.Lock()
 	now := s.state
 	s.mu.Unlock()
@@ -288,5 +290,20 @@ func (s *server) answer(_ context.Context, req *jsonrpc2.Request) (any, error) {
 	case stopped:
 		return nil, &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: "the session is shut down"}
 	}
+	switch req.Method {
+	case "textDocument/completion":
+		return answerWith(ctx, req, s.complete)
+	case "textDocument/hover":
+		return answerWith(ctx, req, s.hover)
+	}
 	return nil, &jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: fmt.Sprintf("%.100q is not supported", req.Method)}
+}
+
+// answerWith reads the parameters of a request and answers it.
+func answerWith[T any](ctx context.Context, req *jsonrpc2.Request, answer func(context.Context, T) (any, error)) (any, error) {
+	p, err := params[T](req)
+	if err != nil {
+		return nil, err
+	}
+	return answer(ctx, p)
 }

@@ -5,6 +5,7 @@ a reply of another form is an error here.
 """
 
 import asyncio
+import logging
 import os
 import pathlib
 import shutil
@@ -14,6 +15,8 @@ import unittest
 
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
+
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # unittest makes it log what is slow
 
 YOCTUNE = os.environ["YOCTUNE"]
 
@@ -101,7 +104,6 @@ class Session(unittest.IsolatedAsyncioTestCase):
     encodings = ["utf-16"]
 
     async def asyncSetUp(self):
-        asyncio.get_running_loop().set_debug(False)  # unittest turns it on, and it logs what is slow
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="yoctune-editor-")).resolve()
         self.addCleanup(shutil.rmtree, self.root)
         self.env = dict(os.environ, XDG_CACHE_HOME=str(self.root / "cache"))

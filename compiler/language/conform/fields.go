@@ -105,6 +105,54 @@ func (s *Schema) takesNull(sh *shape) bool {
 	return false
 }
 
+// Literals lists the values that are accepted where they are a choice: words, and true and false.
+func (x Shape) Literals() []*load.Node {
+	if x.sh == nil {
+		return nil
+	}
+	return x.s.literals(x.sh)
+}
+
+func (s *Schema) literals(sh *shape) []*load.Node {
+	switch sh.op {
+	case exactly:
+		return []*load.Node{sh.literal}
+	case basic:
+		if sh.kind == load.Bool {
+			return []*load.Node{{Kind: load.Bool, True: true}, {Kind: load.Bool}}
+		}
+	case named:
+		if d := s.def(sh.def); d != nil {
+			return s.literals(d.value)
+		}
+	case either:
+		var found []*load.Node
+		for _, p := range sh.parts {
+			found = append(found, s.literals(p)...)
+		}
+		return found
+	}
+	return nil
+}
+
+// Doc is the comment above a field of a struct.
+func (x Shape) Doc(field string) string {
+	if v := x.view(); v != nil {
+		if m := v.member(field); m != nil {
+			return m.doc
+		}
+	}
+	return ""
+}
+
+// Expected describes the accepted values.
+func (x Shape) Expected() string {
+	if x.sh == nil {
+		return ""
+	}
+	return x.s.describeValues(x.sh)
+}
+
 func (x Shape) view() *view {
 	if x.sh == nil {
 		return nil

@@ -37,8 +37,13 @@ func (e *evaluator) tableOf(sh conform.Shape) *table {
 	if t := e.tables[sh]; t != nil {
 		return t
 	}
-	t := &table{fields: map[string]field{}, blocks: map[string]block{}}
+	t := newTable(sh)
 	e.tables[sh] = t
+	return t
+}
+
+func newTable(sh conform.Shape) *table {
+	t := &table{fields: map[string]field{}, blocks: map[string]block{}}
 	fields := sh.Fields()
 	if len(fields) == 0 {
 		t.verbatim = true

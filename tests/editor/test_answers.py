@@ -1,0 +1,147 @@
+from lsprotocol import types as lsp
+
+from session import CONFIGS, Session
+
+# What is typed into the configuration, in each language: | is the cursor.
+TYPED = {
+    "config.cue": {
+        "board": ('board:   "orin-nano-8gb"', 'board:   "or|"', '"orin-nx-16gb"'),
+        "release": ('release: "scarthgap"', 'release: "|"', '"wrynose"'),
+        "profile": ('use: ["calm"]', 'use: ["|"]', '"calm"'),
+        "mode": ("cpu: isolate: [4, 5]", 'power: default: "|"', '"15W"'),
+        "sysctl": ('sysctl: "vm.swappiness": 10', 'sysctl: "vm.dirty_ra|"', '"vm.dirty_ratio": '),
+        "option": ('config: NET_SCH_FQ: "m"', "config: TCP_CONG_BB|", "TCP_CONG_BBR: "),
+        "argument": ("args: quiet:          true", "args: isolcp|", "isolcpus: "),
+        "variable": ("profiles: calm", "build: variables: BB_DISKMON_D|\nprofiles: calm", "BB_DISKMON_DIRS: "),
+        "field": ('memory: {thp: "madvise", zram: "2GiB"}', "memory: {th|}", "thpDefrag: "),
+        "choice": ('thp: "madvise"', 'thp: "|"', '"never"'),
+        "module": ('memory: {thp: "madvise", zram: "2GiB"}', "modules: nvm|", "nvme: "),
+        "section": ("\tcpu: isolate: [4, 5]", "\tstor|", "storage: "),
+    },
+    "config.hcl": {
+        "board": ('board   = "orin-nano-8gb"', 'board   = "or|"', '"orin-nx-16gb"'),
+        "release": ('release = "scarthgap"', 'release = "|"', '"wrynose"'),
+        "profile": ('use     = ["calm"]', 'use     = ["|"]', '"calm"'),
+        "mode": ("cpu {\n    isolate = [4, 5]\n  }", 'power {\n    default = "|"\n  }', '"15W"'),
+        "sysctl": ('sysctl = { "vm.swappiness" = 10 }', 'sysctl = { "vm.dirty_ra|" }', '"vm.dirty_ratio" = '),
+        "option": ('NET_SCH_FQ = "m"', "TCP_CONG_BB|", "TCP_CONG_BBR = "),
+        "argument": ("args = { quiet = true }", "args = { isolcp| }", "isolcpus = "),
+        "variable": ('profile "calm"', 'build {\n  variables = { BB_DISKMON_D| }\n}\nprofile "calm"', "BB_DISKMON_DIRS = "),
+        "field": ('thp  = "madvise"', "th|", "thp_defrag = "),
+        "choice": ('thp  = "madvise"', 'thp  = "|"', '"never"'),
+        "module": ('zram = "2GiB"\n  }', "}\n  modules = { nvm| }", "nvme = "),
+        "section": ("cpu {\n    isolate = [4, 5]\n  }", "stor|", 'storage "'),
+    },
+    "config.jsonnet": {
+        "board": ("board: 'orin-nano-8gb'", "board: 'or|'", "'orin-nx-16gb'"),
+        "release": ("release: 'scarthgap'", "release: '|'", "'wrynose'"),
+        "profile": ("use: ['calm']", "use: ['|']", "'calm'"),
+        "mode": ("cpu: { isolate: [4, 5] }", "power: { default: '|' }", "'15W'"),
+        "sysctl": ("sysctl: { 'vm.swappiness': 10 }", "sysctl: { 'vm.dirty_ra|' }", "'vm.dirty_ratio': "),
+        "option": ("config: { NET_SCH_FQ: 'm' }", "config: { TCP_CONG_BB| }", "TCP_CONG_BBR: "),
+        "argument": ("args: { quiet: true }", "args: { isolcp| }", "isolcpus: "),
+        "variable": ("profiles: {", "build: { variables: { BB_DISKMON_D| } },\nprofiles: {", "BB_DISKMON_DIRS: "),
+        "field": ("memory: { thp: 'madvise', zram: '2GiB' }", "memory: { th| }", "thpDefrag: "),
+        "choice": ("thp: 'madvise'", "thp: '|'", "'never'"),
+        "module": ("memory: { thp: 'madvise', zram: '2GiB' }", "modules: { nvm| }", "nvme: "),
+        "section": ("cpu: { isolate: [4, 5] }", "stor|", "storage: "),
+    },
+}
+
+# What is hovered over, and parts of the answer.
+HOVERED = {
+    "a field": ("isolate", ["Cores", "value: \\[4, 5]", "isolcpus"]),
+    "a board": ("orin-nano-8gb", ["tegra234", "6 cores", "board"]),
+    "a release": ("scarthgap", ["kernel 5.15", "CUDA 12"]),
+    "a profile": ("calm", ["memory = "]),
+    "a sysctl of a profile": ("vm.swappiness", ["set at: NAME:LINE", "profile calm", "mm/", "targets.\"line-camera\".sysctl"]),
+    "an option": ("NET_SCH_FQ", ["kept in kernel 5.15"]),
+    "an argument": ("quiet", ["read by kernel 5.15", "reaches the kernel by"]),
+}
+
+
+def apply(text, edit):
+    """The text after an edit of one range, in UTF-16 code units; the texts here are ASCII."""
+    lines = text.splitlines(keepends=True)
+    offset = lambda p: sum(len(line) for line in lines[:p.line]) + p.character
+    return text[:offset(edit.range.start)] + edit.new_text + text[offset(edit.range.end):]
+
+
+class Answers(Session):
+    async def test_completion(self):
+        for name, kinds in TYPED.items():
+            text = CONFIGS[name]
+            self.write(f"{name}.d/{name}", text)
+            uri = self.open(f"{name}.d/{name}")
+            await self.diagnostics(uri)
+            for kind, (was, typed, want) in kinds.items():
+                with self.subTest(f"{name}: {kind}"):
+                    self.assertEqual(text.count(was), 1)
+                    cursor = text.replace(was, typed)
+                    broken = cursor.replace("|", "", 1)
+                    self.change(uri, broken)
+                    got = await self.client.text_document_completion_async(lsp.CompletionParams(
+                        lsp.TextDocumentIdentifier(uri), self.at(cursor, "|", after=False)))
+                    inserted = {item.text_edit.new_text: item for item in got.items}
+                    self.assertIn(want, inserted)
+                    head, tail = typed.split("|")
+                    result = apply(broken, inserted[want].text_edit)
+                    self.assertIn(want, result)
+                    self.assertNotIn(want.strip() + want.strip()[-1], result)
+
+    async def test_completion_shows_facts(self):
+        text = CONFIGS["config.cue"]
+        self.write("config.cue", text)
+        uri = self.open("config.cue")
+        await self.diagnostics(uri)
+        for was, typed, label, want in (
+            ('sysctl: "vm.swappiness": 10', 'sysctl: "vm.swapp|"', "vm.swappiness", "0 to 200"),
+            ('config: NET_SCH_FQ: "m"', "config: TCP_CONG_BB|", "TCP_CONG_BBR", "5.15"),
+            ("profiles: calm", "build: variables: BB_DISKMON_D|\nprofiles: calm", "BB_DISKMON_DIRS", "acts in configuration files"),
+            ("args: quiet:          true", "args: isolcp|", "isolcpus", "read by kernel 5.15"),
+            ('memory: {thp: "madvise", zram: "2GiB"}', "memory: {th|}", "thp", "madvise"),
+        ):
+            with self.subTest(label):
+                cursor = text.replace(was, typed)
+                self.change(uri, cursor.replace("|", "", 1))
+                got = await self.client.text_document_completion_async(lsp.CompletionParams(
+                    lsp.TextDocumentIdentifier(uri), self.at(cursor, "|", after=False)))
+                [item] = [i for i in got.items if i.label == label]
+                self.assertIn(want, item.detail)
+
+    async def test_no_completion_in_comments(self):
+        text = "// boar\n" + CONFIGS["config.cue"]
+        self.write("config.cue", text)
+        uri = self.open("config.cue")
+        self.assertIsNone(await self.client.text_document_completion_async(lsp.CompletionParams(
+            lsp.TextDocumentIdentifier(uri), self.at(text, "// boar"))))
+
+    async def test_hover(self):
+        for name, text in CONFIGS.items():
+            self.write(f"{name}.d/{name}", text)
+            uri = self.open(f"{name}.d/{name}")
+            for kind, (mark, wants) in HOVERED.items():
+                with self.subTest(f"{name}: {kind}"):
+                    got = await self.client.text_document_hover_async(lsp.HoverParams(
+                        lsp.TextDocumentIdentifier(uri), self.at(text, mark)))
+                    line = text[:text.index(mark)].count("\n") + 1
+                    for want in wants:
+                        self.assertIn(want.replace("NAME", name).replace("LINE", str(line)), got.contents.value)
+                    self.assertEqual(text.splitlines()[got.range.start.line][got.range.start.character:got.range.end.character].strip("'\""), mark)
+
+    async def test_hover_shows_what_the_kernel_keeps(self):
+        text = CONFIGS["config.cue"].replace("NET_SCH_FQ", "TCP_CONG_BBR")
+        self.write("config.cue", text)
+        uri = self.open("config.cue")
+        got = await self.client.text_document_hover_async(lsp.HoverParams(lsp.TextDocumentIdentifier(uri), self.at(text, "TCP_CONG")))
+        self.assertRegex(got.contents.value, "kernel: .*dropped|kernel: .*lost")
+
+    async def test_hover_while_the_text_does_not_parse(self):
+        text = CONFIGS["config.cue"]
+        self.write("config.cue", text)
+        uri = self.open("config.cue")
+        await self.diagnostics(uri)
+        broken = text + "targets: {{"
+        self.change(uri, broken)
+        got = await self.client.text_document_hover_async(lsp.HoverParams(lsp.TextDocumentIdentifier(uri), self.at(broken, "vm.swappiness")))
+        self.assertIn("value: 10", got.contents.value)
