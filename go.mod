@@ -34,6 +34,7 @@ require (
 	golang.org/x/term v0.48.0
 	golang.org/x/tools v0.49.0
 	modernc.org/sqlite v1.50.0
+	mvdan.cc/sh/v3 v3.14.1
 	oras.land/oras-go/v2 v2.7.0
 	pgregory.net/rapid v1.3.0
 )

@@ -532,9 +532,13 @@ func (r *recipe) readPowerDefault(l *Line, a assignment) {
 		l.markUnderstood("it is the default of the BSP")
 		return
 	}
-	if leaveExpansion(l, value) {
-		return
+	if !leaveExpansion(l, value) {
+		im.setPowerDefault(l, value)
 	}
+}
+
+// setPowerDefault sets the mode by the id that the release's table gives it.
+func (im *importer) setPowerDefault(l *Line, value string) {
 	id, ok := number(value)
 	if !ok {
 		l.addTrap(danglingDefault)

@@ -235,14 +235,21 @@ func (im *importer) setField(l *Line, value string, names ...string) {
 	where := showPath(names)
 	if old := im.config.find(e); old != nil {
 		if old.value == value {
-			old.lines = append(old.lines, l)
-			l.paths = append(l.paths, where)
+			if !slices.Contains(old.lines, l) {
+				old.lines = append(old.lines, l)
+			}
+			if !slices.Contains(l.paths, where) {
+				l.paths = append(l.paths, where)
+			}
 			return
 		}
 		for _, earlier := range old.lines {
-			if earlier != l {
-				earlier.addTrap(setTwice)
+			if earlier == l {
+				l.paths = slices.DeleteFunc(l.paths, func(p string) bool { return p == where })
+				l.addNote("%s is set more than once, and the last value wins", where)
+				continue
 			}
+			earlier.addTrap(setTwice)
 			earlier.dropField(where, positionOf(l)+" sets it again, and the last one wins")
 		}
 		im.config.remove(old)
@@ -341,6 +348,9 @@ func (l *Line) markUnderstood(format string, args ...any) {
 
 func (l *Line) addNote(format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
+	if slices.Contains(strings.Split(l.Why, "; "), why) {
+		return // a loop repeats it
+	}
 	if l.Why != "" && why != "" {
 		why = l.Why + "; " + why
 	}

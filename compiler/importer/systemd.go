@@ -178,20 +178,17 @@ func (im *importer) importScripted(ds []directive) bool {
 	return true
 }
 
-// shellParts splits the argument of sh -c into commands; a plain command is one.
+// shellParts returns the script of sh -c; a plain command is one that no shell reads.
 func shellParts(value string) []string {
 	m := shellCommand.FindStringSubmatch(value)
 	if m == nil {
-		return []string{strings.TrimPrefix(value, "-")}
-	}
-	script := m[1][1 : len(m[1])-1]
-	var out []string
-	for part := range strings.FieldsFuncSeq(strings.ReplaceAll(script, "&&", ";"), func(r rune) bool { return r == ';' }) {
-		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, strings.ReplaceAll(part, `\"`, `"`))
+		command := strings.TrimPrefix(value, "-")
+		if strings.ContainsAny(command, "<>|;&$`") {
+			return []string{"false"} // systemd hands these marks to the program
 		}
+		return []string{command}
 	}
-	return out
+	return []string{strings.ReplaceAll(m[1][1:len(m[1])-1], `\"`, `"`)}
 }
 
 // readDirective interprets a line of a service.
