@@ -27,14 +27,7 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 	if p.Config == nil || p.Config.Sources == nil {
 		return out
 	}
-	files := map[string][]byte{}
-	for _, name := range p.Config.Sources.Names() {
-		// Files that HCL and Jsonnet import are read from the folder, and other people's
-		// packages are not changed.
-		if !strings.Contains(name, "/") || path.Ext(name) == ".cue" && !strings.Contains("/"+name, "/cue.mod/") {
-			files[name] = p.Config.Sources.Text(name)
-		}
-	}
+	files := p.editable()
 	// Every change moves positions, so each one is looked up again.
 	for range maxFixes {
 		changed, next := o.applyFirstImprovement(dir, files, out.Project)
@@ -53,27 +46,58 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 	return out
 }
 
+// editable returns the text of the files that changes may be made in.
+func (p *Project) editable() map[string][]byte {
+	files := map[string][]byte{}
+	for _, name := range p.Config.Sources.Names() {
+		// Files that HCL and Jsonnet import are read from the folder, and other people's
+		// packages are not changed.
+		if !strings.Contains(name, "/") || path.Ext(name) == ".cue" && !strings.Contains("/"+name, "/cue.mod/") {
+			files[name] = p.Config.Sources.Text(name)
+		}
+	}
+	return files
+}
+
+// FixOne tries the edits of one diagnostic and returns the files that change; none where [Options.Fix]
+// would not keep them.
+func (o Options) FixOne(dir string, p *Project, d diag.Diagnostic) map[string][]byte {
+	if p.Config == nil || p.Config.Sources == nil {
+		return nil
+	}
+	changed, _ := o.tryEdits(dir, p.editable(), p, d)
+	return changed
+}
+
 // maxFixes bounds the rounds; each removes at least one diagnostic.
 const maxFixes = 200
 
 // applyFirstImprovement applies the edits of the first diagnostic whose edits are an improvement.
 func (o Options) applyFirstImprovement(dir string, files map[string][]byte, p *Project) (map[string][]byte, *Project) {
 	for _, d := range p.Report.All() {
-		if len(d.Edits) == 0 {
-			continue
-		}
-		changed, ok := fix.Apply(files, d.Edits)
-		if !ok {
-			continue
-		}
-		tried := maps.Clone(files)
-		maps.Copy(tried, changed)
-		after := o.reopen(dir, tried)
-		if isImprovement(p, after, d) {
+		if changed, after := o.tryEdits(dir, files, p, d); after != nil {
 			return changed, after
 		}
 	}
 	return nil, nil
+}
+
+// tryEdits applies the edits of a diagnostic. The results are nil unless they are an improvement.
+func (o Options) tryEdits(dir string, files map[string][]byte, p *Project, d diag.Diagnostic) (map[string][]byte, *Project) {
+	if len(d.Edits) == 0 {
+		return nil, nil
+	}
+	changed, ok := fix.Apply(files, d.Edits)
+	if !ok {
+		return nil, nil
+	}
+	tried := maps.Clone(files)
+	maps.Copy(tried, changed)
+	after := o.reopen(dir, tried)
+	if !isImprovement(p, after, d) {
+		return nil, nil
+	}
+	return changed, after
 }
 
 // reopen is [Options.Open] for a folder whose files have another text.

@@ -156,17 +156,29 @@ func joinPath(names []string) string {
 // targetPaths returns the paths by which a field is explained.
 func (v *view) targetPaths(names []string) []string {
 	var paths []string
-	if len(names) > 2 && names[0] == "profiles" {
-		for _, t := range v.values().Targets {
-			if slices.Contains(v.usedProfiles(t), names[1]) && t.Node.At(names[2:]...) != nil {
-				paths = append(paths, joinPath(append([]string{"targets", t.Name}, names[2:]...)))
-			}
-		}
+	for _, t := range v.targetsOf(names) {
+		paths = append(paths, joinPath(append([]string{"targets", t.Name}, names[2:]...)))
 	}
 	if len(paths) == 0 {
 		paths = []string{joinPath(names)}
 	}
 	return paths
+}
+
+// targetsOf returns the targets that have a field: the one that it is in, or those that use the
+// profile that it is in.
+func (v *view) targetsOf(names []string) []*resolve.Target {
+	if len(names) < 3 {
+		return nil
+	}
+	var found []*resolve.Target
+	for _, t := range v.values().Targets {
+		if names[0] == "targets" && t.Name == names[1] ||
+			names[0] == "profiles" && slices.Contains(v.usedProfiles(t), names[1]) && t.Node.At(names[2:]...) != nil {
+			found = append(found, t)
+		}
+	}
+	return found
 }
 
 // show writes an account as Markdown.

@@ -1,7 +1,6 @@
 package editor
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -267,12 +266,9 @@ func (p *project) evaluate() {
 		wanted := p.wanted
 		e := &evaluation{dir: p.dir, versions: map[string]int{}}
 		options := s.options
-		options.Changed = map[string][]byte{}
+		options.Changed = s.texts(p.dir)
 		for path, d := range s.documents {
-			if name, err := filepath.Rel(p.dir, path); err == nil {
-				options.Changed[filepath.ToSlash(name)] = []byte(d.text)
-				e.versions[path] = d.version
-			}
+			e.versions[path] = d.version
 		}
 		closed := p.closed
 		s.mu.Unlock()
@@ -291,6 +287,17 @@ func (p *project) evaluate() {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// texts returns the open files by their name from a folder. The server is locked.
+func (s *server) texts(dir string) map[string][]byte {
+	texts := map[string][]byte{}
+	for path, d := range s.documents {
+		if name, err := filepath.Rel(dir, path); err == nil {
+			texts[filepath.ToSlash(name)] = []byte(d.text)
+		}
+	}
+	return texts
 }
 
 // run evaluates the configuration. A panic is an error of this evaluation.
@@ -367,8 +374,8 @@ func (p *project) accept(e *evaluation) {
 	}
 }
 
-// bytesEqual reports whether an evaluation is of the text that a file has now.
+// isCurrent reports whether the evaluation is of the text that a file has now.
 func (e *evaluation) isCurrent(path, text string) bool {
 	l := e.texts[path]
-	return l != nil && bytes.Equal([]byte(l.text), []byte(text))
+	return l != nil && l.text == text
 }

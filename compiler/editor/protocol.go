@@ -45,7 +45,10 @@ type (
 		CompletionProvider struct {
 			TriggerCharacters []string `json:"triggerCharacters"`
 		} `json:"completionProvider"`
-		HoverProvider bool `json:"hoverProvider"`
+		HoverProvider          bool              `json:"hoverProvider"`
+		DefinitionProvider     bool              `json:"definitionProvider"`
+		DocumentSymbolProvider bool              `json:"documentSymbolProvider"`
+		CodeActionProvider     codeActionOptions `json:"codeActionProvider"`
 	}
 
 	textDocument struct {
@@ -116,6 +119,35 @@ type (
 		Range    span   `json:"range"`
 	}
 
+	codeActionOptions struct {
+		Kinds []string `json:"codeActionKinds"`
+	}
+	codeActionParams struct {
+		TextDocument textDocument `json:"textDocument"`
+		Range        span         `json:"range"`
+		Context      struct {
+			Only []string `json:"only"`
+		} `json:"context"`
+	}
+	codeAction struct {
+		Title       string        `json:"title"`
+		Kind        string        `json:"kind"`
+		Diagnostics []diagnostic  `json:"diagnostics,omitempty"`
+		IsPreferred bool          `json:"isPreferred,omitempty"`
+		Edit        workspaceEdit `json:"edit"`
+	}
+	workspaceEdit struct {
+		Changes map[string][]textEdit `json:"changes"`
+	}
+	documentSymbol struct {
+		Name           string           `json:"name"`
+		Detail         string           `json:"detail,omitempty"`
+		Kind           int              `json:"kind"`
+		Range          span             `json:"range"`
+		SelectionRange span             `json:"selectionRange"`
+		Children       []documentSymbol `json:"children,omitempty"`
+	}
+
 	diagnostic struct {
 		Range              span             `json:"range"`
 		Severity           int              `json:"severity"`
@@ -159,6 +191,12 @@ type (
 	watcher struct {
 		Glob string `json:"globPattern"`
 	}
+)
+
+// Kinds of code actions.
+const (
+	quickFix = "quickfix"
+	fixAll   = "source.fixAll.yoctune"
 )
 
 // Values of messageParams.Type.

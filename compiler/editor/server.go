@@ -192,7 +192,8 @@ func capabilities() serverCapabilities {
 	c.TextDocumentSync.OpenClose, c.TextDocumentSync.Save = true, true
 	c.TextDocumentSync.Change = 1
 	c.CompletionProvider.TriggerCharacters = []string{`"`, "'", "."}
-	c.HoverProvider = true
+	c.HoverProvider, c.DefinitionProvider, c.DocumentSymbolProvider = true, true, true
+	c.CodeActionProvider.Kinds = []string{quickFix, fixAll}
 	return c
 }
 
@@ -295,6 +296,12 @@ func (s *server) answer(ctx context.Context, req *jsonrpc2.Request) (any, error)
 		return answerWith(ctx, req, s.complete)
 	case "textDocument/hover":
 		return answerWith(ctx, req, s.hover)
+	case "textDocument/definition":
+		return answerWith(ctx, req, s.define)
+	case "textDocument/codeAction":
+		return answerWith(ctx, req, s.act)
+	case "textDocument/documentSymbol":
+		return answerWith(ctx, req, s.outline)
 	}
 	return nil, &jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: fmt.Sprintf("%.100q is not supported", req.Method)}
 }

@@ -33,7 +33,7 @@ targets: "line-camera": {
 	use: ["calm"]
 	cpu: isolate: [4, 5]
 	kernel: {
-		config: NET_SCH_FQ: "m"
+		config: NET_SCH_FQ: "y"
 		args: quiet:          true
 	}
 }
@@ -58,7 +58,7 @@ target "line-camera" {
   }
   kernel {
     config {
-      NET_SCH_FQ = "m"
+      NET_SCH_FQ = "y"
     }
     args = { quiet = true }
   }
@@ -82,7 +82,7 @@ profile "calm" {
       use: ['calm'],
       cpu: { isolate: [4, 5] },
       kernel: {
-        config: { NET_SCH_FQ: 'm' },
+        config: { NET_SCH_FQ: 'y' },
         args: { quiet: true },
       },
     },

@@ -10,7 +10,7 @@ TYPED = {
         "profile": ('use: ["calm"]', 'use: ["|"]', '"calm"'),
         "mode": ("cpu: isolate: [4, 5]", 'power: default: "|"', '"15W"'),
         "sysctl": ('sysctl: "vm.swappiness": 10', 'sysctl: "vm.dirty_ra|"', '"vm.dirty_ratio": '),
-        "option": ('config: NET_SCH_FQ: "m"', "config: TCP_CONG_BB|", "TCP_CONG_BBR: "),
+        "option": ('config: NET_SCH_FQ: "y"', "config: TCP_CONG_BB|", "TCP_CONG_BBR: "),
         "argument": ("args: quiet:          true", "args: isolcp|", "isolcpus: "),
         "variable": ("profiles: calm", "build: variables: BB_DISKMON_D|\nprofiles: calm", "BB_DISKMON_DIRS: "),
         "field": ('memory: {thp: "madvise", zram: "2GiB"}', "memory: {th|}", "thpDefrag: "),
@@ -24,7 +24,7 @@ TYPED = {
         "profile": ('use     = ["calm"]', 'use     = ["|"]', '"calm"'),
         "mode": ("cpu {\n    isolate = [4, 5]\n  }", 'power {\n    default = "|"\n  }', '"15W"'),
         "sysctl": ('sysctl = { "vm.swappiness" = 10 }', 'sysctl = { "vm.dirty_ra|" }', '"vm.dirty_ratio" = '),
-        "option": ('NET_SCH_FQ = "m"', "TCP_CONG_BB|", "TCP_CONG_BBR = "),
+        "option": ('NET_SCH_FQ = "y"', "TCP_CONG_BB|", "TCP_CONG_BBR = "),
         "argument": ("args = { quiet = true }", "args = { isolcp| }", "isolcpus = "),
         "variable": ('profile "calm"', 'build {\n  variables = { BB_DISKMON_D| }\n}\nprofile "calm"', "BB_DISKMON_DIRS = "),
         "field": ('thp  = "madvise"', "th|", "thp_defrag = "),
@@ -38,7 +38,7 @@ TYPED = {
         "profile": ("use: ['calm']", "use: ['|']", "'calm'"),
         "mode": ("cpu: { isolate: [4, 5] }", "power: { default: '|' }", "'15W'"),
         "sysctl": ("sysctl: { 'vm.swappiness': 10 }", "sysctl: { 'vm.dirty_ra|' }", "'vm.dirty_ratio': "),
-        "option": ("config: { NET_SCH_FQ: 'm' }", "config: { TCP_CONG_BB| }", "TCP_CONG_BBR: "),
+        "option": ("config: { NET_SCH_FQ: 'y' }", "config: { TCP_CONG_BB| }", "TCP_CONG_BBR: "),
         "argument": ("args: { quiet: true }", "args: { isolcp| }", "isolcpus: "),
         "variable": ("profiles: {", "build: { variables: { BB_DISKMON_D| } },\nprofiles: {", "BB_DISKMON_DIRS: "),
         "field": ("memory: { thp: 'madvise', zram: '2GiB' }", "memory: { th| }", "thpDefrag: "),
@@ -96,7 +96,7 @@ class Answers(Session):
         await self.diagnostics(uri)
         for was, typed, label, want in (
             ('sysctl: "vm.swappiness": 10', 'sysctl: "vm.swapp|"', "vm.swappiness", "0 to 200"),
-            ('config: NET_SCH_FQ: "m"', "config: TCP_CONG_BB|", "TCP_CONG_BBR", "5.15"),
+            ('config: NET_SCH_FQ: "y"', "config: TCP_CONG_BB|", "TCP_CONG_BBR", "5.15"),
             ("profiles: calm", "build: variables: BB_DISKMON_D|\nprofiles: calm", "BB_DISKMON_DIRS", "acts in configuration files"),
             ("args: quiet:          true", "args: isolcp|", "isolcpus", "read by kernel 5.15"),
             ('memory: {thp: "madvise", zram: "2GiB"}', "memory: {th|}", "thp", "madvise"),
@@ -145,3 +145,88 @@ class Answers(Session):
         self.change(uri, broken)
         got = await self.client.text_document_hover_async(lsp.HoverParams(lsp.TextDocumentIdentifier(uri), self.at(broken, "vm.swappiness")))
         self.assertIn("value: 10", got.contents.value)
+
+    async def actions(self, uri, text, mark, only=None):
+        return await self.client.text_document_code_action_async(lsp.CodeActionParams(
+            lsp.TextDocumentIdentifier(uri), self.span(text, mark), lsp.CodeActionContext(diagnostics=[], only=only)))
+
+    def fixed_by_vet(self, name, text):
+        self.write(f"vet/{name}", text)
+        self.run_yoctune("vet", "vet", "--fix")
+        fixed = (self.root / "vet" / name).read_text()
+        self.assertNotEqual(fixed, text)
+        return fixed
+
+    async def test_quick_fix_is_that_of_vet(self):
+        text = CONFIGS["config.cue"]
+        for kind, (was, wrong, mark) in {
+            "a value": ('thp: "madvise"', 'thp: "madvice"', '"madvice"'),
+            "a name": ('"vm.swappiness": 10', '"vm.swapiness": 10', '"vm.swapiness"'),
+            "a further option": ("NET_SCH_FQ", "TCP_CONG_BBR", '"y"'),
+            "a field": ("zram", "zramm", "zramm"),
+        }.items():
+            with self.subTest(kind):
+                changed = text.replace(was, wrong)
+                self.write(f"{kind}/config.cue", text)
+                uri = self.open(f"{kind}/config.cue", changed)
+                [action] = await self.actions(uri, changed, mark)
+                self.assertEqual((action.kind, action.is_preferred), (lsp.CodeActionKind.QuickFix, True))
+                [(where, [edit])] = action.edit.changes.items()
+                self.assertEqual(where, uri)
+                fixed = apply(changed, edit)
+                self.assertEqual(fixed, self.fixed_by_vet("config.cue", changed))
+                self.change(uri, fixed)
+                self.assertFalse(await self.actions(uri, fixed, fixed.splitlines()[edit.range.start.line]))
+
+    async def test_all_fixes_at_once(self):
+        changed = CONFIGS["config.cue"].replace("madvise", "madvice").replace("vm.swappiness", "vm.swapiness").replace("NET_SCH_FQ", "TCP_CONG_BBR")
+        self.write("a/config.cue", changed)
+        uri = self.open("a/config.cue")
+        [action] = await self.actions(uri, changed, "package", only=[lsp.CodeActionKind.SourceFixAll])
+        self.assertEqual(apply(changed, action.edit.changes[uri][0]), self.fixed_by_vet("config.cue", changed))
+
+    async def definition(self, uri, text, mark):
+        return await self.client.text_document_definition_async(lsp.DefinitionParams(lsp.TextDocumentIdentifier(uri), self.at(text, mark)))
+
+    async def test_definition(self):
+        for name, text in CONFIGS.items():
+            with self.subTest(name):
+                self.write(f"{name}.d/{name}", text)
+                uri = self.open(f"{name}.d/{name}")
+                # The name of a profile leads to the profile.
+                [where] = await self.definition(uri, text, "calm")
+                label = "profiles: calm" if name.endswith("cue") else 'profile "calm' if name.endswith("hcl") else "    calm"
+                self.assertEqual((where.uri, where.range.start.line), (uri, self.at(text, label).line))
+                # A value that overrides a profile's leads to the profile's.
+                own = {
+                    "config.cue": ("cpu: isolate: [4, 5]", 'cpu: isolate: [4, 5]\n\tsysctl: "vm.swappiness": 20'),
+                    "config.hcl": ("kernel {", 'sysctl = { "vm.swappiness" = 20 }\n  kernel {'),
+                    "config.jsonnet": ("cpu: {", "sysctl: { 'vm.swappiness': 20 },\n      cpu: {"),
+                }[name]
+                changed = text.replace(*own)
+                self.change(uri, changed)
+                [where] = await self.definition(uri, changed, "vm.swappiness")
+                self.assertEqual(changed.splitlines()[where.range.start.line][where.range.start.character:where.range.end.character], "10")
+                # The profile's value leads to what is in force instead.
+                second = changed.replace("vm.swappiness", "vm_swappiness", 1)
+                places = await self.client.text_document_definition_async(lsp.DefinitionParams(
+                    lsp.TextDocumentIdentifier(uri), self.at(second, "vm.swappiness")))
+                self.assertEqual([changed.splitlines()[p.range.start.line][p.range.start.character:p.range.end.character] for p in places], ["20"])
+
+    async def test_definition_in_another_file(self):
+        head, _, rest = CONFIGS["config.cue"].partition("profiles:")
+        self.write("a/config.cue", head)
+        other = self.write("a/profiles.cue", "package box\n\nprofiles:" + rest)
+        uri = self.open("a/config.cue")
+        [where] = await self.definition(uri, head, "calm")
+        self.assertEqual((where.uri, where.range.start.line), (other, 2))
+
+    async def test_outline(self):
+        for name, text in CONFIGS.items():
+            with self.subTest(name):
+                self.write(f"{name}.d/{name}", text)
+                uri = self.open(f"{name}.d/{name}")
+                symbols = await self.client.text_document_document_symbol_async(lsp.DocumentSymbolParams(lsp.TextDocumentIdentifier(uri)))
+                names = {s.name: [c.name for c in s.children] for s in symbols}
+                self.assertEqual(list(names), ["layer", "targets", "profiles"])
+                self.assertEqual((names["targets"], names["profiles"]), (["line-camera"], ["calm"]))
