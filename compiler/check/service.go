@@ -7,6 +7,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func serviceRules() []Rule {
@@ -77,38 +79,55 @@ func serviceRules() []Rule {
 	}
 }
 
-// command is a command line of a service: its exec, or one that runs before or after it.
+// command is a command line of a service: its exec, one that runs before or after it, or one of
+// its unit.
 type command struct {
 	config.List[config.String]
-	isMain bool
+	prefixes string // that its program may have
 }
 
-// program returns the path of what the command starts, "" for none. The commands around exec
-// may have prefixes.
+// program returns the path of what the command starts, "" for none.
 func (c command) program() string {
-	switch {
-	case len(c.Items) == 0:
+	if len(c.Items) == 0 {
 		return ""
-	case c.isMain:
-		return c.Items[0].Text
 	}
-	return strings.TrimLeft(c.Items[0].Text, "-+")
+	return strings.TrimLeft(c.Items[0].Text, c.prefixes)
 }
 
 // isPrivileged reports whether a prefix runs the command outside the service's sandbox.
 func (c command) isPrivileged() bool {
-	return !c.isMain && len(c.Items) > 0 && strings.Contains(strings.TrimSuffix(c.Items[0].Text, c.program()), "+")
+	return len(c.Items) > 0 && strings.ContainsAny(strings.TrimSuffix(c.Items[0].Text, c.program()), "+!")
 }
 
 // commandsOf lists the command lines of a service, exec first.
 func commandsOf(svc *config.Service) []command {
 	var all []command
 	if svc.Exec.IsSet() {
-		all = append(all, command{svc.Exec, true})
+		all = append(all, command{svc.Exec, ""})
 	}
 	for _, list := range []config.List[config.List[config.String]]{svc.ExecStartPre, svc.ExecStartPost, svc.ExecStop, svc.ExecStopPost} {
 		for _, c := range list.Items {
-			all = append(all, command{c, false})
+			all = append(all, command{c, "-+"})
+		}
+	}
+	for _, d := range svc.Unit.Get("Service").Entries {
+		if strings.HasPrefix(d.Key(), "Exec") {
+			all = append(all, verbatimCommands(d)...)
+		}
+	}
+	return all
+}
+
+// verbatimCommands lists the command lines of a directive, as far as blanks separate their words.
+func verbatimCommands(d *config.Scalar) []command {
+	var all []command
+	for _, v := range d.Elements() {
+		var words []config.String
+		for word := range strings.FieldsSeq(v.Text) {
+			words = append(words, config.String{Place: v.Place, Text: strings.Trim(word, `"'`)})
+		}
+		if len(words) > 0 {
+			all = append(all, command{config.List[config.String]{Place: v.Place, Items: words}, "-+!:@|"})
 		}
 	}
 	return all
@@ -121,6 +140,7 @@ func checkServiceExec(s *subject) {
 			switch {
 			case len(c.Items) == 0:
 				s.reportAt(c, "[]", "", "service %s has an empty command", svc.Key())
+			case c.prefixes == "-+!:@|": // systemd itself finds the program
 			case !strings.HasPrefix(program, "/") || path.Clean(program) != program:
 				s.reportAt(c.Items[0], c.Items[0].Show(), "", "the program of %s is not an absolute path", svc.Key())
 			}
@@ -140,9 +160,9 @@ func isReserved(service string) bool {
 
 func checkServiceReserved(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if len(svc.Exec.Items) > 0 && isReserved(svc.Key()) {
+		if resolve.IsWholeUnit(svc) && isReserved(svc.Key()) {
 			d := s.raise(svc, "%s is a unit of the system", svc.Key())
-			d.Pos, d.Got = svc.Exec.Pos(), svc.Key()
+			d.Pos, d.Got = config.FirstSet(svc.Exec, svc.Unit).Pos(), svc.Key()
 		}
 	}
 }
@@ -202,8 +222,11 @@ func checkRTThrottle(s *subject) {
 
 func checkServiceDropIn(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if svc.Exec.IsSet() {
+		if svc.Exec.IsSet() || resolve.IsWholeUnit(svc) {
 			continue
+		}
+		if install := svc.Unit.Get("Install"); len(install.Entries) > 0 {
+			s.reportAt(install, "", "", "the section [Install] of %s has no effect in a drop-in", svc.Key())
 		}
 		for _, field := range []struct {
 			config.Bool
@@ -251,14 +274,17 @@ func checkUnitOrder(s *subject) {
 	after := defaultOrder()
 	knownOrder(s, after)
 	for _, svc := range s.Services {
-		after[svc.Name] = append(after[svc.Name], svc.After...)
-		if len(svc.Exec) == 0 {
+		after[svc.Name] = append(after[svc.Name], append(svc.After, unitsOf(svc, "After")...)...)
+		for _, later := range unitsOf(svc, "Before") {
+			after[later] = append(after[later], svc.Name)
+		}
+		if !svc.IsWhole() {
 			continue
 		}
 		// A unit of its own has default dependencies, and multi-user.target, which
 		// starts it, waits for it, unless the unit itself is ordered after the target.
 		after[svc.Name] = append(after[svc.Name], "basic.target")
-		if svc.Enable && !slices.Contains(svc.After, "multi-user.target") {
+		if svc.Enable && !svc.OwnInstall && !slices.Contains(svc.After, "multi-user.target") {
 			after["multi-user.target"] = append(after["multi-user.target"], svc.Name)
 		}
 	}
@@ -275,6 +301,11 @@ func checkUnitOrder(s *subject) {
 			s.reportAt(first, strings.Join(append([]string{svc.Key()}, way...), " after "), "", "%s waits for itself", svc.Key())
 		}
 	}
+}
+
+// unitsOf lists the units that a verbatim directive of [Unit] names.
+func unitsOf(svc plan.Service, directive string) []string {
+	return strings.Fields(strings.Join(svc.Values("Unit", directive), " "))
 }
 
 // findRoute finds how one unit comes to wait for another; nil when it does not.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
@@ -62,9 +63,20 @@ func isRealtimeRequest(options []config.String) bool {
 	return len(options) == 0 || !slices.Contains([]string{"-o", "--other", "-b", "--batch", "-i", "--idle"}, options[0].Text)
 }
 
+// userOf returns the user of a service, from its field or its unit.
+func userOf(svc *config.Service) config.Scalar {
+	if dynamic := svc.Unit.Get("Service").Get("DynamicUser"); dynamic.IsSet() && resolve.DirectiveValue(*dynamic) == "yes" {
+		return config.Scalar{} // systemd creates it
+	}
+	if user := svc.Unit.Get("Service").Get("User"); user.IsSet() {
+		return *user
+	}
+	return svc.User
+}
+
 func checkServiceUser(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if user := svc.User; user.IsSet() && !svc.Package.IsSet() && !svc.External.On &&
+		if user := userOf(svc); user.IsSet() && !svc.Package.IsSet() && !svc.External.On &&
 			!slices.Contains(strings.Fields(baseUsers), user.Text) && !s.mayProvide("") {
 			help := ""
 			if near := spelling.Nearest(user.Text, strings.Fields(baseUsers)); near != "" && near != "root" {

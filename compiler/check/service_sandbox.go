@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/resolve"
 )
 
 func sandboxRules() []Rule {
@@ -65,4 +66,4 @@ func checkServiceSandbox(s *subject) {
 }
 
 // isSandboxed reports whether the layer writes a whole unit with systemd's sandbox.
-func isSandboxed(svc *config.Service) bool { return len(svc.Exec.Items) > 0 && svc.Hardening.Or(true) }
+func isSandboxed(svc *config.Service) bool { return resolve.IsWholeUnit(svc) && svc.Hardening.Or(true) }

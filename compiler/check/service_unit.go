@@ -9,6 +9,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
@@ -100,7 +101,7 @@ func (s *subject) knownUnits() map[string]bool {
 		known[u.Name] = true
 	}
 	for _, svc := range s.Config.Services.Entries {
-		if len(svc.Exec.Items) > 0 || svc.Package.IsSet() || svc.External.On {
+		if resolve.IsWholeUnit(svc) || svc.Package.IsSet() || svc.External.On {
 			known[svc.Key()] = true
 		}
 	}
@@ -113,14 +114,27 @@ func checkUnitName(s *subject) {
 		if near := nearestUnit(svc.Key(), known); near != "" {
 			s.reportKey(svc, fmt.Sprintf("did you mean %q?", near), "no unit %s is known, and a drop-in of it changes nothing", svc.Key())
 		}
-		for _, names := range []config.List[config.String]{svc.After, svc.Wants, svc.Requires} {
-			for _, name := range names.Items {
+		for _, names := range [][]config.String{svc.After.Items, svc.Wants.Items, svc.Requires.Items, verbatimUnits(svc)} {
+			for _, name := range names {
 				if near := nearestUnit(name.Text, known); near != "" {
 					s.reportAt(name, name.Show(), fmt.Sprintf("did you mean %q?", near), "no unit %s is known, which %s names", name.Text, svc.Key())
 				}
 			}
 		}
 	}
+}
+
+// verbatimUnits lists the units that a service's unit names.
+func verbatimUnits(svc *config.Service) []config.String {
+	var all []config.String
+	for _, name := range []string{"After", "Before", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Conflicts"} {
+		for _, v := range svc.Unit.Get("Unit").Get(name).Elements() {
+			for unit := range strings.FieldsSeq(v.Text) {
+				all = append(all, config.String{Place: v.Place, Text: unit})
+			}
+		}
+	}
+	return all
 }
 
 // nearestUnit returns the known unit of the same type that an unknown one was probably meant to

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -53,11 +54,19 @@ func (r *resolver) service(c *config.Service) plan.Service {
 		EnvironmentFiles: config.Texts(c.EnvironmentFiles), StartLimitBurst: c.StartLimitBurst.Value,
 		Commands: map[string][][]string{}, Spans: map[string]string{}, Capabilities: map[string][]string{},
 	}
-	if len(s.Exec) > 0 {
+	for _, section := range c.Unit.Sorted() {
+		for _, d := range section.Sorted() {
+			for _, v := range d.Elements() {
+				s.Verbatim = append(s.Verbatim, plan.Directive{Section: section.Key(), Name: d.Key(), Value: DirectiveValue(v)})
+			}
+		}
+	}
+	s.OwnInstall = c.Unit.Has("Install")
+	if s.IsWhole() {
 		s.Description = c.Description.Or(strings.TrimSuffix(s.Name, ".service"))
 		s.Type = c.Type.Or("simple")
 		restart := "on-failure"
-		if s.Type == "oneshot" {
+		if s.Type == "oneshot" || slices.Contains(s.Values("Service", "Type"), "oneshot") || len(s.Values("Service", "Restart")) > 0 {
 			restart = "no"
 		}
 		s.Restart = c.Restart.Or(restart)
@@ -103,6 +112,28 @@ func (r *resolver) service(c *config.Service) plan.Service {
 		}
 	}
 	return s
+}
+
+// DirectiveValue writes a value of a directive as systemd reads it.
+func DirectiveValue(v config.Scalar) string {
+	switch {
+	case v.Kind() != load.Bool:
+		return v.Text
+	case v.IsTrue():
+		return "yes"
+	}
+	return "no"
+}
+
+// IsWholeUnit reports whether a service's configuration has its command: the layer then
+// writes the whole unit.
+func IsWholeUnit(c *config.Service) bool {
+	if len(c.Exec.Items) > 0 {
+		return true
+	}
+	command := c.Unit.Get("Service").Get("ExecStart")
+	elements := command.Elements()
+	return command.IsSet() && len(elements) > 0 && DirectiveValue(elements[0]) != ""
 }
 
 // timeSpan writes a duration, or "infinity", as systemd.time(7) has it, which counts

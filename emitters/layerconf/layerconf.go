@@ -45,7 +45,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	for _, t := range l.Targets {
 		data.Pipelines, data.Serves = data.Pipelines || len(t.Plan.Pipelines) > 0, data.Serves || t.Serves()
 		for _, s := range t.Services {
-			if len(s.Exec) > 0 && s.IsRoot() && !slices.Contains(data.Root, s.Name) {
+			if s.IsWhole() && s.IsRoot() && !slices.Contains(data.Root, s.Name) {
 				data.Root = append(data.Root, s.Name)
 			}
 		}

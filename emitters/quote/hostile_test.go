@@ -10,19 +10,20 @@ import (
 
 type sink func(string) (string, error)
 
-func execArg(v string) (string, error)   { return quote.SystemdExec([]string{"/usr/bin/x", v}) }
-func execPath(v string) (string, error)  { return quote.SystemdExec([]string{v}) }
-func env(v string) (string, error)       { return quote.SystemdEnvironment("A", v) }
-func envName(v string) (string, error)   { return quote.SystemdEnvironment(v, "x") }
-func sysctlKey(v string) (string, error) { return quote.Sysctl(v, "1") }
-func sysctl(v string) (string, error)    { return quote.Sysctl("vm/swappiness", v) }
-func kconfig(v string) (string, error)   { return quote.Kconfig("X", v, true) }
-func kbare(v string) (string, error)     { return quote.Kconfig("X", v, false) }
-func ksymbol(v string) (string, error)   { return quote.Kconfig(v, "y", false) }
-func karg(v string) (string, error)      { return quote.KernelArg("a", v, false) }
-func kargName(v string) (string, error)  { return quote.KernelArg(v, "", true) }
-func power(v string) (string, error)     { return quote.PowerParam("GPU", "MAX_FREQ", v) }
-func powerName(v string) (string, error) { return quote.PowerParam(v, "MAX_FREQ", "1") }
+func execArg(v string) (string, error)     { return quote.SystemdExec([]string{"/usr/bin/x", v}) }
+func execPath(v string) (string, error)    { return quote.SystemdExec([]string{v}) }
+func execCommand(v string) (string, error) { return quote.SystemdCommand([]string{v}) }
+func env(v string) (string, error)         { return quote.SystemdEnvironment("A", v) }
+func envName(v string) (string, error)     { return quote.SystemdEnvironment(v, "x") }
+func sysctlKey(v string) (string, error)   { return quote.Sysctl(v, "1") }
+func sysctl(v string) (string, error)      { return quote.Sysctl("vm/swappiness", v) }
+func kconfig(v string) (string, error)     { return quote.Kconfig("X", v, true) }
+func kbare(v string) (string, error)       { return quote.Kconfig("X", v, false) }
+func ksymbol(v string) (string, error)     { return quote.Kconfig(v, "y", false) }
+func karg(v string) (string, error)        { return quote.KernelArg("a", v, false) }
+func kargName(v string) (string, error)    { return quote.KernelArg(v, "", true) }
+func power(v string) (string, error)       { return quote.PowerParam("GPU", "MAX_FREQ", v) }
+func powerName(v string) (string, error)   { return quote.PowerParam(v, "MAX_FREQ", "1") }
 
 // Each value tries to break out of its format. want is the expected text, or "" where
 // the sink must refuse with a message that contains reason.
@@ -76,6 +77,18 @@ func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 
 		// systemd
 		{"specifiers in a description", quote.SystemdText, "100% %n $HOME", "100%% %%n $HOME", ""},
+		{"specifiers in a directive", quote.SystemdValue, "%h $HOME 'a b'", "%h $HOME 'a b'", ""},
+		{"a second line in a directive", quote.SystemdValue, "a\nExecStart=/bin/sh", "", "U+000A"},
+		{"a directive that joins lines", quote.SystemdValue, `a\`, "", "backslash"},
+		{"a blank before a directive's value", quote.SystemdValue, " a", "", "blank"},
+		{"a section as a directive", quote.SystemdDirective, "A]\n[Service", "", "U+000A"},
+		{"an assignment as a directive", quote.SystemdDirective, "A=b", "", "'='"},
+		{"prefixes of a command", execCommand, "-+/bin/x", "-+/bin/x", ""},
+		{"a prefix that a command may not have", execCommand, "@/bin/x", "", "absolute path"},
+		{"a path that may be absent", quote.SystemdOptionalPath, "-/etc/x", "-/etc/x", ""},
+		{"a glob of paths", quote.SystemdOptionalPath, "/etc/*", "", "'*'"},
+		{"a number as a user", quote.SystemdUser, "1000", "1000", ""},
+		{"a number that is no user", quote.SystemdUser, "4294967295", "", "number of a user"},
 		{"a second line in a description", quote.SystemdText, "a\nExecStart=/bin/sh", "", "U+000A"},
 		{"a description that joins lines", quote.SystemdText, `a\`, "", "backslash"},
 		{"a second assignment in a variable", env, `x" B="y`, `"A=x\" B=\"y"`, ""},
@@ -169,7 +182,7 @@ func TestSinksRefuseInvisibleAndInvalidText(t *testing.T) {
 	sinks := map[string]sink{
 		"BitBake": quote.BitBake, "BitBakeMachine": quote.BitBakeMachine, "LayerName": quote.LayerName,
 		"Package": quote.Package, "FileName": quote.FileName, "SourceURL": quote.SourceURL, "MirrorURL": quote.MirrorURL,
-		"SystemdText": quote.SystemdText, "SystemdWord": quote.SystemdWord, "exec": execArg, "env": env, "SystemdUnit": quote.SystemdUnit,
+		"SystemdText": quote.SystemdText, "SystemdValue": quote.SystemdValue, "SystemdDirective": quote.SystemdDirective, "SystemdOptionalPath": quote.SystemdOptionalPath, "SystemdWord": quote.SystemdWord, "exec": execArg, "env": env, "SystemdUnit": quote.SystemdUnit,
 		"UdevValue": quote.UdevValue, "UdevGlob": quote.UdevGlob, "sysctl": sysctl, "sysctl key": sysctlKey, "Module": quote.Module,
 		"kconfig": kconfig, "kernel arg": karg, "PowerMode": quote.PowerMode, "Shell": quote.Shell,
 		"Markdown": quote.Markdown, "MarkdownCode": quote.MarkdownCode, "Comment": quote.Comment, "Tmpfiles": quote.Tmpfiles,

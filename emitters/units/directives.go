@@ -73,13 +73,30 @@ type sections struct {
 // allSections returns what a service consists of.
 func allSections(s *plan.Service) (sections, error) {
 	unit, service := unitSection(s), serviceSection(s)
-	all := sections{Whole: len(s.Exec) > 0, Unit: unit.lines, Service: service.lines}
-	if all.Whole {
-		all.Sandbox = sandbox(s, service.lines)
+	all := sections{Whole: s.IsWhole(), Unit: unit.lines, Service: service.lines}
+	if all.Whole && !s.OwnInstall {
 		// Also of a service that is not enabled: systemctl enable needs it.
 		all.Install = []directive{{"WantedBy", "multi-user.target"}}
 	}
+	for name, lines := range map[string]*[]directive{"Unit": &all.Unit, "Service": &all.Service, "Install": &all.Install} {
+		*lines = withVerbatim(s, name, *lines)
+	}
+	if all.Whole {
+		all.Sandbox = sandbox(s, all.Service)
+	}
 	return all, cmp.Or(unit.err, service.err)
+}
+
+// withVerbatim adds the verbatim directives of a section. They replace defaults: a rule
+// refuses those that a field sets as well.
+func withVerbatim(s *plan.Service, section string, lines []directive) []directive {
+	lines = slices.DeleteFunc(lines, func(d directive) bool { return len(s.Values(section, d.Name)) > 0 })
+	for _, d := range s.Verbatim {
+		if d.Section == section {
+			lines = append(lines, directive{d.Name, d.Value})
+		}
+	}
+	return lines
 }
 
 // unitSection returns the directives of [Unit].
@@ -131,7 +148,7 @@ func serviceSection(s *plan.Service) section {
 	v.optional("OOMScoreAdjust", s.OOMScore)
 	for _, name := range slices.Sorted(maps.Keys(s.Capabilities)) {
 		set := s.Capabilities[name]
-		if len(s.Exec) == 0 || len(set) == 0 {
+		if !s.IsWhole() || len(set) == 0 {
 			// The lines of several files add up: an empty one begins anew.
 			v.put(name)("", nil)
 		}
@@ -139,7 +156,7 @@ func serviceSection(s *plan.Service) section {
 			v.join(name, set, quote.SystemdWord)
 		}
 	}
-	if s.Restart != "no" || len(s.Exec) == 0 { // systemd's default, which a drop-in restores
+	if s.Restart != "no" || !s.IsWhole() { // systemd's default, which a drop-in restores
 		v.add("Restart", s.Restart, quote.SystemdWord)
 	}
 	for _, name := range []string{"RestartSec", "WatchdogSec", "TimeoutStartSec", "TimeoutStopSec"} {

@@ -190,7 +190,7 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 	if s.Type == "oneshot" && s.Restart == "always" {
 		return emitters.File{}, refuse(target, id, errors.New(`systemd refuses restart "always" for a oneshot; use "on-failure"`))
 	}
-	if len(s.Exec) > 0 && slices.Contains(reserved, s.Name) {
+	if s.IsWhole() && slices.Contains(reserved, s.Name) {
 		return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", s.Name))
 	}
 	all, err := allSections(&s)
@@ -206,7 +206,7 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 		Service       plan.Service
 		Sections      sections
 	}{l.Name, target.Name, s, all})
-	if err == nil && all.Whole && s.Enable {
+	if err == nil && len(all.Install) > 0 && s.Enable {
 		f.Install.Unit = s.Name
 	}
 	return unit(f, s.Name, what, id), err

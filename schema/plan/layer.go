@@ -118,8 +118,7 @@ type Slice struct {
 	CPUs string // AllowedCPUs, cpu list; "" leaves it
 }
 
-// Service is a systemd service unit, or, without Exec, a drop-in for a unit that
-// something else installs. Of numbers, 0 leaves systemd's; of time spans, "" does.
+// Service is a systemd service unit, or a drop-in for a unit that something else installs. Of numbers, 0 leaves systemd's; of time spans, "" does.
 type Service struct {
 	Name        string // vision.service
 	Description string
@@ -155,10 +154,42 @@ type Service struct {
 	Restart    string // of Restart=
 	Enable     bool
 	Hardening  bool // sandbox options on
+
+	Verbatim   []Directive // by section and name, in the order of the configuration
+	OwnInstall bool        // the section [Install] is that of Verbatim, or absent
+}
+
+// Directive is a directive of a unit with its value as systemd reads it.
+type Directive struct {
+	Section, Name, Value string
+}
+
+// Values returns the verbatim values of a directive.
+func (s *Service) Values(section, name string) []string {
+	var all []string
+	for _, d := range s.Verbatim {
+		if d.Section == section && d.Name == name {
+			all = append(all, d.Value)
+		}
+	}
+	return all
+}
+
+// IsWhole reports whether the layer writes the whole unit. A drop-in that replaces a command
+// begins with an empty one.
+func (s *Service) IsWhole() bool {
+	commands := s.Values("Service", "ExecStart")
+	return len(s.Exec) > 0 || len(commands) > 0 && commands[0] != ""
 }
 
 // IsRoot reports whether a service's programs run as root.
-func (s *Service) IsRoot() bool { return s.User == "" || s.User == "root" || s.User == "0" }
+func (s *Service) IsRoot() bool {
+	user := s.User
+	for _, u := range s.Values("Service", "User") {
+		user = u
+	}
+	return user == "" || user == "root" || user == "0"
+}
 
 // Package is a package to add to or keep out of images.
 type Package struct {

@@ -193,6 +193,16 @@ func (s Scalar) Kind() load.Kind {
 // IsTrue reports whether the value is the bool true.
 func (s Scalar) IsTrue() bool { return s.node != nil && s.node.True }
 
+// Elements returns the elements of a list, or the scalar itself if it is none.
+func (s Scalar) Elements() []Scalar {
+	if s.Kind() != load.List {
+		return []Scalar{s}
+	}
+	var all List[Scalar]
+	all.decode(s.Place)
+	return all.Items
+}
+
 // Int returns the value of an integer, and whether it is one.
 func (s Scalar) Int() (int64, bool) { return s.node.Int64() }
 

@@ -341,14 +341,16 @@ func (c *Network) decode(p Place) {
 // External is a struct of the language.
 type External struct {
 	Place
-	Args    Map[Bool]
-	Modules Map[Bool]
+	Args       Map[Bool]
+	Modules    Map[Bool]
+	Directives Map[Bool]
 }
 
 func (c *External) decode(p Place) {
 	c.Place = p
 	c.Args.decode(c.field("args"))
 	c.Modules.decode(c.field("modules"))
+	c.Directives.decode(c.field("directives"))
 }
 
 // Service is a struct of the language.
@@ -396,6 +398,7 @@ type Service struct {
 	TimeoutStopSec        Scalar
 	Enable                Bool
 	Hardening             Bool
+	Unit                  Map[Map[Scalar]]
 }
 
 func (c *Service) decode(p Place) {
@@ -442,6 +445,7 @@ func (c *Service) decode(p Place) {
 	c.TimeoutStopSec.decode(c.field("timeoutStopSec"))
 	c.Enable.decode(c.field("enable"))
 	c.Hardening.decode(c.field("hardening"))
+	c.Unit.decode(c.field("unit"))
 }
 
 // Tools is a struct of the language.

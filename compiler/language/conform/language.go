@@ -397,6 +397,16 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 40},
 		&shape{op: matches, text: "^[A-Za-z0-9*?_.-]+$"},
 	}}},
+	{name: "#Directive", doc: "a directive of systemd, such as \"IOSchedulingClass\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 80},
+		&shape{op: matches, text: "^[A-Z][A-Za-z0-9-]*$"},
+	}}},
+	{name: "#DirectiveValue", doc: "a value as systemd reads it, where % and $ keep their meaning; a list has a line for each element, and an empty text resets what was listed", value: &shape{op: either, parts: []*shape{
+		&shape{op: basic, kind: load.Bool},
+		&shape{op: basic, kind: load.Int},
+		&shape{op: named, def: "#Word"},
+		&shape{op: list, elem: &shape{op: named, def: "#Word"}},
+	}}},
 	{name: "#Duration", doc: "a duration with its unit, such as \"5ms\", or an integer in nanoseconds", value: &shape{op: either, parts: []*shape{
 		&shape{op: all, parts: []*shape{
 			&shape{op: basic, kind: load.Int},
@@ -441,6 +451,11 @@ var language = Schema{defs: []*definition{
 			{name: "modules", required: false, doc: "Kernel modules that a recipe of yours builds.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#ModuleName"}, value: &shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}}},
+				},
+			}}},
+			{name: "directives", required: false, doc: "Directives that a patched systemd of yours reads, with their section, such as \"Service.AcmeBudget\".", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#SectionDirective"}, value: &shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}}},
 				},
 			}}},
 		},
@@ -1095,7 +1110,11 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Service", doc: "A systemd service. Without exec it is a drop-in for a unit that something else installs.", value: &shape{op: object, obj: &structure{
+	{name: "#SectionDirective", doc: "a directive with its section, such as \"Service.IOSchedulingClass\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 90},
+		&shape{op: matches, text: "^(Unit|Service|Install)[.][A-Z][A-Za-z0-9-]*$"},
+	}}},
+	{name: "#Service", doc: "A systemd service. Without exec or unit.Service.ExecStart it is a drop-in for a unit that something else installs.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "description", required: false, doc: "Description of the service.", value: &shape{op: named, def: "#Text"}},
 			{name: "exec", required: false, doc: "Program and arguments; the program is an absolute path.", value: &shape{op: list, elem: &shape{op: named, def: "#Word"}}},
@@ -1199,7 +1218,16 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "infinity", True: false}},
 			}}},
 			{name: "enable", required: false, doc: "Start at boot; true by default. Without exec the package of the unit decides.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "hardening", required: false, doc: "Run in systemd's sandbox; true by default if exec is given.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "hardening", required: false, doc: "Run in systemd's sandbox; true by default if the layer writes the whole unit. A directive of the sandbox that unit also has is as unit has it.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "unit", required: false, doc: "Directives without a field here, by section: \"Unit\", \"Service\" or \"Install\". With ExecStart the layer writes the whole unit, as with exec, unless ExecStart begins with an empty text. Install replaces WantedBy=multi-user.target.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#UnitSection"}, value: &shape{op: object, obj: &structure{
+						patterns: []pattern{
+							{key: &shape{op: named, def: "#Directive"}, value: &shape{op: named, def: "#DirectiveValue"}},
+						},
+					}}},
+				},
+			}}},
 		},
 	}}},
 	{name: "#ServiceName", doc: "a service name ending in \".service\", such as \"vision.service\"", value: &shape{op: all, parts: []*shape{
@@ -1479,6 +1507,7 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 119},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.@-]*\\.(service|target|socket|device|mount|path|timer|slice)$"},
 	}}},
+	{name: "#UnitSection", doc: "a section of a service's unit: \"Unit\", \"Service\" or \"Install\"", value: &shape{op: matches, text: "^(Unit|Service|Install)$"}},
 	{name: "#User", doc: "a name of a user or group: lower-case letters, digits, \"_\" and \"-\"; or its number", value: &shape{op: either, parts: []*shape{
 		&shape{op: all, parts: []*shape{
 			&shape{op: basic, kind: load.Int},

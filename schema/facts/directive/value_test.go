@@ -1,0 +1,37 @@
+package directive_test
+
+import (
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/facts/directive"
+)
+
+func TestValues(t *testing.T) {
+	for kind, values := range map[string]struct{ right, wrong []string }{
+		"bool":                  {[]string{"yes", "No", "1", "off", ""}, []string{"maybe", "2", "yes!"}},
+		"sec":                   {[]string{"3", "1.5s", "2min 200ms", "5min20s", "infinity", "1h30min", ".5", "3 months"}, []string{"3x", "soon", "-1", "5 5x"}},
+		"memory_limit":          {[]string{"512M", "1.5G", "50%", "infinity", "1073741824"}, []string{"512MiB", "lots", "5%%"}},
+		"unsigned":              {[]string{"0", "5", "0x10"}, []string{"-1", "five"}},
+		"mode":                  {[]string{"0755", "755"}, []string{"0855", "rwx"}},
+		"signal":                {[]string{"SIGTERM", "KILL", "SIGRTMIN+3", "15"}, []string{"sigterm", "SIG TERM"}},
+		"exec_nice":             {[]string{"-20", "19"}, []string{"20", "high"}},
+		"exec_oom_score_adjust": {[]string{"-1000"}, []string{"1001"}},
+		"exec_cpu_sched_prio":   {[]string{"1"}, []string{"0"}},
+		"cg_weight":             {[]string{"100"}, []string{"idle", "0"}},
+		"cg_cpu_weight":         {[]string{"idle"}, []string{"10001"}},
+		"cpu_quota":             {[]string{"150%"}, []string{"150"}},
+		"capability_set":        {[]string{"CAP_NET_ADMIN cap_sys_nice", "~CAP_SYS_ADMIN"}, []string{"NET_ADMIN", "CAP_A,CAP_B"}},
+		"unit_deps":             {[]string{"anything"}, nil},
+	} {
+		for _, v := range values.right {
+			if wanted := directive.WantedValue(kind, v); wanted != "" {
+				t.Errorf("%s %q: refused, want %s", kind, v, wanted)
+			}
+		}
+		for _, v := range values.wrong {
+			if directive.WantedValue(kind, v) == "" {
+				t.Errorf("%s %q: taken", kind, v)
+			}
+		}
+	}
+}
