@@ -100,7 +100,7 @@ var samples = []struct{ path, cue, text string }{
 	{"services.watchdogSec", `services: "a.service": watchdogSec: "10us"`, "WatchdogSec=10us"},
 	{"services.timeoutStartSec", `services: "a.service": timeoutStartSec: "2min"`, "TimeoutStartSec=120"},
 	{"services.timeoutStopSec", `services: "a.service": timeoutStopSec: "infinity"`, "TimeoutStopSec=infinity"},
-	{"services.unit", `services: "a.service": unit: Service: IOSchedulingClass: "idle"`, "IOSchedulingClass=idle"},
+	{"services.unit", `{services: "a.service": unit: Service: IOSchedulingClass: "idle", external: directives: "Service.Acme": true}`, "IOSchedulingClass=idle"},
 	{"services.restart", `services: "a.service": restart: "always"`, "Restart=always"},
 	{"packages", `packages: htop: "install"`, "    htop \\"},
 	{"pipelines.start", `pipelines: p: {start: true, source: {kind: "synthetic", format: "nv12", width: 64, height: 64, fps: 5}, stages: a: {kind: "preprocess", input: "source", width: 32, height: 32}}`, ""},
