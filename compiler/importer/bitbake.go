@@ -199,6 +199,10 @@ func (r *recipe) chooseScope(a assignment) string {
 var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) {
 	build := func(read func(*Line, string) (string, bool), names ...string) func(*recipe, *Line, assignment) {
 		return func(r *recipe, l *Line, a assignment) {
+			if a.edits() {
+				l.leave("the operator joins it with a value that is set elsewhere")
+				return
+			}
 			if v, ok := read(l, strings.TrimSpace(a.Value)); ok {
 				r.im.setField(l, v, append([]string{"build"}, names...)...)
 			}
@@ -307,6 +311,7 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 		return
 	}
 	defer r.noteVariable(l, a)
+	defer r.noteAssignment(l, a)
 	if a.base == "do_fetch" && a.Flag == "number_threads" {
 		if v, ok := readCount(l, a.Value); ok {
 			im.setField(l, v, "build", "parallel", "downloads")
@@ -315,9 +320,8 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 	}
 	set := setters()[a.base]
 	switch {
-	case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") || strings.HasPrefix(a.base, "LAYERSERIES_COMPAT_"),
-		strings.HasPrefix(a.base, "BBFILE_PATTERN_") || a.base == "BBPATH" || a.base == "BBFILES":
-		l.markUnderstood("yoctune writes the layer's own layer.conf")
+	case isLayerVariable(a.base):
+		im.readLayerVariable(l, a)
 		return
 	case a.base == "FILESEXTRAPATHS":
 		l.markUnderstood("yoctune writes its own")
@@ -330,6 +334,9 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 		l.leavef("yoctune has no field for %s", clean(a.Name))
 		return
 	}
+	if r.readForRecipe(l, a) {
+		return
+	}
 	if r.assignForRecipe(l, a) {
 		return
 	}
@@ -337,9 +344,9 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 		l.leave(why)
 		return
 	}
-	if a.op == "append" && !strings.HasPrefix(a.Value, " ") && a.Value != "" && isWordList(a.base) {
-		l.addTrap(fusedAppend)
-		l.markAdjusted("without a leading space the first word joins the previous one")
+	if why := r.beaten(l, a); why != "" {
+		l.leave(why)
+		return
 	}
 	if a.old {
 		l.Verdict = Adjusted
@@ -349,15 +356,6 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 	if l.Verdict == "" && !l.partial {
 		l.markUnderstood("")
 	}
-}
-
-// isWordList reports whether a variable is a list of words.
-func isWordList(base string) bool {
-	switch base {
-	case "PARALLEL_MAKE", "BB_NUMBER_THREADS", "SSTATE_DIR", "DL_DIR", "MACHINE", "SOURCE_MIRROR_URL":
-		return false
-	}
-	return true
 }
 
 // leaveExpansion leaves a value that bitbake computes, and reports whether it did.
@@ -486,6 +484,9 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 }
 
 func (r *recipe) readPackages(l *Line, a assignment, action string) {
+	if name, ok := recipeFile(r.source.Name); ok && a.base == "IMAGE_INSTALL" {
+		l.markAdjusted("for every image of the build, not only for %s", clean(name))
+	}
 	if a.isRemove() {
 		l.leave(`removing it from a list does not exclude it; packages: NAME: "exclude" does`)
 		return
@@ -522,6 +523,9 @@ func (r *recipe) readKernelArgs(l *Line, a assignment) {
 		return
 	}
 	r.im.addArguments(l, a.Value)
+	if !a.edits() && !strings.Contains(a.Value, "${") {
+		r.im.dropStockArguments(l, a.Value)
+	}
 }
 
 // readPowerDefault turns the id of a stock mode into its name.
@@ -620,6 +624,7 @@ func (r *recipe) addToList(l *Line, a assignment, names ...string) {
 			words = append(words, w)
 		}
 	}
+	r.im.noteReplaced(l, a)
 	r.im.extendList(l, words, names...)
 }
 
@@ -654,9 +659,7 @@ func (r *recipe) assignForRecipe(l *Line, a assignment) bool {
 	if !ok || !isWord(name) {
 		return false
 	}
-	if v, ok := readJobs(l, strings.TrimSpace(a.Value)); ok {
-		r.im.setField(l, v, "build", "parallel", "recipes", name)
-	}
+	r.setRecipeJobs(l, a, name)
 	return true
 }
 

@@ -14,7 +14,7 @@ import (
 // identify finds out which release, machine and board the files are for.
 func (im *importer) identify() error {
 	clues := im.findClues()
-	im.layer, im.priority = clues.collection, clues.priority
+	im.layer, im.priority, im.collections = clues.collection, clues.priorities[clues.collection], clues.collections
 
 	names := []string{im.o.Release}
 	if im.o.Release == "" {
@@ -128,12 +128,13 @@ type clues struct {
 	requires     map[string]string
 	overrides    map[string][]string // MACHINEOVERRIDES, by machine
 	collection   string
-	priority     string
+	collections  []string
+	priorities   map[string]string // by collection
 	powerFiles   []string // base names of power mode files
 }
 
 func (im *importer) findClues() clues {
-	c := clues{requires: map[string]string{}, overrides: map[string][]string{}}
+	c := clues{priorities: map[string]string{}, requires: map[string]string{}, overrides: map[string][]string{}}
 	for _, s := range im.sources {
 		base := path.Base(s.Name)
 		if s.Kind == NVPModel {
@@ -181,9 +182,10 @@ func (im *importer) findClues() clues {
 			case a.base == "BBFILE_COLLECTIONS":
 				if words := strings.Fields(a.Value); len(words) > 0 {
 					c.collection = words[0]
+					c.collections = append(c.collections, words...)
 				}
 			case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") && len(a.Value) <= 2 && formatScalar(a.Value) == a.Value:
-				c.priority = a.Value
+				c.priorities[strings.TrimPrefix(a.base, "BBFILE_PRIORITY_")] = a.Value
 			}
 		}
 	}

@@ -126,11 +126,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 	for i := range im.sources {
 		im.sources[i].Kind = im.kindByRecipe(im.sources[i])
 	}
-	for _, s := range im.sources {
-		im.importSource(s)
-	}
-	im.readKasFiles()
-	im.readTunedProfiles()
+	im.importAll()
 	if err := im.removeRefused(); err != nil {
 		return nil, err
 	}
@@ -158,18 +154,87 @@ type importer struct {
 	scope     string
 	layer     string
 	priority  string
-	used      *usages
-	features  []string // kernel features that a kernel recipe reaches
-	kas       []*kasFile
-	tuned     []*tunedProfile
+	// collections are the names of the layers among the sources.
+	collections []string
+	used        *usages
+	features    []string // kernel features that a kernel recipe reaches
+	kas         []*kasFile
+	tuned       []*tunedProfile
+	assigned    map[string]assigned // by variable
+}
+
+// importAll reads the sources in the order in which the build does, so that the line that
+// wins there wins here.
+func (im *importer) importAll() {
+	parts := make([][]*Line, len(im.sources))
+	readable := make([]bool, len(im.sources))
+	for i, s := range im.sources {
+		lines, problem := split(s)
+		im.lines = append(im.lines, lines...)
+		parts[i], readable[i] = lines, problem == ""
+	}
+	for rank := range lastRank + 1 {
+		for i, s := range im.sources {
+			if readable[i] && parseRank(s) == rank {
+				im.importLines(parts[i], s)
+			}
+		}
+		if rank == localRank {
+			im.readKasFiles() // their text is local.conf's
+		}
+	}
+	im.readTunedProfiles()
+}
+
+// Ranks of files in bitbake's order of parsing.
+const (
+	layerRank = iota
+	localRank
+	machineIncludeRank
+	machineRank
+	distroIncludeRank
+	distroRank
+	lastRank
+)
+
+// parseRank is the place of a file in bitbake's order of parsing.
+func parseRank(s Source) int {
+	parts := strings.Split(path.Dir(s.Name), "/")
+	in := func(folder string) bool {
+		i := slices.Index(parts, "conf")
+		return i >= 0 && slices.Contains(parts[i:], folder)
+	}
+	isInclude := path.Ext(s.Name) == ".inc" || slices.Contains(parts, "include")
+	switch {
+	case s.Kind == Kas:
+		return localRank
+	case s.Kind != BitBake:
+		return lastRank
+	case path.Base(s.Name) == "layer.conf" || strings.Contains(path.Base(s.Name), "bblayers.conf"):
+		return layerRank
+	case in("machine") && isInclude:
+		return machineIncludeRank
+	case in("machine"):
+		return machineRank
+	case in("distro") && isInclude:
+		return distroIncludeRank
+	case in("distro"):
+		return distroRank
+	case path.Ext(s.Name) == ".conf" || path.Ext(s.Name) == ".sample" || path.Ext(s.Name) == ".append":
+		return localRank
+	}
+	return lastRank
 }
 
 func (im *importer) importSource(s Source) {
 	lines, problem := split(s)
 	im.lines = append(im.lines, lines...)
-	if problem != "" {
-		return
+	if problem == "" {
+		im.importLines(lines, s)
 	}
+}
+
+func (im *importer) importLines(lines []*Line, s Source) {
 	scope, why, note := everywhere, "", ""
 	if im.used != nil && s.Kind != BitBake {
 		scope, why, note = im.fileScope(s)

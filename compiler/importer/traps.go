@@ -29,6 +29,13 @@ const (
 	unknownVariable  Trap = "unknown-variable"
 	recipeVariable   Trap = "recipe-variable"
 	lostVariable     Trap = "lost-variable"
+	weakVariable     Trap = "weak-assignment"
+	doubledOperator  Trap = "doubled-operator"
+	removePattern    Trap = "remove-pattern"
+	appendedNumber   Trap = "appended-number"
+	shellValue       Trap = "shell-in-value"
+	foreignLayer     Trap = "foreign-layer"
+	lostArguments    Trap = "lost-arguments"
 	hiddenAppends    Trap = "hidden-appends"
 	refusedFeature   Trap = "refused-feature"
 	mirrorURL        Trap = "mirror-url"
@@ -64,7 +71,14 @@ func Traps() map[Trap]string {
 		movedSysctl:      "newer kernels have moved this parameter; writing it fails",
 		unknownSysctl:    "no kernel in the facts has this parameter, but one has a similar name",
 		oldOperatorTrap:  "since honister the operator is :append, :prepend or :remove; the underscore form stops the build or, worse, names a new variable",
-		fusedAppend:      ":append adds no space; without a leading space two words become one",
+		fusedAppend:      ":append, :prepend, .= and =. add no space; without one of its own two words become one",
+		weakVariable:     "?= and ??= have no effect on a variable that another line assigns",
+		doubledOperator:  "an operation in the name and another one as operator: bitbake applies both, or names a new variable",
+		removePattern:    ":remove compares whole words; a pattern removes nothing",
+		appendedNumber:   "an appended digit joins the number that is there: 8 and 4 become 84",
+		shellValue:       "bitbake starts no shell for a value: the text with $( ) or backquotes is the value",
+		foreignLayer:     "the line changes what another layer's layer.conf declares; the file that bitbake reads last wins",
+		lostArguments:    "a whole list of kernel arguments replaces the machine's, and those it does not repeat are lost",
 		renamedVariable:  "the release refuses the old name: the build stops",
 		unknownVariable:  "no layer in the facts has a variable of that name, and one there is spelt almost like it; bitbake ignores it in silence",
 		recipeVariable:   "the variable describes one recipe: in configuration it is lost where a recipe assigns it, and wrong for all others",
