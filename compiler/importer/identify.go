@@ -130,7 +130,7 @@ type clues struct {
 	collection   string
 	collections  []string
 	priorities   map[string]string // by collection
-	powerFiles   []string // base names of power mode files
+	powerFiles   []string          // base names of power mode files
 }
 
 func (im *importer) findClues() clues {

@@ -241,8 +241,12 @@ func (p *powerFile) importCores(m nvpmodel.Mode, from board.Mode, name string) {
 		if s.Param != "CPU_ONLINE" {
 			continue
 		}
-		lines = append(lines, p.line(s.Line))
 		core, ok := number(strings.TrimPrefix(s.Arg, "CORE_"))
+		if ok && int(core) >= p.im.board.Cores {
+			p.line(s.Line).leavef("core %d does not exist: the cores of %s are 0 to %d", core, p.im.board.ID, p.im.board.Cores-1)
+			continue
+		}
+		lines = append(lines, p.line(s.Line))
 		if !ok {
 			continue
 		}
