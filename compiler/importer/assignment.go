@@ -46,16 +46,50 @@ func (r *recipe) beaten(l *Line, a assignment) string {
 // that recipe only, and reports whether it was one. Jobs of one recipe have a field.
 func (r *recipe) readForRecipe(l *Line, a assignment) bool {
 	name, ok := recipeFile(r.source.Name)
-	if !ok || slices.Contains([]string{"IMAGE_INSTALL", "IMAGE_FEATURES", "BAD_RECOMMENDATIONS", "PACKAGE_EXCLUDE", "KERNEL_MODULE_AUTOLOAD", "KERNEL_ARGS",
-		"NVPMODEL_CONFIG_DEFAULT", "SRC_URI", "RDEPENDS", "BBFILE_COLLECTIONS"}, a.base) {
+	if !ok {
 		return false
 	}
-	if a.base == "PARALLEL_MAKE" && len(a.overrides) == 0 && isWord(name) && path.Ext(r.source.Name) != ".inc" {
-		r.setRecipeJobs(l, a, name)
-		return true
+	switch a.base {
+	case "SRC_URI", "RDEPENDS":
+		return false
+	case "NVPMODEL_CONFIG_DEFAULT":
+		if strings.Contains(name, "nvpmodel") {
+			return false
+		}
+	case "KERNEL_MODULE_AUTOLOAD":
+		if name == r.im.release.Provider || name == r.im.release.RTProvider {
+			return false
+		}
+	case "IMAGE_INSTALL", "IMAGE_FEATURES", "BAD_RECOMMENDATIONS", "PACKAGE_EXCLUDE":
+		if n := r.im.countImages(); n > 1 {
+			l.leavef("it is for one of %d images; yoctune's settings are for all", n)
+			return true
+		}
+		l.markAdjusted("for every image of the build, not only for %s", clean(name))
+		return false
+	case "PARALLEL_MAKE":
+		if len(a.overrides) == 0 && isWord(name) && path.Ext(r.source.Name) != ".inc" {
+			r.setRecipeJobs(l, a, name)
+			return true
+		}
 	}
 	l.leave("in a recipe it acts on that recipe only")
 	return true
+}
+
+// countImages counts the recipes that set what an image contains.
+func (im *importer) countImages() int {
+	if im.images > 0 {
+		return im.images
+	}
+	names := map[string]bool{}
+	for _, s := range im.sources {
+		if name, ok := recipeFile(s.Name); ok && s.Kind == BitBake && (strings.Contains(string(s.Text), "IMAGE_INSTALL") || strings.Contains(string(s.Text), "IMAGE_FEATURES")) {
+			names[name] = true
+		}
+	}
+	im.images = len(names)
+	return im.images
 }
 
 // setRecipeJobs sets the parallel jobs of one recipe.

@@ -484,9 +484,6 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 }
 
 func (r *recipe) readPackages(l *Line, a assignment, action string) {
-	if name, ok := recipeFile(r.source.Name); ok && a.base == "IMAGE_INSTALL" {
-		l.markAdjusted("for every image of the build, not only for %s", clean(name))
-	}
 	if a.isRemove() {
 		l.leave(`removing it from a list does not exclude it; packages: NAME: "exclude" does`)
 		return

@@ -14,6 +14,7 @@ import (
 // identify finds out which release, machine and board the files are for.
 func (im *importer) identify() error {
 	clues := im.findClues()
+	im.distro = clues.chosenDistro()
 	im.layer, im.priority, im.collections = clues.collection, clues.priorities[clues.collection], clues.collections
 
 	names := []string{im.o.Release}
@@ -127,6 +128,7 @@ type clues struct {
 	machineFiles []string // conf/machine/*.conf
 	requires     map[string]string
 	overrides    map[string][]string // MACHINEOVERRIDES, by machine
+	distros      []string            // DISTRO of local.conf and its like
 	collection   string
 	collections  []string
 	priorities   map[string]string // by collection
@@ -146,6 +148,7 @@ func (im *importer) findClues() clues {
 				c.machines = append(c.machines, f.machine)
 			}
 			c.series = append(c.series, f.branches...)
+			c.distros = append(c.distros, f.distro)
 		}
 		if s.Kind != BitBake {
 			continue
@@ -179,6 +182,8 @@ func (im *importer) findClues() clues {
 				c.series = append(c.series, strings.Fields(a.Value)...)
 			case a.base == "MACHINE" && isWord(a.Value) && ofMachine == "" && path.Base(path.Dir(s.Name)) != "distro":
 				c.machines = append(c.machines, a.Value)
+			case a.base == "DISTRO" && isWord(a.Value) && parseRank(s) == localRank:
+				c.distros = append(c.distros, a.Value)
 			case a.base == "BBFILE_COLLECTIONS":
 				if words := strings.Fields(a.Value); len(words) > 0 {
 					c.collection = words[0]
@@ -256,7 +261,11 @@ func (c clues) listBoards(releaseName string) []string {
 
 // layerName is layer.name.
 func (im *importer) layerName() string {
-	return LayerName(cmp.Or(im.o.Layer, im.layer))
+	name := LayerName(cmp.Or(im.o.Layer, im.layer))
+	if im.o.Layer == "" && (name == "core" || name == "tegra") {
+		return "imported-" + name // the settings of a layer that the new one depends on
+	}
+	return name
 }
 
 // LayerName derives a valid layer name from any text; "imported" if nothing is left.

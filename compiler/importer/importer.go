@@ -126,6 +126,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 	for i := range im.sources {
 		im.sources[i].Kind = im.kindByRecipe(im.sources[i])
 	}
+	im.findActive()
 	im.importAll()
 	if err := im.removeRefused(); err != nil {
 		return nil, err
@@ -154,6 +155,8 @@ type importer struct {
 	scope     string
 	layer     string
 	priority  string
+	distro    string
+	active    map[string]bool // configuration files that take part in the build
 	// collections are the names of the layers among the sources.
 	collections []string
 	used        *usages
@@ -161,6 +164,7 @@ type importer struct {
 	kas         []*kasFile
 	tuned       []*tunedProfile
 	assigned    map[string]assigned // by variable
+	images      int                 // recipes of images; 0 before they are counted
 }
 
 // importAll reads the sources in the order in which the build does, so that the line that
@@ -173,17 +177,40 @@ func (im *importer) importAll() {
 		im.lines = append(im.lines, lines...)
 		parts[i], readable[i] = lines, problem == ""
 	}
-	for rank := range lastRank + 1 {
-		for i, s := range im.sources {
-			if readable[i] && parseRank(s) == rank {
-				im.importLines(parts[i], s)
-			}
-		}
-		if rank == localRank {
+	order := make([]int, len(im.sources))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := im.sources[a], im.sources[b]
+		return cmp.Or(parseRank(x)-parseRank(y), strings.Compare(dropInKey(x), dropInKey(y)))
+	})
+	kasRead := false
+	for _, i := range order {
+		if !kasRead && parseRank(im.sources[i]) > localRank {
 			im.readKasFiles() // their text is local.conf's
+			kasRead = true
+		}
+		if readable[i] {
+			im.importLines(parts[i], im.sources[i])
 		}
 	}
+	if !kasRead {
+		im.readKasFiles()
+	}
 	im.readTunedProfiles()
+}
+
+// dropInKey orders the files of drop-in folders, which the device reads by their names wherever
+// they lie.
+func dropInKey(s Source) string {
+	if base := path.Base(s.Name); s.Kind == Sysctl || s.Kind == Udev || s.Kind == Modprobe {
+		if base == "sysctl.conf" {
+			return "~" + base // read last
+		}
+		return base
+	}
+	return ""
 }
 
 // Ranks of files in bitbake's order of parsing.
@@ -238,6 +265,9 @@ func (im *importer) importLines(lines []*Line, s Source) {
 	scope, why, note := everywhere, "", ""
 	if im.used != nil && s.Kind != BitBake {
 		scope, why, note = im.fileScope(s)
+	}
+	if s.Kind == BitBake {
+		why = im.inactive(s)
 	}
 	if why != "" {
 		leaveRest(lines, why)

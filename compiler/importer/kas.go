@@ -19,6 +19,7 @@ type kasFile struct {
 	keys     []kasKey
 	includes []string
 	machine  string
+	distro   string
 	branches []string // of the repositories
 	problem  string
 	top      bool // no other file includes it
@@ -62,6 +63,8 @@ func parseKas(s Source, last int) (*kasFile, error) {
 		switch k.name {
 		case "machine":
 			f.machine = k.node.Value
+		case "distro":
+			f.distro = k.node.Value
 		case "header":
 			for _, h := range keysOf(k.node, k.last) {
 				for _, item := range h.node.Content {
