@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
+	"os/exec"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/editor"
 )
+
+// editorWorker is set in the environment of the process that evaluates.
+const editorWorker = "YOCTUNE_LSP_WORKER"
 
 // Memory of a program that runs all day: the collector runs as often as Go does by default, and
 // more often near the limit.
@@ -44,7 +49,20 @@ Exit status: 0 the editor shut the session down, 1 the session ended otherwise.`
 			if os.Getenv("GOMEMLIMIT") == "" {
 				debug.SetMemoryLimit(editorMemory)
 			}
-			return editor.Serve(cmd.Context(), stdio{os.Stdin, cmd.OutOrStdout()}, o)
+			session := stdio{os.Stdin, cmd.OutOrStdout()}
+			if os.Getenv(editorWorker) != "" {
+				return editor.Serve(cmd.Context(), session, o)
+			}
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			return editor.Supervise(cmd.Context(), session, func(ctx context.Context) *exec.Cmd {
+				worker := exec.CommandContext(ctx, program, os.Args[1:]...)
+				worker.Args[0] = os.Args[0]
+				worker.Env = append(os.Environ(), editorWorker+"=1", "GOTRACEBACK=none")
+				return worker
+			})
 		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/hcl"
 	"github.com/yoctune/yoctune/compiler/language/jsonnet"
 	"github.com/yoctune/yoctune/compiler/language/load"
@@ -281,6 +282,10 @@ func (p *project) evaluate() {
 		if !p.closed {
 			p.accept(e)
 		}
+		if e.isAbandoned() {
+			s.abandoned = true
+			s.conn.Close()
+		}
 		if settled {
 			p.scheduled = false
 			close(p.settled)
@@ -339,6 +344,13 @@ func (e *evaluation) name(path string) string {
 // hasValues reports whether the configuration could be evaluated. Where it has syntax errors, it could not.
 func (e *evaluation) hasValues() bool {
 	return e.project != nil && e.project.Project != nil
+}
+
+// isAbandoned reports whether evaluating CUE exceeded its bounds: it goes on, and nothing can stop it.
+func (e *evaluation) isAbandoned() bool {
+	return e.project != nil && slices.ContainsFunc(e.project.Report.All(), func(d diag.Diagnostic) bool {
+		return d.ID == "YT0007" && languageOf(d.Pos.File) == ".cue"
+	})
 }
 
 // accept takes the result of an evaluation and publishes its findings. The server is locked.

@@ -209,4 +209,5 @@ const (
 const (
 	codeNotInitialized   = -32002
 	codeRequestCancelled = -32800
+	codeRequestFailed    = -32803
 )

@@ -30,14 +30,18 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, options compiler.Option
 	s := &server{
 		options: options, units: utf16Units, documents: map[string]*document{},
 		projects: map[string]*project{}, outside: map[string]bool{}, running: map[jsonrpc2.ID]context.CancelFunc{},
-		evaluating: make(chan struct{}, 1),
+		evaluating: make(chan struct{}, 1), connected: make(chan struct{}),
 	}
 	silent := jsonrpc2.SetLogger(log.New(io.Discard, "", 0)) // protocol errors are answered, or end the session
 	s.conn = jsonrpc2.NewConn(ctx, newStream(conn), s, silent)
+	close(s.connected)
 	<-s.conn.DisconnectNotify()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state != stopped {
+	switch {
+	case s.abandoned:
+		return errAbandoned
+	case s.state != stopped:
 		return ErrNoShutdown
 	}
 	return nil
@@ -54,6 +58,7 @@ const (
 
 type server struct {
 	conn       *jsonrpc2.Conn
+	connected  chan struct{} // closed when conn is set: it calls Handle before
 	options    compiler.Options
 	evaluating chan struct{} // holds one token: evaluations run one after the other
 
@@ -66,11 +71,13 @@ type server struct {
 	projects  map[string]*project  // by folder
 	outside   map[string]bool      // open files of no configuration, by path
 	running   map[jsonrpc2.ID]context.CancelFunc
+	abandoned bool // an evaluation goes on that nothing can stop
 }
 
 // Handle implements [jsonrpc2.Handler]. Notifications take effect in the order in which they
 // arrive; a request runs beside what follows it, on the texts that were open when it arrived.
 func (s *server) Handle(ctx context.Context, _ *jsonrpc2.Conn, req *jsonrpc2.Request) {
+	<-s.connected
 	switch {
 	case req.Method == "exit":
 		s.conn.Close()

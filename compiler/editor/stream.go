@@ -30,51 +30,63 @@ func newStream(conn io.ReadWriteCloser) *stream {
 	return &stream{jsonrpc2.NewBufferedStream(conn, jsonrpc2.VSCodeObjectCodec{}), bufio.NewReaderSize(conn, maxHeader)}
 }
 
-// failure is the reply to a message whose id cannot be read.
+// failure is a reply outside of a connection of package jsonrpc2.
 type failure struct {
 	Version string          `json:"jsonrpc"`
-	ID      *int            `json:"id"`
+	ID      json.RawMessage `json:"id"`
 	Error   *jsonrpc2.Error `json:"error"`
 }
 
 // ReadObject implements [jsonrpc2.ObjectStream]: it reads the next message that is one.
 func (s *stream) ReadObject(v any) error {
 	for {
-		size, err := s.readHeader()
+		text, err := s.readFrame()
 		if err != nil {
 			return err
 		}
-		reply := func(code int64, format string, args ...any) error {
-			return s.WriteObject(failure{"2.0", nil, &jsonrpc2.Error{Code: code, Message: fmt.Sprintf(format, args...)}})
+		err = json.Unmarshal(text, v)
+		if err == nil {
+			return nil
+		}
+		reflect.ValueOf(v).Elem().SetZero() // it may have been read in part
+		if err := s.refuse(jsonrpc2.CodeInvalidRequest, "%v", err); err != nil {
+			return err
+		}
+	}
+}
+
+// readFrame reads the next message that is JSON.
+func (s *stream) readFrame() (json.RawMessage, error) {
+	for {
+		size, err := s.readHeader()
+		if err != nil {
+			return nil, err
 		}
 		if size > maxMessage {
 			if _, err := io.CopyN(io.Discard, s.in, size); err != nil {
-				return err
+				return nil, err
 			}
-			if err := reply(jsonrpc2.CodeInvalidRequest, "the message has more than %d MiB", maxMessage>>20); err != nil {
-				return err
+			if err := s.refuse(jsonrpc2.CodeInvalidRequest, "the message has more than %d MiB", maxMessage>>20); err != nil {
+				return nil, err
 			}
 			continue
 		}
 		text := make([]byte, size)
 		if _, err := io.ReadFull(s.in, text); err != nil {
-			return err
+			return nil, err
 		}
-		if !json.Valid(text) {
-			if err := reply(jsonrpc2.CodeParseError, "the message is not JSON"); err != nil {
-				return err
-			}
-			continue
+		if json.Valid(text) {
+			return text, nil
 		}
-		if err := json.Unmarshal(text, v); err != nil {
-			reflect.ValueOf(v).Elem().SetZero() // it may have been read in part
-			if err := reply(jsonrpc2.CodeInvalidRequest, "%v", err); err != nil {
-				return err
-			}
-			continue
+		if err := s.refuse(jsonrpc2.CodeParseError, "the message is not JSON"); err != nil {
+			return nil, err
 		}
-		return nil
 	}
+}
+
+// refuse replies to a message whose id is not known.
+func (s *stream) refuse(code int64, format string, args ...any) error {
+	return s.WriteObject(failure{"2.0", json.RawMessage("null"), &jsonrpc2.Error{Code: code, Message: fmt.Sprintf(format, args...)}})
 }
 
 var errHeader = errors.New("the header of a message is not one of the Language Server Protocol")

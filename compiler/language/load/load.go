@@ -396,8 +396,13 @@ func (l *loader) evaluate(files []*ast.File, imported *packages) {
 	done := make(chan *loader, 1)
 	go func() {
 		w := &loader{report: &diag.Report{}, cfg: &Config{}}
+		defer func() {
+			if r := recover(); r != nil { // a fault of the evaluator; programs that run on must survive it
+				w.report.Errorf("YT0900", position(files[0].Pos()), "", "evaluating the configuration failed: %v", r)
+			}
+			done <- w
+		}()
 		w.evaluateUnbounded(files, imported)
-		done <- w
 	}()
 	limit := time.NewTimer(cmp.Or(l.wall, maxWall))
 	defer limit.Stop()
