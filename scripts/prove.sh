@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -15,6 +15,7 @@
 #   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig, facts)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
+#   YOCTUNE_LAYERS      folder with checkouts of public layers; COMMITS in it has lines FOLDER COMMIT (import)
 #   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -285,8 +286,18 @@ bench() {
 	uptime | sed 's/.*load/load/' | tee -a "$results/$day-bench.txt"
 }
 
+import() {
+	title "import: public layers imported and built, read before and after by other parsers"
+	[ -n "${YOCTUNE_LAYERS-}" ] || { skip "set YOCTUNE_LAYERS"; return; }
+	[ -x build/bb-venv/bin/python ] || run scripts/setup.sh python
+	make -s build
+	local commits=()
+	[ ! -e "$YOCTUNE_LAYERS/COMMITS" ] || commits=(--commits "$YOCTUNE_LAYERS/COMMITS")
+	run build/bb-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${commits[@]}" -o "$results/$day-import.json" "$YOCTUNE_LAYERS"/*/
+}
+
 mkdir -p build
-all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler"
+all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

@@ -42,9 +42,31 @@ func (r *recipe) beaten(l *Line, a assignment) string {
 	return ""
 }
 
+// dropReplaced drops what an earlier line set, where a line replaces it with a value that is
+// left: neither value is in force with the other's.
+func (im *importer) dropReplaced(earlier, l *Line, a assignment) {
+	if earlier == nil || earlier == l || a.edits() || len(l.paths) > 0 || l.Verdict == Understood {
+		return
+	}
+	for _, e := range slices.Clone(im.config.entries) {
+		if !slices.Contains(e.lines, earlier) {
+			continue
+		}
+		for _, of := range e.lines {
+			of.addTrap(setTwice)
+			of.dropField(showPath(e.names), positionOf(l)+" sets it again, and the last one wins")
+		}
+		im.config.remove(e)
+	}
+}
+
 // readForRecipe reads a line of a recipe that is no setting of the build, because it acts on
 // that recipe only, and reports whether it was one. Jobs of one recipe have a field.
 func (r *recipe) readForRecipe(l *Line, a assignment) bool {
+	if path.Ext(r.source.Name) == ".bbclass" {
+		l.leave("in a class it acts where the class is inherited")
+		return true
+	}
 	name, ok := recipeFile(r.source.Name)
 	if !ok {
 		return false

@@ -344,10 +344,12 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 		l.leave(why)
 		return
 	}
+	earlier := im.assigned[a.base].line
 	if why := r.beaten(l, a); why != "" {
 		l.leave(why)
 		return
 	}
+	defer im.dropReplaced(earlier, l, a)
 	if a.old {
 		l.Verdict = Adjusted
 	}

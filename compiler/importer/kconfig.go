@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"path"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
@@ -27,7 +26,7 @@ func (im *importer) readKconfig(lines []*Line, s Source) {
 		l.addNote("%s", p.Message)
 	}
 	var base *known
-	if len(cfg.Lines) >= wholeConfig || strings.HasSuffix(path.Base(s.Name), "defconfig") {
+	if isWhole(s) {
 		base = im.kernelBase()
 	}
 	for _, k := range cfg.Lines {

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"path"
@@ -299,13 +300,22 @@ func (im *importer) fileScope(s Source) (scope, why, note string) {
 			scope, no = im.folderScope(s, n, scope)
 		}
 		if no == "" {
-			return scope, "", im.noteKernel(s, n)
+			note = im.noteKernel(s, n)
+			if note != "" && isWhole(s) {
+				return "", fmt.Sprintf("the whole configuration of %s, and the kernel is %s", n.recipe, im.release.Provider), ""
+			}
+			return scope, "", note
 		}
 		if i == 0 {
 			why = fmt.Sprintf("%s:%d names it: %s", path.Base(n.file), n.line, no)
 		}
 	}
 	return everywhere, why, ""
+}
+
+// isWhole reports whether a file is a whole kernel configuration and not a fragment.
+func isWhole(s Source) bool {
+	return strings.HasSuffix(path.Base(s.Name), "defconfig") || bytes.Count(s.Text, []byte("CONFIG_")) >= wholeConfig
 }
 
 // noteKernel notes that a fragment is for another kernel than the release's.

@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Imports public layers, builds the result, and compares what takes effect before and after.
+
+    prove.py --yoctune PROGRAM --runtime DIR -o RECORD.json FOLDER...
+
+Each FOLDER is a checkout; each folder below it with a conf/layer.conf is a layer. A layer is
+imported as it is, for a stock machine, and for its own first machine. The lines that the report
+calls understood are read again by parsers that are not yoctune's: bitbake's own for variables
+(ConfHandler's grammar before, its data store after), the expressions of the kernel's
+merge_config.sh for options, and the grammars of sysctl.d(5), modules-load.d(5) and
+systemd.syntax(7), written here. What such a line sets must be in the layer that yoctune builds.
+Adjusted and left lines are named in the report and are only counted.
+
+A line that is not found again is a silent loss. So is a file of the layer that the report does
+not name, and a line of a file without a verdict.
+"""
+
+import argparse
+import collections
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import types
+
+for package, module in (("hashserv", "client"), ("prserv", "serv")):
+    try:
+        __import__(package)
+    except ImportError:  # the wheel has lib/bb alone
+        name = f"{package}.{module}"
+        sys.modules[package], sys.modules[name] = types.ModuleType(package), types.ModuleType(name)
+        setattr(sys.modules[package], module, sys.modules[name])
+
+import bb.data  # noqa: E402
+import bb.parse  # noqa: E402
+from bb.parse.parse_py import ConfHandler  # noqa: E402
+
+STOCK = ["--board", "orin-nano-8gb", "--release", "scarthgap"]
+MACHINE = "jetson-orin-nano-devkit"
+
+# merge_config.sh: SED_CONFIG_EXP1 and SED_CONFIG_EXP2.
+SET = re.compile(r"^(CONFIG_[a-zA-Z0-9_]*)=(.*)")
+UNSET = re.compile(r"^# (CONFIG_[a-zA-Z0-9_]*) is not set")
+
+
+def read(path):
+    with open(path, errors="replace") as f:
+        return f.read()
+
+
+def kernel_options(text):
+    options = {}
+    for line in text.splitlines():
+        if m := SET.match(line):
+            value = m.group(2)
+            # Kconfig reads the first letter of a bool and the quoted part of a string.
+            value = re.sub(r'^([ymn]|"[^"]*")\s+#.*', r"\1", value)
+            options[m.group(1)] = value
+        elif m := UNSET.match(line):
+            options[m.group(1)] = "n"
+    return options
+
+
+def sysctls(text):
+    values = {}
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or line[0] in "#;" or "=" not in line:
+            continue
+        key, value = line.split("=", 1)
+        key = key.strip().lstrip("-").strip()
+        first = re.search(r"[./]", key)
+        if first and first.group() == "/":
+            key = key.translate(str.maketrans("/.", "./"))
+        values[key] = " ".join(value.split())
+    return values
+
+
+def directives(text):
+    found, section = collections.defaultdict(list), ""
+    for line in re.sub(r"\\\n\s*", " ", text).splitlines():
+        line = line.strip()
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif line and line[0] not in "#;" and "=" in line:
+            key, value = line.split("=", 1)
+            found[section, key.strip()].append(value.strip())
+    return found
+
+
+def logical(lines, number):
+    """The logical line that starts at a line, joined as ConfHandler.handle does."""
+    text = lines[number - 1].strip()
+    while text.endswith("\\") and number < len(lines):
+        text = text[:-1] + lines[number].rstrip()
+        number += 1
+    return text
+
+
+class After:
+    """What the layer that yoctune wrote has."""
+
+    def __init__(self, layer, machine):
+        self.texts = {}
+        for root, _, files in os.walk(layer):
+            for name in files:
+                if not name.endswith((".gz", ".json", ".md")) and "licenses" not in name and "COPYING" not in name:
+                    path = os.path.join(root, name)
+                    self.texts[path] = read(path)
+        self.options, self.sysctls, self.units, words = {}, {}, {}, set()
+        for path, text in self.texts.items():
+            name = os.path.basename(path)
+            words.update(re.split(r"[\s\"'=,:;]+", text))
+            words.update(re.split(r"[\s\"']+", text))
+            if name.endswith(".cfg"):
+                self.options.update(kernel_options(text))
+            elif "sysctl" in name or name == "95-yoctune.conf":
+                self.sysctls.update(sysctls(text))
+            elif name.endswith((".service", ".conf")) and "[Service]" in text or "[Unit]" in text:
+                self.units[name] = directives(text)
+        self.words = words
+        self.plan = ""
+        for root, _, files in os.walk(layer):
+            if "plan.json" in files:
+                self.plan = read(os.path.join(root, "plan.json"))
+        self.d = bb.data.init()
+        self.d.setVar("MACHINE", machine)
+        self.d.setVar("BBPATH", layer)
+        self.d.setVar("OVERRIDES", f"tegra:{machine}:yoctune-on-{machine}")
+        folder = os.path.join(layer, "conf", "yoctune")
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            if name.endswith(".conf"):
+                bb.parse.handle(os.path.join(folder, name), self.d, True)
+
+    def value(self, name):
+        return self.d.getVar(name) or ""
+
+
+class Referee:
+    def __init__(self, options):
+        self.options = options
+        self.total = collections.Counter()
+        self.reasons = collections.Counter()
+        self.lost, self.refused, self.layers = [], collections.Counter(), []
+
+    def run(self, *args):
+        return subprocess.run([self.options.yoctune, *args], capture_output=True, text=True, timeout=self.options.timeout, errors="replace")
+
+    def folder(self, top):
+        layers = [root for root, dirs, _ in os.walk(top) if os.path.isfile(os.path.join(root, "conf", "layer.conf"))]
+        for layer in sorted(layers) or [top]:
+            machines = os.path.join(layer, "conf", "machine")
+            own = sorted(n[:-5] for n in os.listdir(machines) if n.endswith(".conf")) if os.path.isdir(machines) else []
+            runs = [("as it is", []), ("stock machine", [*STOCK, "--machine", MACHINE])]
+            if own:
+                runs.append(("own machine " + own[0], [*STOCK, "--machine", own[0]]))
+            for label, flags in runs:
+                self.layer(top, layer, label, flags)
+
+    def layer(self, top, layer, label, flags):
+        with tempfile.TemporaryDirectory() as work:
+            config, out = os.path.join(work, "config", "config.cue"), os.path.join(work, "layer")
+            os.mkdir(os.path.dirname(config))
+            name = os.path.relpath(layer, os.path.dirname(top))
+            try:
+                done = self.run("import", layer, *flags, "--all", "--format", "json", "-o", config)
+            except subprocess.TimeoutExpired:
+                self.lose(name, label, "import hangs", "")
+                return
+            if "panic:" in done.stderr or "goroutine " in done.stderr:
+                self.lose(name, label, "import panics", done.stderr[-400:])
+                return
+            rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+            if done.returncode != 0:
+                self.total["runs without a result"] += 1
+                if label != "as it is" and "nothing to import" not in done.stderr:
+                    self.lose(name, label, "import refuses", done.stderr.strip()[-300:])
+                return
+            summary = rows[-1]
+            built = self.run("build", config, "-o", out, "--runtime", self.options.runtime)
+            if built.returncode != 0:
+                self.lose(name, label, "build refuses the configuration", (built.stderr or built.stdout).strip()[:400])
+                return
+            self.total["runs"] += 1
+            self.layers.append(dict(layer=name, run=label, **{k: summary.get(k, 0) for k in ("lines", "understood", "adjusted", "left", "comments", "traps", "skipped")}))
+            self.compare(name, label, layer, rows, After(out, summary["machine"]))
+
+    def lose(self, layer, run, what, text):
+        self.lost.append({"layer": layer, "run": run, "what": what, "text": text})
+
+    def compare(self, name, label, layer, rows, after):
+        lines = [r for r in rows if r.get("type") == "line"]
+        named = {os.path.realpath(r["file"]) for r in rows if r.get("file")}
+        named_as = {os.path.abspath(r["file"]) for r in rows if r.get("file")}
+        for root, dirs, files in os.walk(layer):
+            dirs[:] = [d for d in dirs if d not in (".git", ".repo", "cue.mod")]
+            for f in files:
+                path = os.path.join(root, f)
+                if os.path.abspath(path) not in named_as and os.path.realpath(path) not in named and os.path.getsize(path) if os.path.exists(path) else False:
+                    self.lose(name, label, "a file that the report does not name", os.path.relpath(path, layer))
+        by_file = collections.defaultdict(list)
+        for r in lines:
+            by_file[r["file"]].append(r)
+        for path, of in by_file.items():
+            text = read(path) if os.path.isfile(path) else ""
+            source = text.replace("\r\n", "\n").split("\n")
+            numbers = [r["line"] for r in of]
+            if len(numbers) > 1 and len(set(numbers)) != len(numbers):
+                self.lose(name, label, "a line with two verdicts", path)
+            for r in of:
+                self.total[r["verdict"]] += 1
+                if r["verdict"] == "left":
+                    self.refused[reason(r.get("why", ""))] += 1
+                if r["verdict"] != "understood":
+                    continue
+                if not r.get("path"):
+                    self.reasons[reason(r.get("why", ""))] += 1
+                    continue
+                what = self.check(r, source, after)
+                if what == "not compared":
+                    self.total["understood, not compared"] += 1
+                elif what:
+                    self.lose(name, label, what, f"{os.path.relpath(path, layer)}:{r['line']}: {r['text']} -> {r['path']}")
+                else:
+                    self.total["understood, the same after"] += 1
+
+    def check(self, r, source, after):
+        """Why the effect of a line is not in the layer; "" where it is."""
+        base, ext = os.path.basename(r["file"]), os.path.splitext(r["file"])[1]
+        paths = r["path"]
+        if (r.get("why") or "").startswith("continues line"):
+            return "not compared"  # the first line stands for it
+        if paths.startswith("kernel.config.") and ext not in (".yml", ".yaml"):
+            for option, value in kernel_options(source[r["line"] - 1]).items():
+                if after.options.get(option) != value:
+                    return f"option {option} is {after.options.get(option)}, not {value}"
+            return ""
+        if paths.startswith('sysctl.') and "," not in paths and ext in (".conf",):
+            for key, value in sysctls(source[r["line"] - 1]).items():
+                if after.sysctls.get(key) != value:
+                    return f"sysctl {key} is {after.sysctls.get(key)}, not {value}"
+            return ""
+        if paths.startswith("services."):
+            return self.check_unit(r, source, base, after)
+        if ext in (".conf", ".bb", ".bbappend", ".inc", ".sample", ".append", ".yml", ".yaml"):
+            m = ConfHandler.__config_regexp__.match(logical(source, r["line"]))
+            if m:
+                return self.check_variable(m.group("var"), m.group("value"), paths, after)
+        if ext == ".conf" and paths.startswith("modules."):
+            word = source[r["line"] - 1].split()[-1]
+            return "" if word in after.words else f"module {word} is not in the layer"
+        return "not compared"
+
+    def check_variable(self, var, value, paths, after):
+        if paths.startswith(("packages.", "modules.", "kernel.args.", "build.image.", "build.rmWork", "build.downloads.hosts")):
+            for word in value.split():
+                plain = word.strip("\"'")
+                if plain not in after.words and plain not in after.plan and plain not in ("rm_work", "read-only-rootfs"):
+                    return f"{word} of {var} is not in the layer"
+            if "rm_work" in value.split() and "rm_work" not in after.value("INHERIT"):
+                return "rm_work is not inherited"
+            return ""
+        if paths.startswith("build.kas."):
+            return ""
+        if paths.startswith(("build.sstate.mirrors", "build.downloads.mirrors")):
+            for url in re.findall(r"[a-z0-9+]+://[^\s;\"\\*]+", value):
+                if url.replace("PATH", "").rstrip("/") not in " ".join(after.texts.values()):
+                    return f"{url} of {var} is not in the layer"
+            return ""
+        if paths.startswith("build.parallel.recipes."):
+            m = re.search(r"-j\s*(\d+)", value)
+            recipe = paths.split(".", 3)[3].strip('"')
+            got = after.value(f"PARALLEL_MAKE:pn-{recipe}")
+            return "" if m and m.group(1) in got.split() + got.replace("-j", "").split() else f"PARALLEL_MAKE of {recipe} is {got!r}"
+        if paths.startswith("power.") or paths.startswith("kernel.preempt"):
+            return "not compared"
+        plain = var.split(":")[0]
+        got = after.d.getVar(plain) if "[" not in var else after.d.getVarFlag("do_fetch", "number_threads")
+        want = value.strip()
+        if plain == "do_fetch":
+            got = after.d.getVarFlag("do_fetch", "number_threads")
+        normal = lambda s: re.sub(r"-j\s+", "-j", (s or "").strip()).rstrip("/")
+        if plain == "PACKAGE_CLASSES":
+            return "" if want.split()[0] in (got or "").split() else f"{plain} is {got!r}, not {want!r}"
+        return "" if normal(got) == normal(want) else f"{plain} is {got!r}, not {want!r}"
+
+    def check_unit(self, r, source, base, after):
+        folder = os.path.basename(os.path.dirname(r["file"]))
+        unit = folder[:-2] if folder.endswith(".service.d") else base
+        have = [d for n, d in after.units.items() if n.startswith(os.path.splitext(unit)[0])]
+        section = ""
+        for line in source[: r["line"]]:
+            if line.strip().startswith("["):
+                section = line.strip().strip("[]")
+        text = re.sub(r"\s*\\$", "", logical(source, r["line"]))
+        if "=" not in text:
+            return "not compared"
+        key, value = (part.strip() for part in text.split("=", 1))
+        section, key = {"MemoryLimit": (section, "MemoryMax")}.get(key, (section, key))
+        got = [v for d in have for v in d.get((section, key), [])]
+        flat = " ".join(got).replace('"', "").replace("'", "")
+        for word in value.replace('"', "").replace("'", "").split():
+            if word not in flat and not (word.lower() in ("yes", "true", "on", "1") and any(w in flat for w in ("true", "yes"))):
+                return f"{section}.{key} of {unit} is {got}, not {value!r}"
+        return "" if have else f"{unit} is not in the layer"
+
+
+def reason(why):
+    """A reason without names and numbers."""
+    why = why.split("; ")[0]
+    why = re.sub(r"\S*[/._]\S*|\b[A-Z][A-Z0-9_:]{2,}\S*|\d+|\"[^\"]*\"", "*", why)
+    return re.sub(r"\s+", " ", why)[:110]
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--yoctune", required=True)
+    p.add_argument("--runtime", required=True)
+    p.add_argument("--timeout", type=int, default=120)
+    p.add_argument("--commits", help="file with FOLDER COMMIT lines")
+    p.add_argument("-o", "--output", required=True)
+    p.add_argument("folders", nargs="+")
+    options = p.parse_args()
+    logging.getLogger("BitBake").setLevel(logging.CRITICAL)
+    referee = Referee(options)
+    for folder in options.folders:
+        referee.folder(folder.rstrip("/"))
+        print(os.path.basename(folder.rstrip("/")), len(referee.lost), file=sys.stderr)
+    commits = {}
+    if options.commits:
+        for line in read(options.commits).splitlines():
+            folder, commit = line.split()
+            commits[folder.replace("+", "/", 1)] = commit
+    record = {
+        "real": "bitbake's ConfHandler and data store; import and build of the program",
+        "stand-in": "the grammars of merge_config.sh, sysctl.d(5), modules-load.d(5) and systemd.syntax(7), written for this check; a stock Jetson machine for layers of other boards",
+        "sources": commits,
+        "layers": len({row["layer"] for row in referee.layers}),
+        "totals": dict(sorted(referee.total.items())),
+        "lost silently": referee.lost,
+        "left, by reason": dict(referee.refused.most_common(60)),
+        "understood without a setting, by reason": dict(referee.reasons.most_common(60)),
+        "runs": referee.layers,
+    }
+    with open(options.output, "w") as f:
+        json.dump(record, f, indent=1, ensure_ascii=False)
+        f.write("\n")
+    print(json.dumps({"layers": record["layers"], "lost silently": len(referee.lost), **record["totals"]}))
+    return 1 if referee.lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
