@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import
+#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -16,6 +16,7 @@
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig, facts)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   YOCTUNE_LAYERS      folder with checkouts of public layers; COMMITS in it has lines FOLDER COMMIT (import)
+#   YOCTUNE_UNITS       folders with units of other layers, separated by blanks      (units)
 #   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -201,6 +202,13 @@ runtime() {
 	run go test ./runtime/... -run 'Machine|Kernel' -v -count=1
 }
 
+units() {
+	title "units: imported units as systemd reads them"
+	[ -n "${YOCTUNE_UNITS-}" ] || { skip "set YOCTUNE_UNITS"; return; }
+	go test ./tests/units -v -count 1 -timeout 30m >build/units.log 2>&1 || { failed=1; cat build/units.log >&2; }
+	grep -E 'units of|[0-9]+ stay:|^ok' build/units.log | sed 's/^ *[a-z_]*.go:[0-9]*: *//' | tee "$results/$day-units.txt"
+}
+
 systemd() {
 	title "systemd: the unit of a layer under a real systemd, in qemu"
 	[ -e build/cache/qemu/ready ] || { skip "no kernel: scripts/setup.sh kernel"; return; }
@@ -297,7 +305,7 @@ import() {
 }
 
 mkdir -p build
-all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import"
+all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

@@ -165,6 +165,7 @@ type importer struct {
 	tuned       []*tunedProfile
 	assigned    map[string]assigned // by variable
 	images      int                 // recipes of images; 0 before they are counted
+	whole       []*entry            // units of which all fields stay or none
 }
 
 // importAll reads the sources in the order in which the build does, so that the line that
@@ -474,11 +475,11 @@ func (im *importer) removeRefused() error {
 			if d.Severity != diag.Error {
 				continue
 			}
-			for _, e := range where.entriesFor(d) {
-				why := "the checks refuse it: " + d.Message
-				if d.Help != "" {
-					why += " (" + d.Help + ")"
-				}
+			why := "the checks refuse it: " + d.Message
+			if d.Help != "" {
+				why += " (" + d.Help + ")"
+			}
+			for _, e := range im.withWholeUnits(where.entriesFor(d)) {
 				for _, l := range e.lines {
 					l.dropField(showPath(e.names), why+" ["+d.ID+"]")
 				}
@@ -495,6 +496,29 @@ func (im *importer) removeRefused() error {
 		}
 	}
 	return errRefused
+}
+
+// withWholeUnits adds to entries the others of their units: a unit without one of its directives
+// would behave in another way.
+func (im *importer) withWholeUnits(refused []*entry) []*entry {
+	all := slices.Clone(refused)
+	for _, e := range refused {
+		for _, u := range im.whole {
+			if e.scope != u.scope || !isWithin(e.names, u.names) {
+				continue
+			}
+			for _, o := range im.config.entries {
+				if o.scope == u.scope && isWithin(o.names, u.names) && !slices.Contains(all, o) {
+					all = append(all, o)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func isWithin(names, top []string) bool {
+	return len(names) >= len(top) && slices.Equal(names[:len(top)], top)
 }
 
 func (im *importer) addRemarks(report *diag.Report) {

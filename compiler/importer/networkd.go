@@ -28,7 +28,7 @@ func (im *importer) readNetworkd(lines []*Line, s Source) {
 	if kind == "" {
 		kind = facts.Link
 	}
-	ds := parseDirectives(lines)
+	ds := parseDirectives(lines, s)
 	devices, why := matchedDevices(ds)
 	for i := range ds {
 		d := &ds[i]

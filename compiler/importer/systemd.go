@@ -1,13 +1,14 @@
 package importer
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	facts "github.com/yoctune/yoctune/schema/facts/directive"
-	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // directive is a line of a unit file.
@@ -17,83 +18,312 @@ type directive struct {
 	section         string
 	name            string
 	value           string
-	inexpressible   string // why a unit with it cannot become a yoctune service
-	tuning          bool   // it means the same in a drop-in
-	set             func() // puts it into the configuration
+	ignored         string // why systemd does nothing for it
 	keptWithoutUnit bool   // it is a setting of its own and needs no unit
 }
 
-// readSystemd reads a unit, or a drop-in of one. A service that yoctune can express becomes one;
-// otherwise the unit stays, and its tuning becomes a drop-in.
+// unit is a service, or drop-ins of one, that is read.
+type unit struct {
+	name   string
+	dropIn bool
+	sets   []*directiveSet
+}
+
+// directiveSet is a directive of a section with all its lines, in their order.
+type directiveSet struct {
+	section, name string
+	lines         []*directive
+	values        []string
+}
+
+// readSystemd reads a unit, or a drop-in of one. A unit becomes a service if the layer's unit
+// behaves the same; otherwise it stays, and its tuning becomes a drop-in.
 func (im *importer) readSystemd(lines []*Line, s Source) {
-	base, dir := path.Base(s.Name), path.Base(path.Dir(s.Name))
-	unit, dropIn := base, false
-	if u, ok := strings.CutSuffix(dir, ".d"); ok {
-		unit, dropIn = u, true
+	u := unit{name: path.Base(s.Name)}
+	if name, ok := strings.CutSuffix(path.Base(path.Dir(s.Name)), ".d"); ok {
+		u.name, u.dropIn = name, true
 	}
-	ds := parseDirectives(lines)
+	ds := parseDirectives(lines, s)
 	defer func() {
 		for i := range ds {
 			im.noteDirective(&ds[i])
+			copyVerdict(ds[i].group)
 		}
 	}()
-	if path.Ext(unit) != ".service" || strings.Contains(unit, "@") {
-		why := "yoctune writes services; units of other types stay where they are"
-		switch {
-		case strings.Contains(unit, "@"):
-			why = "yoctune has no template units"
-		case path.Ext(unit) == ".slice":
-			why = "yoctune writes the slices that services name; with cpu.isolate they get the isolated cores"
-		}
-		for _, d := range ds {
-			d.line.leave(why)
-			copyVerdict(d.group)
+	why, at := foreignUnit(u.name), (*directive)(nil)
+	if why == "" && im.importScripted(ds) {
+		for i := range ds {
+			if d := &ds[i]; !d.isSettled() && !d.keptWithoutUnit {
+				d.line.markUnderstood("the settings replace the unit")
+			}
 		}
 		return
 	}
-	scripted := im.importScripted(ds)
-	var blocker *directive
-	hasExec := false
-	for i := range ds {
-		d := &ds[i]
-		im.readDirective(d, unit)
-		hasExec = hasExec || d.name == "ExecStart"
-		if d.inexpressible != "" && blocker == nil {
-			blocker = d
-		}
+	u.sets = im.collectSets(ds)
+	if why == "" {
+		why, at = im.findBlocker(&u)
 	}
-	whole := !dropIn && blocker == nil && hasExec && !scripted
-	for i := range ds {
-		d := &ds[i]
-		switch {
-		case d.line.Verdict != "" || d.line.partial || len(d.line.paths) > 0: // settled: a command that became settings
-		case scripted && d.keptWithoutUnit:
-		case scripted:
-			d.line.markUnderstood("the settings replace the unit")
-		case d.inexpressible != "":
-			d.line.leave(d.inexpressible)
-		case whole && d.set != nil, d.tuning && d.set != nil:
-			d.set()
-			if d.line.Verdict == "" && !d.line.partial {
-				d.line.markUnderstood("")
-			}
-		case d.set != nil && blocker != nil:
-			d.line.leavef("the unit stays where it is: %s (line %d)", blocker.inexpressible, blocker.line.Line)
-		case d.set != nil:
-			d.line.leave("valid in a whole unit only; a drop-in changes a unit that something else installs")
-		default:
-			d.line.leavef("yoctune has no field for %s", clean(d.name))
+	switch {
+	case why == "" && !u.dropIn:
+		im.importUnit(&u)
+	case at == nil && !u.dropIn:
+		leaveDirectives(ds, why)
+	default:
+		if at != nil {
+			at.line.leave(why)
+			why = fmt.Sprintf("the unit stays where it is: %s (line %d)", why, at.line.Line)
 		}
-		copyVerdict(d.group)
+		im.importDropIn(&u, why)
 	}
-	if whole {
-		if exec := im.config.find(&entry{scope: everywhere, names: []string{"services", unit, "exec"}}); exec != nil {
-			l := exec.lines[0]
-			l.addNote("without yoctune's sandbox, as the unit had none; take the unit out of what installs it now")
-			im.setField(l, "false", "services", unit, "hardening")
+}
+
+// foreignUnit explains why yoctune writes no unit of a name, "" if it does.
+func foreignUnit(name string) string {
+	switch {
+	case strings.Contains(name, "@"):
+		return "yoctune has no template units"
+	case path.Ext(name) == ".slice":
+		return "yoctune writes the slices that services name; with cpu.isolate they get the isolated cores"
+	case path.Ext(name) != ".service":
+		return "yoctune writes services; units of other types stay where they are"
+	case !serviceName.MatchString(name):
+		return "yoctune writes services whose names have letters, digits, '_', '.' and '-'"
+	}
+	return ""
+}
+
+var (
+	serviceName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,90}\.service$`)
+	ownName     = lazyregexp.New(`^[A-Z][A-Za-z0-9-]{0,79}$`)
+)
+
+// isSettled reports whether a line has its verdict: a command that became settings.
+func (d *directive) isSettled() bool {
+	return d.line.Verdict != "" || d.line.partial || len(d.line.paths) > 0
+}
+
+func leaveDirectives(ds []directive, why string) {
+	for i := range ds {
+		if !ds[i].isSettled() {
+			ds[i].line.leave(why)
 		}
 	}
 }
+
+// collectSets groups the directives that systemd reads, and leaves the others.
+func (im *importer) collectSets(ds []directive) []*directiveSet {
+	var sets []*directiveSet
+	for i := range ds {
+		d := &ds[i]
+		if d.ignored = im.findIgnored(d); d.ignored != "" {
+			d.line.leave(d.ignored)
+			continue
+		}
+		at := slices.IndexFunc(sets, func(s *directiveSet) bool { return s.section == d.section && s.name == d.name })
+		if at < 0 {
+			at = len(sets)
+			sets = append(sets, &directiveSet{section: d.section, name: d.name})
+		}
+		sets[at].lines = append(sets[at].lines, d)
+		sets[at].values = append(sets[at].values, d.value)
+	}
+	return sets
+}
+
+// findIgnored explains why the release's systemd skips a line, "" if it does not.
+func (im *importer) findIgnored(d *directive) string {
+	if strings.HasPrefix(d.section, "X-") || strings.HasPrefix(d.name, "X-") {
+		return ""
+	}
+	if d.section == "" {
+		return "it stands before the first section, and systemd skips it"
+	}
+	switch facts.Lookup(facts.Unit, d.section+"."+d.name, im.release.Systemd).State {
+	case facts.Absent:
+		return "systemd skips the line"
+	case facts.Legacy:
+		return "systemd does nothing for it"
+	}
+	return ""
+}
+
+// findBlocker finds what the layer's unit could not have in common with a unit.
+func (im *importer) findBlocker(u *unit) (string, *directive) {
+	hasCommand := false
+	for _, s := range u.sets {
+		first := s.lines[0]
+		switch {
+		case !slices.Contains([]string{"Unit", "Service", "Install"}, s.section):
+			return "yoctune writes the sections Unit, Service and Install", first
+		case !ownName.MatchString(s.name):
+			return "its name is not that of a directive", first
+		case s.section == "Install" && u.dropIn:
+			return "systemd reads [Install] in whole units", first
+		case s.name == "TimeoutSec" && (u.find("Service", "TimeoutStartSec") != nil || u.find("Service", "TimeoutStopSec") != nil),
+			strings.HasPrefix(s.name, "StartLimitInterval") && u.countIntervals() > 1:
+			return "several directives set the same, and their order counts", first
+		}
+		for _, d := range s.lines {
+			if why := blockValue(d); why != "" {
+				return why, d
+			}
+		}
+		hasCommand = hasCommand || s.section == "Service" && s.name == "ExecStart" && s.values[0] != ""
+	}
+	switch {
+	case u.dropIn && hasCommand:
+		return "a drop-in that adds a command would replace the unit", u.find("Service", "ExecStart").lines[0]
+	case !u.dropIn && !hasCommand:
+		return "it has no ExecStart", nil
+	case !u.dropIn && im.config.hasField("services", u.name):
+		return "another file is about the same unit", nil
+	}
+	return "", nil
+}
+
+// placeholder is what recipes replace in units.
+var placeholder = lazyregexp.New(`@[A-Za-z][A-Za-z0-9_]*@`)
+
+// blockValue explains why a configuration cannot have a value, "" if it can.
+func blockValue(d *directive) string {
+	if _, err := quote.SystemdValue(d.value); err != nil || len(d.value) > 4096 {
+		return "yoctune has no text of this form"
+	}
+	if filled := placeholder.FindString(d.value); filled != "" {
+		return "a recipe fills in " + filled
+	}
+	if strings.HasPrefix(d.name, "Exec") {
+		for word := range strings.FieldsSeq(d.value) {
+			if slices.Contains([]string{"jetson_clocks", "nvpmodel"}, path.Base(strings.Trim(word, `"'`))) {
+				return "it changes what power modes own; use power.default and power.modes"
+			}
+		}
+	}
+	return ""
+}
+
+func (u *unit) find(section, name string) *directiveSet {
+	for _, s := range u.sets {
+		if s.section == section && s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// countIntervals counts the names under which a unit sets the interval of its start limit.
+func (u *unit) countIntervals() int {
+	n := 0
+	for _, s := range u.sets {
+		if strings.HasPrefix(s.name, "StartLimitInterval") {
+			n++
+		}
+	}
+	return n
+}
+
+// importUnit writes a whole unit.
+func (im *importer) importUnit(u *unit) {
+	for _, s := range u.sets {
+		if s.section == "Install" && u.isUsualInstall() {
+			s.lines[0].line.markUnderstood("a yoctune service starts at boot")
+			continue
+		}
+		im.importSet(u, s)
+	}
+	command := u.find("Service", "ExecStart").lines[0].line
+	set := func(value string, names ...string) { im.setField(command, value, append([]string{"services", u.name}, names...)...) }
+	if u.find("Service", "Restart") == nil && !u.isOneshot() {
+		set(`"no"`, "restart")
+	}
+	if u.find("Service", "Type") == nil && u.find("Service", "BusName") != nil {
+		set(`"dbus"`, "unit", "Service", "Type") // systemd's default with a BusName
+	}
+	if !u.hasInstall() {
+		set("{}", "unit", "Install")
+	}
+	set("false", "hardening")
+	command.addNote("without yoctune's sandbox, as the unit had none; take the unit out of what installs it now")
+	im.whole = append(im.whole, im.newEntry([]string{"services", u.name}))
+}
+
+func (u *unit) isOneshot() bool {
+	s := u.find("Service", "Type")
+	return s != nil && slices.Equal(s.values, []string{"oneshot"})
+}
+
+func (u *unit) hasInstall() bool {
+	return slices.ContainsFunc(u.sets, func(s *directiveSet) bool { return s.section == "Install" })
+}
+
+// isUsualInstall reports whether a unit has the section [Install] of yoctune's.
+func (u *unit) isUsualInstall() bool {
+	return !slices.ContainsFunc(u.sets, func(s *directiveSet) bool {
+		return s.section == "Install" && (s.name != "WantedBy" || !slices.Equal(s.values, []string{"multi-user.target"}))
+	})
+}
+
+// importSet writes a directive: with the field that means the same, else verbatim.
+func (im *importer) importSet(u *unit, s *directiveSet) {
+	fields := im.typedFields(u, s)
+	if fields == nil {
+		value := quotedList(s.values)
+		if len(s.values) == 1 {
+			value = quoteCUE(s.values[0])
+		}
+		fields = []typedField{{[]string{"unit", s.section, s.name}, value}}
+	}
+	for _, d := range s.lines {
+		if d.line.Verdict == "" {
+			d.line.markUnderstood("")
+		}
+		for _, f := range fields {
+			im.setField(d.line, f.value, append([]string{"services", u.name}, f.names...)...)
+		}
+		addCommandTraps(d)
+	}
+}
+
+// addCommandTraps names what a command hides.
+func addCommandTraps(d *directive) {
+	if !strings.HasPrefix(d.name, "Exec") {
+		return
+	}
+	if strings.HasPrefix(d.value, "-") {
+		d.line.addTrap(ignoredFailure)
+	}
+	if words := strings.Fields(strings.TrimLeft(d.value, "-+!@:")); len(words) > 1 && words[1] == "-c" && slices.Contains([]string{"sh", "bash"}, path.Base(words[0])) {
+		d.line.addTrap(shellExec)
+	}
+}
+
+// importDropIn writes a drop-in: all that a drop-in has, or the tuning of a unit that stays for
+// a reason.
+func (im *importer) importDropIn(u *unit, why string) {
+	for _, s := range u.sets {
+		fields := im.typedFields(u, s)
+		isTuning := fields != nil && slices.Contains(tuningFields, fields[0].names[0])
+		isTaken := fields != nil && im.config.hasField(append([]string{"services", u.name}, fields[0].names...)...) ||
+			im.config.hasField("services", u.name, "unit", s.section, s.name)
+		switch {
+		case isTaken:
+			for _, d := range s.lines {
+				d.line.leave("another file sets it too, and their order counts")
+			}
+		case why == "", isTuning:
+			im.importSet(u, s)
+		default:
+			for _, d := range s.lines {
+				if d.line.Verdict == "" {
+					d.line.leave(why)
+				}
+			}
+		}
+	}
+}
+
+// tuningFields are the fields that mean the same in a drop-in of a unit that stays.
+var tuningFields = []string{"nice", "scheduling", "priority", "memoryMax", "memoryHigh", "memoryLock", "cpuWeight", "ioWeight", "cpuQuota", "oomScoreAdjust"}
 
 // noteDirective notes a directive that the release's systemd ignores.
 func (im *importer) noteDirective(d *directive) { im.noteDirectiveOf(facts.Unit, d) }
@@ -117,11 +347,12 @@ func (im *importer) noteDirectiveOf(kind string, d *directive) {
 	}
 }
 
-func parseDirectives(lines []*Line) []directive {
+func parseDirectives(lines []*Line, s Source) []directive {
+	raw := strings.Split(string(s.Text), "\n")
 	var out []directive
 	section := ""
 	for _, g := range groupContinuedLines(lines) {
-		l, text := g[0], joinLines(g)
+		l, text := g[0], joinDirective(g, raw)
 		if strings.HasPrefix(text, "[") {
 			section = strings.Trim(text, "[]")
 			l.markUnderstood("")
@@ -137,6 +368,35 @@ func parseDirectives(lines []*Line) []directive {
 		out = append(out, directive{line: l, group: g, section: section, name: strings.TrimSpace(name), value: strings.TrimSpace(value)})
 	}
 	return out
+}
+
+// joinDirective is the text of a statement: systemd puts a blank in the place of each backslash,
+// and keeps the blanks at the start of what continues.
+func joinDirective(group []*Line, raw []string) string {
+	text := group[0].Text
+	for _, l := range group[1:] {
+		text = strings.TrimSuffix(text, `\`) + " " + strings.TrimRight(raw[l.Line-1], " \t\r")
+	}
+	return foldTabs(strings.TrimSpace(strings.TrimSuffix(text, `\`)))
+}
+
+// foldTabs writes the tabs outside of quotes as blanks, which mean the same to systemd.
+func foldTabs(text string) string {
+	if !strings.Contains(text, "\t") {
+		return text
+	}
+	quoted := rune(0)
+	return strings.Map(func(r rune) rune {
+		switch {
+		case quoted != 0 && r == quoted:
+			quoted = 0
+		case quoted == 0 && (r == '"' || r == '\''):
+			quoted = r
+		case quoted == 0 && r == '\t':
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 var shellCommand = lazyregexp.New(`^-?(?:/usr)?(?:/bin/)?(?:ba)?sh\s+-c\s+("(?:[^"\\]|\\.)*"|'[^']*')$`)
@@ -191,114 +451,6 @@ func shellParts(value string) []string {
 	return []string{strings.ReplaceAll(m[1][1:len(m[1])-1], `\"`, `"`)}
 }
 
-// readDirective interprets a line of a service.
-func (im *importer) readDirective(d *directive, unit string) {
-	set := func(value string, field ...string) func() {
-		return func() { im.setField(d.line, value, append([]string{"services", unit}, field...)...) }
-	}
-	one := func(allowed ...string) {
-		d.tuning = d.name != "Type"
-		d.set = set(quoteCUE(d.value), map[string]string{"Type": "type", "Restart": "restart", "CPUSchedulingPolicy": "scheduling"}[d.name])
-		if !slices.Contains(allowed, d.value) {
-			d.inexpressible = "yoctune has no " + d.name + "=" + clean(d.value)
-		}
-	}
-	units := func(field string) {
-		d.set = func() { im.extendList(d.line, strings.Fields(d.value), "services", unit, field) }
-	}
-	switch d.section + "/" + d.name {
-	case "Unit/Description":
-		d.set = set(quoteCUE(d.value), "description")
-	case "Unit/After":
-		units("after")
-	case "Unit/Wants":
-		units("wants")
-	case "Unit/Requires":
-		units("requires")
-	case "Unit/Documentation":
-	case "Install/WantedBy":
-		d.set = func() {
-			if d.value == "multi-user.target" {
-				d.line.markUnderstood("a yoctune service starts at boot")
-				return
-			}
-			d.line.markAdjusted("a yoctune service is wanted by multi-user.target")
-		}
-	case "Service/Type":
-		one("simple", "exec", "notify", "oneshot")
-	case "Service/Restart":
-		one("no", "on-failure", "always")
-	case "Service/CPUSchedulingPolicy":
-		one("other", "batch", "idle", "fifo", "rr")
-	case "Service/ExecStart":
-		d.set = im.importExecStart(d, unit)
-	case "Service/User":
-		d.set = set(quoteCUE(d.value), "user")
-	case "Service/Slice":
-		d.set, d.tuning = set(quoteCUE(strings.TrimSuffix(d.value, ".slice")), "slice"), true
-	case "Service/Nice", "Service/CPUSchedulingPriority":
-		d.set, d.tuning = set(formatScalar(d.value), map[string]string{"Nice": "nice", "CPUSchedulingPriority": "priority"}[d.name]), true
-	case "Service/CPUAffinity":
-		cores, err := cpulist.Parse(strings.Join(strings.FieldsFunc(d.value, func(r rune) bool { return r == ' ' || r == ',' }), ","))
-		d.set, d.tuning = set(coreList(cores), "cpus"), true
-		if err != nil || len(cores) == 0 {
-			d.inexpressible = "not a list of cores"
-		}
-	case "Service/MemoryMax", "Service/MemoryLimit":
-		size, ok := parseUnitSize(d.value)
-		d.set, d.tuning = set(quoteCUE(size), "memoryMax"), true
-		if !ok {
-			d.inexpressible = "yoctune takes a size in bytes"
-		}
-	case "Service/LimitMEMLOCK":
-		d.set, d.tuning = set("true", "memoryLock"), true
-		if d.value != "infinity" {
-			d.inexpressible = "yoctune allows locking all memory or none"
-		}
-	case "Service/Environment":
-		d.set = func() { im.importEnvironment(d, unit) }
-	case "Service/RestartSec", "Service/StandardOutput", "Service/StandardError", "Service/SyslogIdentifier",
-		"Service/TimeoutSec", "Service/TimeoutStartSec", "Service/TimeoutStopSec", "Unit/StartLimitIntervalSec", "Unit/StartLimitBurst":
-		// Left without changing what the service does.
-	default:
-		d.inexpressible = "yoctune has no field for " + clean(d.name)
-	}
-	if strings.Contains(d.value, "%") && d.set != nil && d.inexpressible == "" {
-		d.inexpressible = "yoctune writes % as it is: specifiers are not expanded"
-	}
-}
-
-func (im *importer) importExecStart(d *directive, unit string) func() {
-	value := d.value
-	ignored := strings.HasPrefix(value, "-")
-	value = strings.TrimPrefix(value, "-")
-	words, ok := splitExecWords(value)
-	switch {
-	case !ok || len(words) == 0:
-		d.inexpressible = "its quoting is not supported"
-	case !strings.HasPrefix(words[0], "/"):
-		d.inexpressible = "its program has a prefix or no absolute path"
-	case strings.Contains(value, "$"):
-		d.inexpressible = "its command uses variables"
-	case slices.Contains([]string{"/usr/bin/jetson_clocks", "/usr/sbin/nvpmodel"}, words[0]):
-		d.inexpressible = "it changes what power modes own; use power.default and power.modes"
-	}
-	return func() {
-		if im.config.hasField("services", unit, "exec") {
-			d.line.leave("yoctune services have one command")
-			return
-		}
-		if ignored {
-			d.line.addTrap(ignoredFailure)
-			d.line.markAdjusted("a failure is not ignored any more")
-		}
-		if base := path.Base(words[0]); (base == "sh" || base == "bash") && len(words) > 1 && words[1] == "-c" {
-			d.line.addTrap(shellExec)
-		}
-		im.setField(d.line, quotedList(words), "services", unit, "exec")
-	}
-}
-
 // splitExecWords splits a command line as systemd.service(5) does, without its C
 // escapes.
 func splitExecWords(s string) ([]string, bool) {
@@ -328,22 +480,6 @@ func splitExecWords(s string) ([]string, bool) {
 		words = append(words, b.String())
 	}
 	return words, quote == 0
-}
-
-func (im *importer) importEnvironment(d *directive, unit string) {
-	words, ok := splitExecWords(d.value)
-	if !ok {
-		d.line.leave("its quoting is not supported")
-		return
-	}
-	for _, w := range words {
-		name, value, has := strings.Cut(w, "=")
-		if !has || !isWord(name) {
-			d.line.leavePart(clean(w), "no NAME=value")
-			continue
-		}
-		im.setField(d.line, quoteCUE(value), "services", unit, "environment", name)
-	}
 }
 
 // parseUnitSize reads a size of systemd, whose K, M and G are powers of 1024.
