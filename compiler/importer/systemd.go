@@ -232,7 +232,9 @@ func (im *importer) importUnit(u *unit) {
 		im.importSet(u, s)
 	}
 	command := u.find("Service", "ExecStart").lines[0].line
-	set := func(value string, names ...string) { im.setField(command, value, append([]string{"services", u.name}, names...)...) }
+	set := func(value string, names ...string) {
+		im.setField(command, value, append([]string{"services", u.name}, names...)...)
+	}
 	if u.find("Service", "Restart") == nil && !u.isOneshot() {
 		set(`"no"`, "restart")
 	}
