@@ -299,9 +299,10 @@ import() {
 	[ -n "${YOCTUNE_LAYERS-}" ] || { skip "set YOCTUNE_LAYERS"; return; }
 	[ -x build/bb-venv/bin/python ] || run scripts/setup.sh python
 	make -s build
-	local commits=()
-	[ ! -e "$YOCTUNE_LAYERS/COMMITS" ] || commits=(--commits "$YOCTUNE_LAYERS/COMMITS")
-	run build/bb-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${commits[@]}" -o "$results/$day-import.json" "$YOCTUNE_LAYERS"/*/
+	local more=()
+	[ ! -e "$YOCTUNE_LAYERS/COMMITS" ] || more=(--commits "$YOCTUNE_LAYERS/COMMITS")
+	[ ! -d "${YOCTUNE_CHECKOUTS-}/scarthgap" ] || more+=(--checkouts "$YOCTUNE_CHECKOUTS/scarthgap")
+	run build/bb-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${more[@]}" -o "$results/$day-import.json" "$YOCTUNE_LAYERS"/*/
 }
 
 mkdir -p build

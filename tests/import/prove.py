@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Imports public layers, builds the result, and compares what takes effect before and after.
 
-    prove.py --yoctune PROGRAM --runtime DIR -o RECORD.json FOLDER...
+    prove.py --yoctune PROGRAM --runtime DIR [--checkouts DIR] -o RECORD.json FOLDER...
 
 Each FOLDER is a checkout; each folder below it with a conf/layer.conf is a layer. A layer is
 imported as it is, for a stock machine, and for its own first machine. The lines that the report
@@ -145,6 +145,7 @@ class Referee:
         self.options = options
         self.total = collections.Counter()
         self.reasons = collections.Counter()
+        self.tried = set()
         self.lost, self.refused, self.layers = [], collections.Counter(), []
 
     def run(self, *args):
@@ -160,6 +161,11 @@ class Referee:
                 runs.append(("own machine " + own[0], [*STOCK, "--machine", own[0]]))
             for label, flags in runs:
                 self.layer(top, layer, label, flags)
+        for root, _, files in os.walk(top):
+            for f in sorted(files):
+                path = os.path.join(root, f)
+                if os.path.isfile(path) and (f.startswith("local.conf") or f == "tuned.conf" or f.endswith((".yml", ".yaml")) and "local_conf_header" in read(path)):
+                    self.layer(top, path, "a file by name", [*STOCK, "--machine", MACHINE])
 
     def layer(self, top, layer, label, flags):
         with tempfile.TemporaryDirectory() as work:
@@ -188,6 +194,63 @@ class Referee:
             self.total["runs"] += 1
             self.layers.append(dict(layer=name, run=label, **{k: summary.get(k, 0) for k in ("lines", "understood", "adjusted", "left", "comments", "traps", "skipped")}))
             self.compare(name, label, layer, rows, After(out, summary["machine"]))
+            if self.options.checkouts and label == "a file by name":
+                self.real_bitbake(name, label, layer, rows, out)
+
+    def real_bitbake(self, name, label, path, rows, layer):
+        """The lines that set build, and the layer, each before the release's own bitbake."""
+        source = read(path).split("\n")
+        lines = [logical(source, r["line"]).strip() for r in rows
+                 if r.get("verdict") == "understood" and (r.get("path") or "").startswith("build.") and not r["path"].startswith("build.kas")
+                 and not (r.get("why") or "").startswith("continues")]
+        lines = [line for line in lines if ConfHandler.__config_regexp__.match(line)]
+        if not lines or tuple(lines) in self.tried:
+            return
+        self.tried.add(tuple(lines))
+        conf = os.path.join(layer, "conf", "yoctune")
+        require = [f"require {os.path.join(conf, f)}" for f in os.listdir(conf) if f.endswith(".conf")]
+        before, after = self.bitbake_env(lines, None), self.bitbake_env(require, layer)
+        if before is None or after is None:
+            self.lose(name, label, "bitbake refuses", " ".join(lines))
+            return
+        self.total["runs of bitbake -e, before and after"] += 1
+        for line in lines:
+            m = ConfHandler.__config_regexp__.match(line)
+            var = m.group("var").split(":")[0]
+            old, new = before.get(var, ""), after.get(var, "")
+            same = old.split() == new.split() or {w for w in m.group("value").split() if w in old.split()} <= set(new.split())
+            self.total["variables equal in bitbake -e"] += same
+            if not same:
+                self.lose(name, label, f"bitbake -e: {var} is {new!r}, not {old!r}", line)
+
+    def bitbake_env(self, lines, layer):
+        src = self.options.checkouts
+        with tempfile.TemporaryDirectory() as work:
+            os.mkdir(os.path.join(work, "conf"))
+            layers = [os.path.join(src, "openembedded-core", "meta"), os.path.join(src, "meta-tegra")]
+            if layer:
+                subprocess.run(["cp", "-r", layer, os.path.join(work, "layer")], check=True)
+                lines = [line.replace(layer, os.path.join(work, "layer")) for line in lines]
+                layers.append(os.path.join(work, "layer"))
+            sample = read(os.path.join(src, "openembedded-core", "meta", "conf", "sanity.conf"))
+            version = re.search(r'^LOCALCONF_VERSION\s*\??=\s*"(\d+)"', sample, re.M)
+            with open(os.path.join(work, "conf", "bblayers.conf"), "w") as f:
+                f.write(f'BBPATH = "{work}"\nBBFILES ?= ""\nBBLAYERS = "{" ".join(layers)}"\n')
+            with open(os.path.join(work, "conf", "local.conf"), "w") as f:
+                f.write(f'MACHINE = "{MACHINE}"\nDISTRO = "nodistro"\nBB_NO_NETWORK ?= "1"\nCONNECTIVITY_CHECK_URIS = ""\n')
+                f.write(f'CONF_VERSION = "{version.group(1) if version else 2}"\n' + "\n".join(lines) + "\n")
+            subprocess.run(["chmod", "-R", "a+rX", work], check=True)
+            command = [os.path.join(src, "bitbake", "bin", "bitbake"), "-e"]
+            if os.geteuid() == 0:  # bitbake refuses root
+                subprocess.run(["chown", "-R", "nobody", work], check=True)
+                command = ["runuser", "-u", "nobody", "--", *command]
+            path = f"{src}/bitbake/bin:{src}/openembedded-core/scripts:{os.environ['PATH']}"
+            done = subprocess.run(command, cwd=work, capture_output=True, text=True, errors="replace", timeout=600,
+                                  env={"PATH": path, "HOME": work, "LANG": "en_US.UTF-8", "BBPATH": work, "BUILDDIR": work, "PYTHONDONTWRITEBYTECODE": "1"})
+            if done.returncode != 0:
+                print(done.stdout[-1500:], done.stderr[-500:], file=sys.stderr)
+                return None
+            return dict(re.findall(r'^([A-Z][A-Z0-9_]*)="(.*)"$', done.stdout, re.M))
 
     def lose(self, layer, run, what, text):
         self.lost.append({"layer": layer, "run": run, "what": what, "text": text})
@@ -321,6 +384,7 @@ def main():
     p.add_argument("--yoctune", required=True)
     p.add_argument("--runtime", required=True)
     p.add_argument("--timeout", type=int, default=120)
+    p.add_argument("--checkouts", help="folder with bitbake, openembedded-core and meta-tegra of scarthgap: bitbake -e, before and after")
     p.add_argument("--commits", help="file with FOLDER COMMIT lines")
     p.add_argument("-o", "--output", required=True)
     p.add_argument("folders", nargs="+")
@@ -336,7 +400,7 @@ def main():
             folder, commit = line.split()
             commits[folder.replace("+", "/", 1)] = commit
     record = {
-        "real": "bitbake's ConfHandler and data store; import and build of the program",
+        "real": "bitbake's ConfHandler and data store; import and build of the program" + ("; bitbake -e of scarthgap with openembedded-core and meta-tegra" if options.checkouts else ""),
         "stand-in": "the grammars of merge_config.sh, sysctl.d(5), modules-load.d(5) and systemd.syntax(7), written for this check; a stock Jetson machine for layers of other boards",
         "sources": commits,
         "layers": len({row["layer"] for row in referee.layers}),
