@@ -11,8 +11,9 @@
 #                       NAME.buildstats beside NAME.dot has the measurements         (tasks)
 #   YOCTUNE_OE_CORE     checkout of openembedded-core, for its reader of buildstats  (tasks)
 #   YOCTUNE_UPSTREAM    folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded
-#                       and meta-tegra-community                                     (facts)
+#                       meta-tegra-community and meta-virtualization                 (facts)
 #   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)
+#   YOCTUNE_BITBAKE_PACKAGES  RELEASE=FILE of outputs of tests/names/packages.py      (facts)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig, facts)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   YOCTUNE_LAYERS      folder with checkouts of public layers; COMMITS in it has lines FOLDER COMMIT (import)
@@ -123,6 +124,11 @@ facts() {
 	count_names
 	[ -n "${YOCTUNE_UPSTREAM-}" ] || { skip "set YOCTUNE_UPSTREAM"; return; }
 	run go test ./internal/cmd/facts -run 'TheGeneratorWrites|DocumentedVariables' -count 1 -v
+	if [ -n "${YOCTUNE_BITBAKE_PACKAGES-}" ]; then
+		run go test ./schema/facts/recipe -run EveryPackageOfBitbake -count 1 -v
+	else
+		skip "packages of a real bitbake: set YOCTUNE_BITBAKE_PACKAGES"
+	fi
 	[ -n "${YOCTUNE_BITBAKE_ENV-}" ] || { skip "names of bitbake's data store: set YOCTUNE_BITBAKE_ENV"; return; }
 	run go test ./schema/facts/variable -run EveryNameOfBitbake -count 1 -v
 }

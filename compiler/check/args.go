@@ -297,13 +297,13 @@ func checkArgStock(s *subject) {
 }
 
 // setArgs are the arguments that the configuration adds.
-func (s *subject) setArgs() []*config.Scalar {
-	return slices.DeleteFunc(slices.Clone(s.Config.Kernel.Args.Entries), func(a *config.Scalar) bool { return a.Kind() == load.Null })
+func (s *subject) setArgs() []*config.NamedScalar {
+	return slices.DeleteFunc(slices.Clone(s.Config.Kernel.Args.Entries), func(a *config.NamedScalar) bool { return a.Kind() == load.Null })
 }
 
 // removedArgs are the arguments that the configuration removes.
-func (s *subject) removedArgs() []*config.Scalar {
-	return slices.DeleteFunc(slices.Clone(s.Config.Kernel.Args.Entries), func(a *config.Scalar) bool { return a.Kind() != load.Null })
+func (s *subject) removedArgs() []*config.NamedScalar {
+	return slices.DeleteFunc(slices.Clone(s.Config.Kernel.Args.Entries), func(a *config.NamedScalar) bool { return a.Kind() != load.Null })
 }
 
 // stockArgs are the names in the machine's own KERNEL_ARGS.
@@ -371,7 +371,7 @@ func checkRepeatedArg(s *subject) {
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		other := first[linux.Fold(arg.Key())]
 		if other == nil {
-			first[linux.Fold(arg.Key())] = arg
+			first[linux.Fold(arg.Key())] = &arg.Scalar
 			continue
 		}
 		s.raise(arg, "%s and %s are one argument", other.Key(), arg.Key()).withValue(arg.Show()).addRelated(other, "the other spelling")

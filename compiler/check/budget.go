@@ -176,7 +176,7 @@ func checkSystemdBPF(s *subject) {
 	var engine *config.String
 	for _, p := range s.Config.Packages.Entries {
 		if engine == nil && p.Text == "install" && isContainerEngine(p.Key()) {
-			engine = p
+			engine = &p.String
 		}
 	}
 	for _, symbol := range []string{"CGROUP_BPF", "BPF_SYSCALL"} {

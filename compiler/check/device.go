@@ -121,7 +121,7 @@ func (s *subject) hugepages() int64 {
 	case "1G", "1g":
 		size = 1 << 30
 	}
-	for _, count := range []*config.Scalar{s.Config.Sysctl.Get("vm.nr_hugepages"), args.Get("hugepages")} {
+	for _, count := range []*config.Scalar{s.Config.Sysctl.Get("vm.nr_hugepages"), &args.Get("hugepages").Scalar} {
 		if pages, err := strconv.Atoi(count.Text); err == nil && pages > 0 && pages < 1<<20 {
 			return total + int64(pages)*size
 		}

@@ -170,12 +170,12 @@ func checkFanOwner(s *subject) {
 	packages := &s.Config.Packages
 	for _, name := range []string{"python3-jetson-stats", "jetson-stats"} {
 		if p := packages.Get(name); p.Text == "install" {
-			s.reportFanOwner(*p, "jtop can set the fan speed, and then stops nvfancontrol")
+			s.reportFanOwner(p.String, "jtop can set the fan speed, and then stops nvfancontrol")
 		}
 	}
 	for _, name := range fanPackages() {
 		if p := packages.Get(name); p.Text == "exclude" {
-			s.reportFanOwner(*p, "fan is set, and the image leaves out what controls the fan")
+			s.reportFanOwner(p.String, "fan is set, and the image leaves out what controls the fan")
 		}
 	}
 }

@@ -361,7 +361,9 @@ func describeExpected(p *plan.Post, shape []onnx.Dim, outputs int) string {
 }
 
 func checkModelProvider(s *subject) {
-	own := slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.String) bool { return p.Text == "install" && strings.Contains(p.Key(), "onnxruntime") })
+	own := slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.NamedString) bool {
+		return p.Text == "install" && strings.Contains(p.Key(), "onnxruntime")
+	})
 	if own || s.Release.ONNXRuntime != "" {
 		return
 	}

@@ -20,7 +20,7 @@ func nameRules() []Rule {
 			ID: "kernel-arg-name", Severity: diag.Error,
 			Title: "misspelt kernel argument",
 			Cause: "Neither the kernel nor systemd, dracut or the BSP reads an argument of that name, and one has nearly the same. The kernel passes what it does not know to the first program, without a message.",
-			Fix:   "write the name that the kernel reads, or declare the argument under external.args if a program or driver of yours reads it",
+			Fix:   "write the name that the kernel reads, or set external: true if a program or driver of yours reads it",
 			Wrong: `kernel: args: isolcpu: "4-5"`, Right: "cpu: isolate: [4, 5]",
 			See: "yoctune facts show NAME; Documentation/admin-guide/kernel-parameters.txt",
 			run: checkArgName,
@@ -29,8 +29,8 @@ func nameRules() []Rule {
 			ID: "kernel-arg-unknown", Severity: diag.Warning,
 			Title: "unknown kernel argument",
 			Cause: "Neither the kernel nor systemd, dracut or the BSP is known to read an argument of that name. The kernel passes it to the first program, without a message.",
-			Fix:   "remove it, or declare it under external.args if a program or driver of yours reads it",
-			Wrong: `kernel: args: "acme.profile": "fast"`, Right: `{kernel: args: "acme.profile": "fast", external: args: "acme.profile": true}`,
+			Fix:   "remove it, or set external: true if a program or driver of yours reads it",
+			Wrong: `kernel: args: "acme.profile": "fast"`, Right: `kernel: args: "acme.profile": {value: "fast", external: true}`,
 			See: "yoctune facts show NAME",
 			run: checkArgUnknown,
 		},
@@ -47,7 +47,7 @@ func nameRules() []Rule {
 			ID: "module-name", Severity: diag.Error,
 			Title: "misspelt kernel module",
 			Cause: "No option of the kernel and no recipe of the BSP builds a module of that name, and one has nearly the same. systemd-modules-load then fails at each boot, and a blacklist entry blocks nothing.",
-			Fix:   "write the module's name, or declare it under external.modules if a recipe of yours builds it",
+			Fix:   "write the module's name, or set external: true if a recipe of yours builds it",
 			Wrong: `modules: sch_fqq: "blacklist"`, Right: `modules: sch_fq: "blacklist"`,
 			See: "yoctune facts show NAME; the kernel's Makefiles",
 			run: checkModuleName,
@@ -56,8 +56,8 @@ func nameRules() []Rule {
 			ID: "module-unknown", Severity: diag.Warning,
 			Title: "unknown kernel module",
 			Cause: "No option of the kernel and no recipe of the BSP is known to build a module of that name. If there is none, systemd-modules-load fails at each boot.",
-			Fix:   "remove it, or declare it under external.modules if a recipe of yours builds it",
-			Wrong: `modules: acme_dsp: "load"`, Right: `{modules: acme_dsp: "load", external: modules: "acme_dsp": true}`,
+			Fix:   "remove it, or set external: true if a recipe of yours builds it",
+			Wrong: `modules: acme_dsp: "load"`, Right: `modules: acme_dsp: {value: "load", external: true}`,
 			See: "yoctune facts show NAME; the kernel's Makefiles",
 			run: checkModuleUnknown,
 		},
@@ -108,10 +108,10 @@ func (s *subject) arguments() []argument {
 	s.args = []argument{}
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		name := arg.Key()
-		if s.Config.External.Args.Has(name) || arg.Kind() == load.Null { // kernel-arg-remove
+		if arg.External.On || arg.Kind() == load.Null { // kernel-arg-remove
 			continue
 		}
-		a := argument{Scalar: arg}
+		a := argument{Scalar: &arg.Scalar}
 		var known bool
 		if a.Arg, known = linux.FindArg(s.Release.Kernel, name); !known && !s.isRead(name) {
 			a.unknown = true
@@ -173,7 +173,7 @@ func checkArgName(s *subject) {
 func checkArgUnknown(s *subject) {
 	for _, a := range s.arguments() {
 		if a.unknown && a.message == "" {
-			s.reportKey(a.Scalar, fmt.Sprintf("remove it, or add external: args: %s: true if a program or driver of yours reads it", load.PathOf("", a.Key())),
+			s.reportKey(a.Scalar, "remove it, or set external: true if a program or driver of yours reads it",
 				"%s is not known to kernel %s", a.Key(), s.Release.Kernel)
 		}
 	}
@@ -310,10 +310,10 @@ func (s *subject) modules() []moduleEntry {
 	}
 	s.mods = []moduleEntry{}
 	for _, entry := range s.Config.Modules.Entries {
-		if s.Config.External.Modules.Has(entry.Key()) {
+		if entry.External.On {
 			continue
 		}
-		m := moduleEntry{String: entry}
+		m := moduleEntry{String: &entry.String}
 		var known bool
 		m.Mod, known = linux.FindModule(s.Release.Kernel, entry.Key())
 		if known && len(m.Of) > 0 {
@@ -338,7 +338,7 @@ func checkModuleName(s *subject) {
 func checkModuleUnknown(s *subject) {
 	for _, m := range s.modules() {
 		if m.unknown && m.near == "" {
-			s.reportKey(m.String, fmt.Sprintf("remove it, or add external: modules: %s: true if a recipe of yours builds it", load.PathOf("", m.Key())),
+			s.reportKey(m.String, "remove it, or set external: true if a recipe of yours builds it",
 				"no module %s is known for kernel %s", m.Key(), s.Release.Kernel)
 		}
 	}

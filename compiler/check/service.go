@@ -112,7 +112,7 @@ func commandsOf(svc *config.Service) []command {
 	}
 	for _, d := range svc.Unit.Get("Service").Entries {
 		if strings.HasPrefix(d.Key(), "Exec") {
-			all = append(all, verbatimCommands(d)...)
+			all = append(all, verbatimCommands(&d.Scalar)...)
 		}
 	}
 	return all

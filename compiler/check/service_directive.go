@@ -20,7 +20,7 @@ func directiveRules() []Rule {
 			ID: "unit-directive", Severity: diag.Error,
 			Title: "a directive that the release's systemd lacks",
 			Cause: "systemd skips a directive that it does not know in a section, with one line in the log: what was declared is not in force.",
-			Fix:   "write the directive of the release's systemd in its section, or declare it under external.directives if a patched systemd of yours reads it",
+			Fix:   "write the directive of the release's systemd in its section, or set external: true if a patched systemd of yours reads it",
 			Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], unit: Service: IOSchedulingClas: "idle"}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/yes"], unit: Service: IOSchedulingClass: "idle"}`,
 			See:   see,
@@ -30,7 +30,7 @@ func directiveRules() []Rule {
 			ID: "unit-directive-unknown", Severity: diag.Warning,
 			Title: "unknown directive",
 			Cause: "No systemd of a release has a directive of that name, nor one of nearly the same. systemd skips it, with one line in the log.",
-			Fix:   "remove it, declare it under external.directives if a patched systemd of yours reads it, or begin its name with \"X-\" if another program does",
+			Fix:   "remove it, set external: true if a patched systemd of yours reads it, or begin its name with \"X-\" if another program does",
 			Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], unit: Service: AcmeColour: "blue"}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/yes"], unit: Service: "X-AcmeColour": "blue"}`,
 			See:   see,
@@ -86,10 +86,10 @@ func (s *subject) directives() []unitDirective {
 		for _, section := range svc.Unit.Sorted() {
 			for _, d := range section.Sorted() {
 				name := section.Key() + "." + d.Key()
-				if strings.HasPrefix(d.Key(), "X-") || s.Config.External.Directives.Has(name) {
+				if strings.HasPrefix(d.Key(), "X-") || d.External.On {
 					continue
 				}
-				all = append(all, unitDirective{d, svc, section.Key(), name, directive.Lookup(directive.Unit, name, s.Release.Systemd)})
+				all = append(all, unitDirective{&d.Scalar, svc, section.Key(), name, directive.Lookup(directive.Unit, name, s.Release.Systemd)})
 			}
 		}
 	}

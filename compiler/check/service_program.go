@@ -65,11 +65,11 @@ func isRealtimeRequest(options []config.String) bool {
 
 // userOf returns the user of a service, from its field or its unit.
 func userOf(svc *config.Service) config.Scalar {
-	if dynamic := svc.Unit.Get("Service").Get("DynamicUser"); dynamic.IsSet() && resolve.DirectiveValue(*dynamic) == "yes" {
+	if dynamic := svc.Unit.Get("Service").Get("DynamicUser"); dynamic.IsSet() && resolve.DirectiveValue(dynamic.Scalar) == "yes" {
 		return config.Scalar{} // systemd creates it
 	}
 	if user := svc.Unit.Get("Service").Get("User"); user.IsSet() {
-		return *user
+		return user.Scalar
 	}
 	return svc.User
 }
@@ -144,7 +144,7 @@ func (s *subject) mayProvide(program string) bool {
 		programs, known := programsOf()[name]
 		return !known && !strings.HasPrefix(name, "kernel-module-") && !strings.HasPrefix(name, "linux-firmware") || slices.Contains(programs, program)
 	}
-	if slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.String) bool { return p.Text == "install" && may(p.Key()) }) {
+	if slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.NamedString) bool { return p.Text == "install" && may(p.Key()) }) {
 		return true
 	}
 	return slices.ContainsFunc(s.build.Optional.Entries, func(o *config.List[config.String]) bool { return slices.ContainsFunc(config.Texts(*o), may) })

@@ -21,7 +21,7 @@ func (r *resolver) resolveKernel() {
 	}
 	for _, arg := range r.c.Kernel.Args.Sorted() {
 		if arg.Kind() == load.Null {
-			r.removeArg(arg)
+			r.removeArg(&arg.Scalar)
 			continue
 		}
 		r.addArg(plan.Arg{Name: arg.Key(), Value: arg.Text, Flag: arg.Kind() == load.Bool}, arg)

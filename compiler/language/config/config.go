@@ -240,6 +240,42 @@ func (e *Either[S, T]) decode(p Place) {
 	decode(&e.Struct, absent)
 }
 
+// NamedString is the value of a name that is looked up in the facts. In the long form, a
+// struct, a layer of the user's may define the name.
+type NamedString struct {
+	String
+	External Bool
+}
+
+func (n *NamedString) decode(p Place) {
+	value, external := p.splitNamed()
+	n.String.decode(value)
+	n.External.decode(external)
+}
+
+// NamedScalar is a [NamedString] whose value may be of several kinds.
+type NamedScalar struct {
+	Scalar
+	External Bool
+}
+
+func (n *NamedScalar) decode(p Place) {
+	value, external := p.splitNamed()
+	n.Scalar.decode(value)
+	n.External.decode(external)
+}
+
+// splitNamed returns the places of the value of a name, which keeps the name's path, and of
+// the field external.
+func (p Place) splitNamed() (value, external Place) {
+	if p.node == nil || p.node.Kind != load.Struct {
+		return p, Place{parent: p.parent, name: p.name}
+	}
+	value, external = p, p.field("external")
+	value.node = p.field("value").node
+	return value, external
+}
+
 // List is a list.
 type List[T any] struct {
 	Place

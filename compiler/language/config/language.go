@@ -74,10 +74,9 @@ type Profile struct {
 	Storage   Map[Storage]
 	IRQ       IRQ
 	Network   Map[Network]
-	Modules   Map[String]
-	External  External
+	Modules   Map[NamedString]
 	Services  Map[Service]
-	Packages  Map[String]
+	Packages  Map[NamedString]
 	Tools     Tools
 	Pipelines Map[Pipeline]
 	Monitor   Monitor
@@ -97,7 +96,6 @@ func (c *Profile) decode(p Place) {
 	c.IRQ.decode(c.field("irq"))
 	c.Network.decode(c.field("network"))
 	c.Modules.decode(c.field("modules"))
-	c.External.decode(c.field("external"))
 	c.Services.decode(c.field("services"))
 	c.Packages.decode(c.field("packages"))
 	c.Tools.decode(c.field("tools"))
@@ -249,7 +247,7 @@ func (c *Fan) decode(p Place) {
 type Kernel struct {
 	Place
 	Config  Map[Scalar]
-	Args    Map[Scalar]
+	Args    Map[NamedScalar]
 	Preempt String
 }
 
@@ -338,21 +336,6 @@ func (c *Network) decode(p Place) {
 	c.Coalesce.decode(c.field("coalesce"))
 }
 
-// External is a struct of the language.
-type External struct {
-	Place
-	Args       Map[Bool]
-	Modules    Map[Bool]
-	Directives Map[Bool]
-}
-
-func (c *External) decode(p Place) {
-	c.Place = p
-	c.Args.decode(c.field("args"))
-	c.Modules.decode(c.field("modules"))
-	c.Directives.decode(c.field("directives"))
-}
-
 // Service is a struct of the language.
 type Service struct {
 	Place
@@ -398,7 +381,7 @@ type Service struct {
 	TimeoutStopSec        Scalar
 	Enable                Bool
 	Hardening             Bool
-	Unit                  Map[Map[Scalar]]
+	Unit                  Map[Map[NamedScalar]]
 }
 
 func (c *Service) decode(p Place) {

@@ -106,6 +106,11 @@ func (g *structs) goType(sh *shape, name string) string {
 		g.queue = append(g.queue, func() { g.emit(name, sh.obj) })
 		return name
 	case either:
+		if i := slices.IndexFunc(sh.parts, func(p *shape) bool { return isNameOf(g.schema.structOf(p)) }); i >= 0 {
+			rest := *sh
+			rest.parts = slices.Delete(slices.Clone(sh.parts), i, i+1)
+			return "Named" + g.goType(&rest, name)
+		}
 		if i := slices.IndexFunc(sh.parts, func(p *shape) bool { return g.schema.structOf(p) != nil }); i >= 0 && len(sh.parts) == 2 {
 			return fmt.Sprintf("Either[%s, %s]", g.goType(sh.parts[1-i], name), g.goType(sh.parts[i], name))
 		}
@@ -119,6 +124,12 @@ func (g *structs) goType(sh *shape, name string) string {
 		return "Int"
 	}
 	return "String"
+}
+
+// isNameOf reports whether a struct is the long form of a name: its value, and whether a layer
+// of the user's defines it.
+func isNameOf(st *structure) bool {
+	return st != nil && len(st.fields) == 2 && st.fields[0].name == "value" && st.fields[1].name == "external"
 }
 
 // kinds lists the kinds of the scalars that a shape accepts.

@@ -25,6 +25,11 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$"},
 	}}},
+	{name: "#ArgValue", doc: "The value of a kernel argument, or true for an argument without one.", value: &shape{op: either, parts: []*shape{
+		&shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}},
+		&shape{op: basic, kind: load.Int},
+		&shape{op: named, def: "#Word"},
+	}}},
 	{name: "#Batch", doc: "Batching of frames.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "buckets", required: true, doc: "Allowed batch sizes, ascending from 1.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
@@ -441,25 +446,6 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 100},
 		&shape{op: matches, text: "^[A-Za-z_][A-Za-z0-9_]*$"},
 	}}},
-	{name: "#External", doc: "Names that a layer of yours defines. They are not looked up in the facts.", value: &shape{op: object, obj: &structure{
-		fields: []*member{
-			{name: "args", required: false, doc: "Kernel arguments that a program or a driver of yours reads.", value: &shape{op: object, obj: &structure{
-				patterns: []pattern{
-					{key: &shape{op: named, def: "#ArgName"}, value: &shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}}},
-				},
-			}}},
-			{name: "modules", required: false, doc: "Kernel modules that a recipe of yours builds.", value: &shape{op: object, obj: &structure{
-				patterns: []pattern{
-					{key: &shape{op: named, def: "#ModuleName"}, value: &shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}}},
-				},
-			}}},
-			{name: "directives", required: false, doc: "Directives that a patched systemd of yours reads, with their section, such as \"Service.AcmeBudget\".", value: &shape{op: object, obj: &structure{
-				patterns: []pattern{
-					{key: &shape{op: named, def: "#SectionDirective"}, value: &shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}}},
-				},
-			}}},
-		},
-	}}},
 	{name: "#Fan", doc: "The module's fan, controlled by NVIDIA's nvfancontrol. The layer changes the file that the BSP installs; nothing else sets the fan's speed.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "profile", required: false, doc: "Profile in force from boot: one of curves, or one of the BSP's, \"quiet\" or \"cool\".", value: &shape{op: named, def: "#FanProfileName"}},
@@ -580,10 +566,14 @@ var language = Schema{defs: []*definition{
 			{name: "args", required: false, doc: "Kernel arguments: a value, true for an argument without one, or null to remove one that the BSP sets.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#ArgName"}, value: &shape{op: either, parts: []*shape{
-						&shape{op: exactly, literal: &load.Node{Kind: load.Bool, Text: "", True: true}},
-						&shape{op: basic, kind: load.Int},
-						&shape{op: named, def: "#Word"},
 						&shape{op: exactly, literal: &load.Node{Kind: load.Null, Text: "", True: false}},
+						&shape{op: named, def: "#ArgValue"},
+						&shape{op: object, obj: &structure{
+							fields: []*member{
+								{name: "value", required: true, doc: "", value: &shape{op: named, def: "#ArgValue"}},
+								{name: "external", required: false, doc: "A program or a driver of yours reads the argument: the kernel need not.", value: &shape{op: basic, kind: load.Bool}},
+							},
+						}},
 					}}},
 				},
 			}}},
@@ -734,6 +724,10 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 56},
 		&shape{op: matches, text: "^[A-Za-z0-9_-]+$"},
 	}}},
+	{name: "#ModuleUse", doc: "What happens to a kernel module.", value: &shape{op: either, parts: []*shape{
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "load", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "blacklist", True: false}},
+	}}},
 	{name: "#Monitor", doc: "Sampling on the device.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "interval", required: false, doc: "Time between samples.", value: &shape{op: named, def: "#Duration"}},
@@ -792,6 +786,10 @@ var language = Schema{defs: []*definition{
 	{name: "#PackageName", doc: "a package name: lower-case letters, digits, \".\", \"+\" and \"-\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 80},
 		&shape{op: matches, text: "^[a-z0-9][a-z0-9.+-]*$"},
+	}}},
+	{name: "#PackageUse", doc: "What happens to a package.", value: &shape{op: either, parts: []*shape{
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "install", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "exclude", True: false}},
 	}}},
 	{name: "#Path", doc: "a path, absolute or relative: letters, digits and . _ + , @ : = - between single slashes, without a slash at the end", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 255},
@@ -996,12 +994,16 @@ var language = Schema{defs: []*definition{
 			{name: "modules", required: false, doc: "Kernel modules to load at boot or to keep from loading.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#ModuleName"}, value: &shape{op: either, parts: []*shape{
-						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "load", True: false}},
-						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "blacklist", True: false}},
+						&shape{op: named, def: "#ModuleUse"},
+						&shape{op: object, obj: &structure{
+							fields: []*member{
+								{name: "value", required: true, doc: "", value: &shape{op: named, def: "#ModuleUse"}},
+								{name: "external", required: false, doc: "A recipe of yours builds the module: the kernel need not have it.", value: &shape{op: basic, kind: load.Bool}},
+							},
+						}},
 					}}},
 				},
 			}}},
-			{name: "external", required: false, doc: "Names that a layer of yours defines, and that the facts of yoctune do not have.", value: &shape{op: named, def: "#External"}},
 			{name: "services", required: false, doc: "systemd services, by unit name such as \"vision.service\".", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#ServiceName"}, value: &shape{op: named, def: "#Service"}},
@@ -1010,8 +1012,13 @@ var language = Schema{defs: []*definition{
 			{name: "packages", required: false, doc: "Packages to add to images or to keep out of them.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#PackageName"}, value: &shape{op: either, parts: []*shape{
-						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "install", True: false}},
-						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "exclude", True: false}},
+						&shape{op: named, def: "#PackageUse"},
+						&shape{op: object, obj: &structure{
+							fields: []*member{
+								{name: "value", required: true, doc: "", value: &shape{op: named, def: "#PackageUse"}},
+								{name: "external", required: false, doc: "A layer of yours has the package: the release need not have it.", value: &shape{op: basic, kind: load.Bool}},
+							},
+						}},
 					}}},
 				},
 			}}},
@@ -1109,10 +1116,6 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: "<=", number: 1000},
 			}}},
 		},
-	}}},
-	{name: "#SectionDirective", doc: "a directive with its section, such as \"Service.IOSchedulingClass\"", value: &shape{op: all, parts: []*shape{
-		&shape{op: maxRunes, number: 90},
-		&shape{op: matches, text: "^(Unit|Service|Install)[.][A-Z][A-Za-z0-9-]*$"},
 	}}},
 	{name: "#Service", doc: "A systemd service. Without exec or unit.Service.ExecStart it is a drop-in for a unit that something else installs.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
@@ -1223,7 +1226,15 @@ var language = Schema{defs: []*definition{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#UnitSection"}, value: &shape{op: object, obj: &structure{
 						patterns: []pattern{
-							{key: &shape{op: named, def: "#Directive"}, value: &shape{op: named, def: "#DirectiveValue"}},
+							{key: &shape{op: named, def: "#Directive"}, value: &shape{op: either, parts: []*shape{
+								&shape{op: named, def: "#DirectiveValue"},
+								&shape{op: object, obj: &structure{
+									fields: []*member{
+										{name: "value", required: true, doc: "", value: &shape{op: named, def: "#DirectiveValue"}},
+										{name: "external", required: false, doc: "A patched systemd of yours reads the directive: that of the release need not.", value: &shape{op: basic, kind: load.Bool}},
+									},
+								}},
+							}}},
 						},
 					}}},
 				},

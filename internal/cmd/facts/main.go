@@ -5,6 +5,7 @@
 //	facts units     -meta-tegra REPO
 //	facts renamed   -oe-core REPO -bitbake REPO
 //	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
+//	facts packages  with these repositories and -meta-virtualization REPO
 //	facts directives -systemd VERSION=FOLDER... -kmod REPO -kmod-tag TAG...
 //	facts tuned -tuned REPO
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
@@ -35,7 +36,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables, directives, tuned, kernels or names")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, directives, tuned, kernels or names")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -45,6 +46,7 @@ func run(args []string) error {
 		bitbake   = flags.String("bitbake", "", "git `repository` of bitbake")
 		metaOE    = flags.String("meta-openembedded", "", "git `repository` of meta-openembedded")
 		community = flags.String("meta-tegra-community", "", "git `repository` of OE4T/meta-tegra-community")
+		virtual   = flags.String("meta-virtualization", "", "git `repository` of meta-virtualization")
 		kmod      = flags.String("kmod", "", "git `repository` of kmod")
 		tuned     = flags.String("tuned", "", "git `repository` of tuned")
 		sources   = flags.String("sources", "", "`folder` of the repositories that linux.Sources names, each as OWNER+NAME")
@@ -72,6 +74,11 @@ func run(args []string) error {
 	}
 	facts := filepath.Join(*root, "schema", "facts")
 	data := filepath.Join(facts, "release", "data")
+	layers := map[string]repository{
+		"meta-virtualization": repository(*virtual),
+		"bitbake":             repository(*bitbake), "oe-core": repository(*oeCore), "meta-tegra": repository(*metaTegra),
+		"meta-openembedded": repository(*metaOE), "meta-tegra-community": repository(*community),
+	}
 	switch args[0] {
 	case "update":
 		if err := updateBoards(filepath.Join(facts, "board")); err != nil {
@@ -83,10 +90,9 @@ func run(args []string) error {
 	case "units":
 		return writeUnits(repository(*metaTegra), filepath.Join(data, "units.json"))
 	case "variables":
-		return writeVariables(map[string]repository{
-			"bitbake": repository(*bitbake), "oe-core": repository(*oeCore), "meta-tegra": repository(*metaTegra),
-			"meta-openembedded": repository(*metaOE), "meta-tegra-community": repository(*community),
-		}, filepath.Join(facts, "variable", "data", "variables.txt"))
+		return writeVariables(layers, filepath.Join(facts, "variable", "data", "variables.txt"))
+	case "packages":
+		return writePackages(layers, filepath.Join(facts, "recipe"))
 	case "renamed":
 		return writeRenamed(repository(*oeCore), repository(*bitbake), filepath.Join(data, "renamed.json"))
 	case "directives":
@@ -98,7 +104,7 @@ func run(args []string) error {
 	case "names":
 		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, directives, tuned, kernels or names", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, directives, tuned, kernels or names", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

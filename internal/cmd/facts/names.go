@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/internal/kernelsource"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/linux"
+	"github.com/yoctune/yoctune/schema/facts/nametable"
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
@@ -41,7 +42,7 @@ func writeNames(mirror, metaTegra, out string) error {
 		return err
 	}
 	for file, t := range map[string]nameTable{"args.bin": args, "modules.bin": modules} {
-		data, err := linux.Encode(t.lines())
+		data, err := nametable.Encode(t.lines())
 		if err != nil {
 			return err
 		}

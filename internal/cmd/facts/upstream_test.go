@@ -16,7 +16,7 @@ import (
 func upstream(t *testing.T) (func(name string) repository, string) {
 	folder := os.Getenv("YOCTUNE_UPSTREAM")
 	if folder == "" {
-		t.Skip("set YOCTUNE_UPSTREAM to a folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded and meta-tegra-community")
+		t.Skip("set YOCTUNE_UPSTREAM to a folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded, meta-tegra-community and meta-virtualization")
 	}
 	return func(name string) repository { return repository(filepath.Join(folder, name)) }, folder
 }
@@ -36,6 +36,23 @@ func TestTheVariablesAreWhatTheGeneratorWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareFiles(t, filepath.Join(data, "variables.txt"), "../../../schema/facts/variable/data/variables.txt")
+}
+
+func TestTheRecipesAreWhatTheGeneratorWrites(t *testing.T) {
+	_, folder := upstream(t)
+	root := t.TempDir()
+	out := filepath.Join(root, "schema", "facts", "recipe")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"packages", "-root", root}
+	for _, name := range []string{"bitbake", "oe-core", "meta-tegra", "meta-openembedded", "meta-tegra-community", "meta-virtualization"} {
+		args = append(args, "-"+name, filepath.Join(folder, name))
+	}
+	if err := run(args); err != nil {
+		t.Fatal(err)
+	}
+	compareFiles(t, filepath.Join(out, "recipes.bin"), "../../../schema/facts/recipe/recipes.bin")
 }
 
 func compareFiles(t *testing.T, made, committed string) {
@@ -60,7 +77,7 @@ func TestDocumentedVariablesAreInTheTable(t *testing.T) {
 	of, _ := upstream(t)
 	for _, name := range release.Names() {
 		r, _ := release.Lookup(name)
-		for _, s := range variableSources(r) {
+		for _, s := range metadataSources(r) {
 			files, err := of(s[0]).readFiles(s[1], func(n string) bool {
 				return filepath.Ext(n) == ".conf" && isMetadata(n) || n == bitbakeGlossary
 			})

@@ -445,8 +445,8 @@ func shortName(file string) string {
 	return base
 }
 
-// variableSources are the repositories of a release, with the branch or commit of each.
-func variableSources(r release.Release) [][2]string {
+// metadataSources are the repositories of a release, with the branch or commit of each.
+func metadataSources(r release.Release) [][2]string {
 	pinned := map[string]string{}
 	for part := range strings.SplitSeq(r.Read, ", ") {
 		name, commit, _ := strings.Cut(part, " ")
@@ -462,7 +462,7 @@ func variableSources(r release.Release) [][2]string {
 func readMetadata(r release.Release, repositories map[string]repository) (*metadata, []string, error) {
 	m := &metadata{global: map[string]bool{}, uses: map[string]*usage{}}
 	var commits []string
-	for _, s := range variableSources(r) {
+	for _, s := range metadataSources(r) {
 		repo := repositories[s[0]]
 		commit, err := repo.git("rev-parse", "--short=12", s[1])
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
+	"github.com/yoctune/yoctune/schema/facts/nametable"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
@@ -22,18 +23,9 @@ var argData []byte
 var moduleData []byte
 
 var (
-	argTable = sync.OnceValue(func() *table { return open(argData) })
-	modTable = sync.OnceValue(func() *table { return open(moduleData) })
+	argTable = sync.OnceValue(func() *nametable.Table { return nametable.Open(argData) })
+	modTable = sync.OnceValue(func() *nametable.Table { return nametable.Open(moduleData) })
 )
-
-// open returns an empty table where the data are damaged; a test reads every block.
-func open(data []byte) *table {
-	t, err := decode(data)
-	if err != nil {
-		return &table{}
-	}
-	return t
-}
 
 // How an argument is registered, and thus who reads it and when.
 const (
@@ -71,7 +63,7 @@ func (a Arg) Takes(kinds string) bool { return strings.ContainsAny(a.Kinds, kind
 // same character.
 func FindArg(line, name string) (Arg, bool) {
 	n := lineIndex(line)
-	rest, ok := argTable().find(Fold(name))
+	rest, ok := argTable().Find(Fold(name))
 	if !ok || n < 0 {
 		return Arg{}, false
 	}
@@ -99,7 +91,7 @@ func parseArg(name, rest string, n int) (Arg, bool) {
 func Args(line string) iter.Seq[Arg] {
 	n := lineIndex(line)
 	return func(yield func(Arg) bool) {
-		for name, rest := range argTable().all() {
+		for name, rest := range argTable().All() {
 			if a, ok := parseArg(name, rest, n); ok && name[0] != '!' && !yield(a) {
 				return
 			}
@@ -122,7 +114,7 @@ func (m Mod) OutOfTree() bool { return len(m.Options) == 0 && len(m.Of) == 0 }
 // FindModule returns a module of a kernel by its name or an alias.
 func FindModule(line, name string) (Mod, bool) {
 	n := lineIndex(line)
-	rest, ok := modTable().find(Fold(name))
+	rest, ok := modTable().Find(Fold(name))
 	if !ok || n < 0 {
 		return Mod{}, false
 	}
@@ -151,7 +143,7 @@ func parseMod(name, rest string, n int) (Mod, bool) {
 func Modules(line string) iter.Seq[Mod] {
 	n := lineIndex(line)
 	return func(yield func(Mod) bool) {
-		for name, rest := range modTable().all() {
+		for name, rest := range modTable().All() {
 			if strings.HasPrefix(name, optionPrefix) {
 				continue
 			}
@@ -164,7 +156,7 @@ func Modules(line string) iter.Seq[Mod] {
 
 // ModulesOf returns the modules that an option builds.
 func ModulesOf(line, option string) []string {
-	rest, ok := modTable().find(optionPrefix + option)
+	rest, ok := modTable().Find(optionPrefix + option)
 	if !ok {
 		return nil
 	}

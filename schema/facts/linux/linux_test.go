@@ -102,34 +102,3 @@ func TestKnownModules(t *testing.T) {
 		t.Error(p)
 	}
 }
-
-func TestTablesRoundTripAndDamageIsFound(t *testing.T) {
-	lines := []string{"a\t1;x", "b\t2;y"}
-	data, err := linux.Encode(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := linux.Encode(lines); err != nil || !slices.Equal(again, data) {
-		t.Error("the same lines give other bytes")
-	}
-	if _, err := linux.Encode([]string{"b\t", "a\t"}); err == nil {
-		t.Error("unsorted lines are accepted")
-	}
-	for name, bad := range map[string][]byte{"empty": nil, "head": data[:16], "cut": data[:len(data)-1], "longer": append(slices.Clone(data), 0), "other": []byte("PK")} {
-		if linux.Decodes(bad) {
-			t.Errorf("%s is accepted", name)
-		}
-	}
-	if !linux.Decodes(data) {
-		t.Error("the table is not accepted")
-	}
-}
-
-func FuzzTables(f *testing.F) {
-	data, err := linux.Encode([]string{"a\t1;x", "b\t2;y"})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) { linux.Decodes(data) })
-}

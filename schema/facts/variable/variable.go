@@ -203,3 +203,7 @@ func Nearest(release, name string) string {
 	})
 	return best
 }
+
+// Releases lists the releases whose metadata were read. The place of a release is its bit in
+// the masks of the tables.
+func Releases() []string { return load().releases }

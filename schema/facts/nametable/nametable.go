@@ -1,4 +1,5 @@
-package linux
+// Package nametable reads and writes compressed tables of names with facts about each.
+package nametable
 
 import (
 	"bytes"
@@ -13,13 +14,13 @@ import (
 	"sync"
 )
 
-// A table is a list of lines, sorted by the name that each begins with. It is compressed in
+// Table is a list of lines, sorted by the name that each begins with. It is compressed in
 // blocks, so that a look-up inflates one of them. Layout, numbers as unsigned varints:
 //
 //	magic
 //	blocks    count, then each as length of the first name, first name, compressed size
 //	data      the blocks, in DEFLATE
-type table struct {
+type Table struct {
 	first []string
 	block [][]byte
 
@@ -28,8 +29,8 @@ type table struct {
 }
 
 const (
-	tableMagic = "yoctune-names/1\n"
-	blockSize  = 16 << 10
+	magic     = "yoctune-names/1\n"
+	blockSize = 16 << 10
 )
 
 // Encode writes lines, which begin with a name and a tab, as a table.
@@ -44,7 +45,7 @@ func Encode(lines []string) ([]byte, error) {
 		}
 		blocks[len(blocks)-1] += l + "\n"
 	}
-	head := binary.AppendUvarint([]byte(tableMagic), uint64(len(blocks)))
+	head := binary.AppendUvarint([]byte(magic), uint64(len(blocks)))
 	var data bytes.Buffer
 	for _, b := range blocks {
 		at := data.Len()
@@ -67,8 +68,9 @@ func Encode(lines []string) ([]byte, error) {
 
 var errTable = errors.New("not a table of names of this version")
 
-func decode(data []byte) (*table, error) {
-	rest, ok := bytes.CutPrefix(data, []byte(tableMagic))
+// Decode reads the layout of a table. It inflates no block.
+func Decode(data []byte) (*Table, error) {
+	rest, ok := bytes.CutPrefix(data, []byte(magic))
 	number := func() int {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 || n > uint64(len(data)) {
@@ -78,7 +80,7 @@ func decode(data []byte) (*table, error) {
 		rest = rest[size:]
 		return int(n)
 	}
-	t := &table{}
+	t := &Table{}
 	var sizes []int
 	for range number() {
 		n := number()
@@ -102,7 +104,27 @@ func decode(data []byte) (*table, error) {
 	return t, nil
 }
 
-func (t *table) inflate(i int) (string, error) {
+// Open reads a table that is part of the program. It returns an empty one where the data are
+// damaged: [Table.Check] is for the test that reads every block.
+func Open(data []byte) *Table {
+	t, err := Decode(data)
+	if err != nil {
+		return &Table{}
+	}
+	return t
+}
+
+// Check inflates every block.
+func (t *Table) Check() error {
+	for i := range t.block {
+		if _, err := t.inflate(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table) inflate(i int) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if text, ok := t.text[i]; ok {
@@ -120,8 +142,8 @@ func (t *table) inflate(i int) (string, error) {
 	return t.text[i], nil
 }
 
-// find returns what follows the name in its line.
-func (t *table) find(name string) (string, bool) {
+// Find returns what follows the name in its line.
+func (t *Table) Find(name string) (string, bool) {
 	i, exact := slices.BinarySearch(t.first, name)
 	if !exact {
 		i--
@@ -141,8 +163,8 @@ func (t *table) find(name string) (string, bool) {
 	return rest, ok
 }
 
-// all yields every name with what follows it.
-func (t *table) all() iter.Seq2[string, string] {
+// All yields every name with what follows it.
+func (t *Table) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for i := range t.block {
 			text, err := t.inflate(i)

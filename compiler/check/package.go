@@ -1,0 +1,140 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/schema/facts/linux"
+	"github.com/yoctune/yoctune/schema/facts/recipe"
+)
+
+// The rules of this file look the names of packages, recipes and images up in the facts.
+func packageRules() []Rule {
+	return []Rule{
+		{
+			ID: "package-name", Severity: diag.Error,
+			Title: "misspelt package",
+			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP makes a package of that name, and one makes a package with nearly the same. bitbake stops once it has parsed all recipes; a package to keep out is kept out under its own name only.",
+			Fix:   "write the package's name, or set external: true if a layer of yours has it",
+			Wrong: `packages: vimm: "install"`, Right: `packages: vim: "install"`,
+			See: "the recipes' PACKAGES",
+			run: checkPackageName,
+		},
+		{
+			ID: "package-unknown", Severity: diag.Warning,
+			Title: "unknown package",
+			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP is known to make a package of that name. If no layer of yours does, bitbake stops once it has parsed all recipes.",
+			Fix:   "remove it, or set external: true if a layer of yours has it",
+			Wrong: `packages: "acme-detector": "install"`, Right: `packages: "acme-detector": {value: "install", external: true}`,
+			See: "the recipes' PACKAGES",
+			run: checkPackageUnknown,
+		},
+		{
+			ID: "recipe-name", Severity: diag.Error,
+			Title: "misspelt recipe",
+			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP has that name, and one has nearly the same. A setting of a recipe that does not exist has no effect and gives no message.",
+			Fix:   "write the recipe's name",
+			Wrong: "targets: cam: release: \"scarthgap\"\nbuild: parallel: recipes: webkitgtkk: 4",
+			Right: "targets: cam: release: \"scarthgap\"\nbuild: parallel: recipes: webkitgtk: 4",
+			See:   "the layers' recipes",
+			build: checkRecipeName,
+		},
+	}
+}
+
+// isOwnPackage reports whether the emitted layer itself makes a package.
+func isOwnPackage(name string) bool {
+	return strings.HasPrefix(name, "yoctune-") || name == "yoctuned" || strings.HasPrefix(name, "yoctuned-")
+}
+
+// unknownPackages calls report for the packages that the facts lack. near is one that was
+// probably meant.
+func (s *subject) unknownPackages(report func(at config.String, name, near string)) {
+	judge := func(at config.String, name string) {
+		if known, near := s.findPackage(name); !known {
+			report(at, name, near)
+		}
+	}
+	for _, p := range s.Config.Packages.Entries {
+		if !p.External.On {
+			judge(p.String, p.Key())
+		}
+	}
+	for _, svc := range s.Config.Services.Entries {
+		if name := svc.Package.Text; name != "" && !s.Config.Packages.Has(name) {
+			judge(svc.Package, name)
+		}
+	}
+}
+
+// findPackage reports whether a package is known, and one that was probably meant if not.
+func (s *subject) findPackage(name string) (known bool, near string) {
+	if module, ok := strings.CutPrefix(name, linux.PackageOf("")); ok {
+		if _, known := linux.FindModule(s.Release.Kernel, module); known {
+			return true, ""
+		}
+		if near = linux.NearestModule(s.Release.Kernel, module); near != "" {
+			near = linux.PackageOf(near)
+		}
+		return false, near
+	}
+	if isOwnPackage(name) || recipe.Has(s.Release.Name, name, recipe.Package) {
+		return true, ""
+	}
+	return false, recipe.Nearest(s.Release.Name, name, recipe.Package)
+}
+
+func checkPackageName(s *subject) {
+	s.unknownPackages(func(at config.String, name, near string) {
+		if near != "" {
+			s.reportName(at, name, fmt.Sprintf("did you mean %q? Otherwise set external: true under packages", near), "%s has no package %s", s.Release.Name, name)
+		}
+	})
+}
+
+func checkPackageUnknown(s *subject) {
+	s.unknownPackages(func(at config.String, name, near string) {
+		if near == "" {
+			s.reportName(at, name, "remove it, or set external: true under packages if a layer of yours has it", "%s is not known to openembedded at %s", name, s.Release.Name)
+		}
+	})
+}
+
+// reportName raises the rule at a name, which is the key of a part or its value.
+func (r *reporter) reportName(at config.String, name, help, format string, args ...any) {
+	if at.Key() == name {
+		r.reportKey(at, help, format, args...)
+		return
+	}
+	r.reportAt(at, at.Show(), help, format, args...)
+}
+
+func checkRecipeName(b *builder) {
+	judge := func(at config.Part, kind recipe.Kind, what, name string) {
+		for _, r := range b.releases() {
+			if recipe.Has(r.Name, name, kind) {
+				return
+			}
+		}
+		for _, r := range b.releases() {
+			if near := recipe.Nearest(r.Name, name, kind); near != "" {
+				b.raise(at, "%s has no %s %s", r.Name, what, name).Help = fmt.Sprintf("did you mean %q?", near)
+				return
+			}
+		}
+	}
+	for _, jobs := range b.Parallel.Recipes.Entries {
+		judge(jobs, recipe.Recipe, "recipe", jobs.Key())
+	}
+	for _, name := range b.RmWorkExclude.Items {
+		judge(name, recipe.Recipe, "recipe", name.Text)
+	}
+	for _, name := range b.Image.BadRecommendations.Items {
+		judge(name, recipe.Package, "package", name.Text)
+	}
+	if image := b.Kas.Image; image.IsSet() {
+		judge(image, recipe.Recipe, "image", image.Text)
+	}
+}
