@@ -103,12 +103,12 @@ func checkPackageUnknown(s *subject) {
 }
 
 // reportName raises the rule at a name, which is the key of a part or its value.
-func (r *reporter) reportName(at config.String, name, help, format string, args ...any) {
-	if at.Key() == name {
+func (r *reporter) reportName(at config.Part, name, help, format string, args ...any) {
+	if at.Where().Key() == name {
 		r.reportKey(at, help, format, args...)
 		return
 	}
-	r.reportAt(at, at.Show(), help, format, args...)
+	r.reportAt(at, at.Where().Show(), help, format, args...)
 }
 
 func checkRecipeName(b *builder) {
@@ -120,7 +120,7 @@ func checkRecipeName(b *builder) {
 		}
 		for _, r := range b.releases() {
 			if near := recipe.Nearest(r.Name, name, kind); near != "" {
-				b.raise(at, "%s has no %s %s", r.Name, what, name).Help = fmt.Sprintf("did you mean %q?", near)
+				b.reportName(at, name, fmt.Sprintf("did you mean %q?", near), "%s has no %s %s", r.Name, what, name)
 				return
 			}
 		}
