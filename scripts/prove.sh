@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import
+#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -272,6 +272,14 @@ browser() {
 		echo "screenshots for inspection: build/screenshots"
 }
 
+editor() {
+	title "editor: sessions of Neovim with yoctune lsp, and a configuration that is evaluated without end"
+	scripts/setup.sh editor || { skip "needs Debian's neovim"; return; }
+	make -s build
+	YOCTUNE_REQUIRE_LSP=1 YOCTUNE_REQUIRE_NEOVIM=1 go test ./tests/editor -run 'Neovim|Endless' -v -count=1 >build/editor.log 2>&1 || { failed=1; cat build/editor.log >&2; }
+	{ nvim --version | head -1; uptime; grep -E '^ *--- |  ok |FAILED|^ok' build/editor.log | sed 's/^ *//'; } | tee "$results/$day-editor.txt"
+}
+
 profiler() {
 		title "profiler: the overhead of recording and monitoring a pipeline"
 	{ uptime; go test ./runtime/engine/pipeline -run '^$' -bench 'Profiler|TraceCost' -benchtime 7x; } >build/profiler.log 2>&1 || { failed=1; cat build/profiler.log >&2; }
@@ -312,7 +320,7 @@ import() {
 }
 
 mkdir -p build
-all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler import"
+all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

@@ -7,6 +7,7 @@
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 #   scripts/setup.sh browser  headless Chromium and Playwright, for prove.sh browser
+#   scripts/setup.sh editor   the editor client and Neovim, for prove.sh editor
 #   scripts/setup.sh rtsp     GStreamer's RTSP server and FFmpeg, for prove.sh rtsp
 #   scripts/setup.sh image    what makes and boots an image, for prove.sh image
 #   scripts/setup.sh peer     OpenCV and ONNX Runtime for Python, for the case study
@@ -100,6 +101,13 @@ browser() {
 	mkdir -p build/browser
 	cp tests/browser/package.json tests/browser/package-lock.json build/browser/
 	npm ci --prefix build/browser --no-audit --no-fund --silent || { rm build/browser/package-lock.json; exit 1; }
+}
+
+editor() {
+	want=""
+	need nvim neovim
+	install
+	venv build/lsp-venv tests/editor/requirements.txt
 }
 
 rtsp() {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -25,16 +26,58 @@ func python(t *testing.T) string {
 	return path
 }
 
-// The sessions are in Python, as the client is: test_*.py.
-func TestSessions(t *testing.T) {
-	interpreter := python(t)
+// build builds yoctune.
+func build(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "yoctune")
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/yoctune").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	sessions := exec.Command(interpreter, "-B", "-m", "unittest", "-v")
-	sessions.Env = append(os.Environ(), "YOCTUNE="+program)
+	return program
+}
+
+// The sessions are in Python, as the client is: test_*.py.
+func TestSessions(t *testing.T) {
+	runSessions(t, python(t))
+}
+
+// CUE needs 30 seconds to be found endless.
+func TestEndlessEvaluation(t *testing.T) {
+	if os.Getenv("YOCTUNE_REQUIRE_NEOVIM") == "" {
+		t.Skip("part of scripts/prove.sh editor: it takes half a minute")
+	}
+	runSessions(t, python(t), "endless")
+}
+
+func runSessions(t *testing.T, interpreter string, modules ...string) {
+	t.Helper()
+	sessions := exec.Command(interpreter, append([]string{"-B", "-m", "unittest", "-v"}, modules...)...)
+	sessions.Env = append(os.Environ(), "YOCTUNE="+build(t))
 	out, err := sessions.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Neovim's own client: neovim.lua.
+func TestNeovim(t *testing.T) {
+	if os.Getenv("YOCTUNE_REQUIRE_NEOVIM") == "" {
+		t.Skip("part of scripts/prove.sh editor: it needs Neovim")
+	}
+	nvim, err := exec.LookPath("nvim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := exec.Command(python(t), "-B", "session.py", t.TempDir())
+	write.Env = append(os.Environ(), "YOCTUNE=")
+	names, err := write.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := exec.Command(nvim, append([]string{"--headless", "--clean", "-S", "neovim.lua"}, strings.Fields(string(names))...)...)
+	session.Env = append(os.Environ(), "YOCTUNE="+build(t), "XDG_CACHE_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
+	out, err := session.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
 		t.Error(err)

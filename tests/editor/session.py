@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -167,10 +168,10 @@ class Session(unittest.IsolatedAsyncioTestCase):
             lsp.VersionedTextDocumentIdentifier(uri=uri, version=self.versions[uri]),
             [lsp.TextDocumentContentChangeWholeDocument(text)]))
 
-    async def until(self, ready, what):
+    async def until(self, ready, what, seconds=20):
         async with self.news:
             try:
-                await asyncio.wait_for(self.news.wait_for(ready), 20)
+                await asyncio.wait_for(self.news.wait_for(ready), seconds)
             except TimeoutError:
                 self.fail(f"{what}; published {self.published}, logged {self.logged}")
 
@@ -182,8 +183,8 @@ class Session(unittest.IsolatedAsyncioTestCase):
         await self.until(ready, f"no diagnostics of {uri}, version {self.versions[uri]}")
         return self.published[uri].diagnostics
 
-    async def log_line(self, part):
-        await self.until(lambda: any(part in line for line in self.logged), f"no log line with {part!r}")
+    async def log_line(self, part, seconds=20):
+        await self.until(lambda: any(part in line for line in self.logged), f"no log line with {part!r}", seconds)
 
     def at(self, text, mark, after=True):
         """The position at the end of a mark in a text, or at its start."""
@@ -198,3 +199,11 @@ class Session(unittest.IsolatedAsyncioTestCase):
 
     def run_yoctune(self, *args):
         return subprocess.run([YOCTUNE, *args], env=self.env, cwd=self.root, capture_output=True, text=True)
+
+
+if __name__ == "__main__":  # the configurations with a wrong value, for neovim.lua
+    for name, text in CONFIGS.items():
+        path = pathlib.Path(sys.argv[1]) / name.rsplit(".")[-1] / name
+        path.parent.mkdir()
+        path.write_text(text.replace("madvise", "madvice"))
+        print(path)
