@@ -28,7 +28,10 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/assemble"
 	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -108,7 +111,7 @@ func (o Options) frontEnd(dir string) (sandbox.FrontEnd, func()) {
 func OpenFiles(files map[string][]byte) *Project {
 	sources := map[string][]byte{}
 	for name, b := range files {
-		if path.Ext(name) != modelExt {
+		if ext := path.Ext(name); ext != modelExt && ext != boardExt {
 			sources[name] = b
 		}
 	}
@@ -116,12 +119,16 @@ func OpenFiles(files map[string][]byte) *Project {
 	return resolveAndCheck(cfg, report, "", memory(files))
 }
 
-// modelExt is the extension of models.
-const modelExt = ".onnx"
+// Extensions of files that are no part of the configuration's source.
+const (
+	modelExt = ".onnx"
+	boardExt = ".json"
+)
 
 // companions reads the files that a configuration refers to.
 type companions interface {
 	manifest(path string) ([]byte, error)
+	board(path string) ([]byte, error) // a board file
 	model(path string) (*onnx.Model, error)
 	file(path string) ([]byte, error) // as [resolve.ReadFile]
 }
@@ -137,6 +144,15 @@ func (f folder) manifest(path string) ([]byte, error) {
 		return text, nil
 	}
 	return readBelow(f.dir, path)
+}
+
+func (f folder) board(path string) ([]byte, error) {
+	root, err := os.OpenRoot(string(f))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return infile.ReadIn(root, path, boardfile.MaxSize)
 }
 
 // model reads a model below the folder, or at an absolute path.
@@ -201,6 +217,13 @@ func (m memory) manifest(path string) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
 }
 
+func (m memory) board(path string) ([]byte, error) {
+	if b, ok := m[strings.TrimPrefix(path, "./")]; ok {
+		return b, nil
+	}
+	return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+}
+
 func (m memory) model(path string) (*onnx.Model, error) {
 	b, ok := m[path]
 	if !ok {
@@ -224,7 +247,7 @@ func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files 
 		return p
 	}
 	checkDefinitions(cfg, lang, report)
-	p.Project = resolve.Resolve(cfg.Root, lang, files.manifest, report)
+	p.Project = resolve.Resolve(cfg.Root, lang, files.manifest, files.board, report)
 	p.ReadFiles(files.file, report)
 	p.book = forecast.NewBook(cache)
 	check.Run(p.Project, report, p.book, files.model)
@@ -284,7 +307,7 @@ func (p *Project) layers(sel Selection, finder *programs.Finder) []Layer {
 		p.refuseSharedMachines(g)
 		if l, ok := p.emitLayer(g, finder); ok {
 			if sel.All {
-				l.Folder = l.Name + "-" + l.Release
+				l.Folder = l.Name + "-" + folderOf(g[0].Release)
 			}
 			layers = append(layers, l)
 		}
@@ -362,26 +385,40 @@ func (p *Project) selectTargets(sel Selection) [][]*resolve.Target {
 	}
 	groups := groupByRelease(chosen)
 	if len(groups) > 1 && !sel.All {
-		p.Report.Add(diag.Diagnostic{
+		d := diag.Diagnostic{
 			ID: "YT0207", Severity: diag.Error, Message: "the targets are of several releases: " + strings.Join(releases, ", "),
 			Help: "a layer serves one release: choose with --release, or build each into a separate folder with --all",
-		})
+		}
+		if first := groups[0][0].Release; first.Name == groups[1][0].Release.Name {
+			d.Message = fmt.Sprintf("some targets of release %s need meta-tegra and others do not", first.Name)
+			d.Help = "a layer serves one of the two: choose a target with --target, or build each into a separate folder with --all"
+		}
+		p.Report.Add(d)
 		return nil
 	}
 	return groups
 }
 
-// groupByRelease groups targets by release, in the order of their names.
+// groupByRelease groups targets by release, in the order of their names. Boards without meta-tegra
+// are groups of their own: their layer must not depend on it.
 func groupByRelease(targets []*resolve.Target) [][]*resolve.Target {
 	groups := map[string][]*resolve.Target{}
 	for _, t := range targets {
-		groups[t.Release.Name] = append(groups[t.Release.Name], t)
+		groups[folderOf(t.Release)] = append(groups[folderOf(t.Release)], t)
 	}
 	var sorted [][]*resolve.Target
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		sorted = append(sorted, groups[name])
 	}
 	return sorted
+}
+
+// folderOf is the last part of the name of a release's folder.
+func folderOf(r release.Release) string {
+	if r.CoreOnly {
+		return r.Name + "-core"
+	}
+	return r.Name
 }
 
 // refuseSharedMachines refuses two targets of the same MACHINE in one layer.

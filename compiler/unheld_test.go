@@ -19,7 +19,7 @@ import (
 // the plan must have the text, unless it is "": then the line must be an error.
 var samples = []struct{ path, cue, text string }{
 	{"power.default", `default: "15W"`, `NVPMODEL_CONFIG_DEFAULT:yoctune-on-jetson-orin-nano-devkit = "0"`},
-	{"power", `power: {table: "extend", default: "MINE", modes: MINE: {from: "15W", cpu: {online: [0, 1], min: "729.6MHz", max: "1.1904GHz"}, gpu: {min: "306MHz", max: "408MHz", mask: 1}, emc: max: "665.6MHz"}}`, "CPU_A78_0 MAX_FREQ 1190400"},
+	{"power", `power: {table: "extend", default: "MINE", modes: MINE: {from: "15W", cpu: {online: [0, 1], min: "729.6MHz", max: "1.1904GHz"}, gpu: {min: "306MHz", max: "408MHz", mask: 1}, emc: max: "665.6MHz", devfreq: "*.gpu": {min: "306MHz", max: "408MHz"}, thermal: "cpu-thermal": passive: 80}}`, "CPU_A78_0 MAX_FREQ 1190400"},
 	{"power.adaptive", `power: {default: "15W", adaptive: {up: {load: 80, for: "2s"}, down: {load: 40, for: "3s"}, ladder: ["15W", "25W"], dwell: "5s", cool: "3s", budget: 3}}`, ""},
 	{"cpu.isolate", `cpu: isolate: [5]`, "isolcpus=managed_irq,domain,5"},
 	{"cpu.isolate", `cpu: isolate: [4]`, "w /sys/devices/virtual/workqueue/cpumask - - - - 2f"},
@@ -34,12 +34,14 @@ var samples = []struct{ path, cue, text string }{
 	{"gpu.min", `gpu: min: "306MHz"`, ""},
 	{"gpu.max", `gpu: max: "408MHz"`, ""},
 	{"gpu.governor", `gpu: governor: "performance"`, ""},
+	{"devfreq", `devfreq: "*.gpu": {min: "306MHz", max: "408MHz", governor: "performance"}`, ""},
 	{"fan.profile", `fan: {profile: "mine", curves: mine: {"30C": {pwm: 0, rpm: 0, hysteresis: "1C"}, "95C": pwm: 255}}`, `YOCTUNE_FAN_PROFILE:yoctune-on-jetson-orin-nano-devkit = "mine"`},
 	{"fan.governor", `fan: governor: "pid"`, `YOCTUNE_FAN_GOVERNOR:yoctune-on-jetson-orin-nano-devkit = "pid"`},
 	{"fan.control", `fan: control: "close_loop"`, `YOCTUNE_FAN_CONTROL:yoctune-on-jetson-orin-nano-devkit = "close_loop"`},
 	{"kernel.config", `kernel: config: HZ_1000: "y"`, "CONFIG_HZ_1000=y"},
 	{"kernel.args", `kernel: args: {skew_tick: 1, "rcu_nocb_poll": true}`, "skew_tick=1"},
 	{"kernel.args", `kernel: args: fbcon: null`, `KERNEL_ARGS:remove:yoctune-on-jetson-orin-nano-devkit = "fbcon=map:0"`},
+	{"kernel.recipe", `kernel: {recipe: "linux-yocto", version: "6.6"}`, `PREFERRED_PROVIDER_virtual/kernel:yoctune-on-jetson-orin-nano-devkit = "linux-yocto"`},
 	{"kernel.preempt", `kernel: preempt: "full"`, "CONFIG_PREEMPT=y"},
 	{"sysctl", `sysctl: "vm.swappiness": 10`, "vm.swappiness = 10"},
 	{"memory.thp", `memory: thp: "never"`, "w- /sys/kernel/mm/transparent_hugepage/enabled - - - - never"},

@@ -169,5 +169,8 @@ func Release(l *plan.Layer) (release.Release, error) {
 		return r, &Error{Emitter: "layer", Ref: Ref{ID: "release"}, Err: fmt.Errorf(
 			"release %q is not known; it is one of %s", l.Release, strings.Join(release.Names(), ", "))}
 	}
+	if l.CoreOnly {
+		r, _ = r.WithoutBSP() // the compiler refuses branches that only meta-tegra has
+	}
 	return r, nil
 }

@@ -62,7 +62,7 @@ func checkBoardOnRelease(s *subject) {
 		d.Pos, d.Help = s.Custom.Machines.Pos(), "add the MACHINEs of the release under machines"
 		return
 	}
-	if _, ok := s.Board.Releases[s.Release.Name]; ok {
+	if _, ok := s.Board.Releases[s.Release.Name]; ok || s.IsOwn() {
 		return
 	}
 	have := slices.Sorted(maps.Keys(s.Board.Releases))

@@ -51,6 +51,7 @@ func (r Rule) Page() diag.Explanation {
 func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
+		ownBoardRules(),
 		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(), nameRules(), packageRules(),
 		sysctlRules(), serviceRules(), programRules(), unitRules(), directiveRules(), unusedRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(), variableRules(), sandboxRules(),
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 )
 
 // inTarget puts a rule's example into an otherwise sound configuration: into its
@@ -53,9 +54,30 @@ func yoloModel() []byte {
 	return g.Encode()
 }
 
+// boardFile returns the board file that the examples name, of a device of an architecture.
+func boardFile(arch string) []byte {
+	read := map[string]string{}
+	for _, fact := range []string{"arch", "cpus", "memory", "block", "thermal_zones", "devfreq"} {
+		read[fact] = "example"
+	}
+	f := boardfile.File{
+		Arch: arch, Memory: &boardfile.Memory{Bytes: 4 << 30}, Read: read,
+		CPUs:    &boardfile.CPUs{Present: "0-3", Policies: []boardfile.Policy{{CPUs: "0-3", MinHz: 6e8, MaxHz: 18e8, Hz: []int64{6e8, 12e8, 18e8}, Governors: []string{"performance", "schedutil"}}}},
+		Block:   []boardfile.Block{{Name: "vda", Schedulers: []string{"mq-deadline", "none"}}},
+		Devfreq: []boardfile.Devfreq{{Name: "38000000.gpu", MinHz: 2e8, MaxHz: 8e8, Hz: []int64{2e8, 4e8, 8e8}}},
+		Zones:   []boardfile.Zone{{Type: "cpu-thermal", Trips: []boardfile.Trip{{Type: "passive", Temp: 85000, Writable: true}, {Type: "critical", Temp: 95000}}}, {Type: "gpu-thermal", Trips: []boardfile.Trip{{Type: "passive", Temp: 85000}}}},
+	}
+	text, err := f.Encode()
+	if err != nil {
+		return nil // the examples then fail
+	}
+	return text
+}
+
 func findRaisedRules(t *testing.T, text string) map[string]bool {
 	t.Helper()
-	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs")})
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"),
+		"boards/mine.json": boardFile("aarch64"), "boards/x86.json": boardFile("x86_64")})
 	p.Verify()
 	ids := map[string]bool{}
 	for _, d := range p.Report.All() {

@@ -179,6 +179,9 @@ func checkDLACores(s *subject) {
 }
 
 func checkTensorRTPrecision(s *subject) {
+	if !s.Board.IsKnown("sm") {
+		return
+	}
 	sm := s.Board.SM
 	lacks := map[string]bool{"int8": sm < 61 || sm == 62, "bf16": sm < 80, "fp8": sm < 89}
 	for _, r := range s.requests() {

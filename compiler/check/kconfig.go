@@ -74,6 +74,13 @@ func kernelOf(t *resolve.Target, book *forecast.Book) *forecast.Kernel {
 	for _, o := range t.Kernel.Config {
 		requested = append(requested, kconfig.Line{Symbol: o.Symbol, Value: lineValue(o)})
 	}
+	if own := t.Config.Kernel.Recipe; own.IsSet() {
+		k, err := book.OpenUpstream(t.Release.Kernel, own.Text, requested)
+		if err != nil {
+			return nil
+		}
+		return k
+	}
 	k, err := book.Open(t.Release.Kernel, requested)
 	if err != nil {
 		return nil

@@ -102,7 +102,7 @@ type argument struct {
 
 // arguments are those that the configuration sets, without those it declares to be its own.
 func (s *subject) arguments() []argument {
-	if s.args != nil || len(s.Config.Kernel.Args.Entries) == 0 {
+	if s.args != nil || len(s.Config.Kernel.Args.Entries) == 0 || !s.hasTables() {
 		return s.args
 	}
 	s.args = []argument{}
@@ -305,7 +305,7 @@ type moduleEntry struct {
 
 // modules are those that the configuration names, without those it declares to be its own.
 func (s *subject) modules() []moduleEntry {
-	if s.mods != nil || len(s.Config.Modules.Entries) == 0 {
+	if s.mods != nil || len(s.Config.Modules.Entries) == 0 || !s.hasTables() {
 		return s.mods
 	}
 	s.mods = []moduleEntry{}

@@ -191,7 +191,9 @@ func checkPowerModeBase(s *subject) {
 		from := m.From
 		stock, found := s.Stock.Mode(from.Text)
 		switch {
-		case !from.IsSet() || len(stock.Settings) > 0:
+		case s.IsOwn() || len(stock.Settings) > 0:
+		case !from.IsSet():
+			s.reportKey(m, "add from, the stock mode that this one starts with: "+strings.Join(stockNames(s), ", "), "the mode of a module needs from")
 		case !found && s.Exact:
 			s.reportAt(from, from.Text, diag.DidYouMean(from.Text, stockNames(s)),
 				"board %s on %s has no stock mode %q", s.Board.ID, s.Release.Name, from.Text)
@@ -576,7 +578,7 @@ func checkGpuGovernorUdev(s *subject) {
 }
 
 func checkPowerUnverified(s *subject) {
-	if s.Exact || s.Plan.Power == nil {
+	if s.Exact || s.Plan.Power == nil || s.IsOwn() {
 		return
 	}
 	d := s.raise(s.Config.Power, "the stock modes of %s are not verified for L4T %s", s.Board.ID, s.Release.L4T)

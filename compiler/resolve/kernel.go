@@ -16,6 +16,10 @@ import (
 func (r *resolver) resolveKernel() {
 	k := &r.t.Kernel
 	k.Recipes = slices.Clone(r.t.Release.KernelPNs)
+	if recipe := r.c.Kernel.Recipe; recipe.IsSet() {
+		k.Provider, k.By, k.Version = recipe.Text, recipe.ID(), r.c.Kernel.Version.Text
+		r.origins[recipe.ID()] = recipe.Pos()
+	}
 	for _, option := range r.c.Kernel.Config.Sorted() {
 		r.addOption(option)
 	}
@@ -173,7 +177,7 @@ func (r *resolver) resolvePreemption(model config.String) {
 	case "rt":
 		switch {
 		case r.t.Release.RTProvider != "":
-			r.t.Kernel.Provider = r.t.Release.RTProvider
+			r.t.Kernel.Provider, r.t.Kernel.By = r.t.Release.RTProvider, model.ID()
 		case r.t.Release.RTByConfig:
 			// arm64 offers PREEMPT_RT only with EXPERT and without KVM
 			// (arch/arm64/Kconfig: ARCH_SUPPORTS_RT).

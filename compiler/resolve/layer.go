@@ -29,7 +29,7 @@ func (p *Project) Layer(targets []*Target, finder *programs.Finder, report *diag
 	l := &plan.Layer{
 		Name: c.Name.Text, Maintainer: c.Maintainer.Text, Description: c.Description.Text,
 		Priority: c.Priority.Or(layerPriority), Version: c.Version.Or(layerVersion),
-		Release: targets[0].Release.Name, Origins: plan.Origins{},
+		Release: targets[0].Release.Name, CoreOnly: targets[0].Release.CoreOnly, Origins: plan.Origins{},
 	}
 	for _, f := range c.Node().Fields {
 		l.Origins["layer."+f.Name] = f.Value.Pos

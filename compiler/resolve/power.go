@@ -26,7 +26,10 @@ func (r *resolver) resolvePower() {
 		r.origins[c.Default.ID()] = c.Default.Pos()
 	}
 	modes := c.Modes.Sorted()
-	if len(modes) > 0 {
+	switch {
+	case r.t.IsOwn():
+		p.Table, p.Modes, modes = plan.PowerHeld, r.heldModes(modes), nil
+	case len(modes) > 0:
 		p.Table = c.Table.Or("extend")
 	}
 	for i, m := range modes {

@@ -16,6 +16,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
 )
@@ -27,6 +28,9 @@ type Project struct {
 	Targets  []*Target      // by name
 	Suppress []Suppression
 	manifest func(path string) ([]byte, error)
+
+	boardFile func(path string) ([]byte, error)
+	files     map[string]*boardfile.File // board files, by path; nil: it was reported
 }
 
 // Suppression is a rule that the configuration switches off, and where.
@@ -42,7 +46,8 @@ type Target struct {
 	Node    *load.Node     // profiles and own fields merged
 	Config  *config.Target // of Node
 	Board   *board.Board
-	Custom  *config.Board // the entry under boards; nil for a board of the facts
+	Custom  *config.Board   // the entry under boards; nil for a board of the facts
+	File    *boardfile.File // of Custom; nil for none
 	Release release.Release
 	Stock   board.Table
 	Exact   bool // Stock was verified for the release
@@ -51,10 +56,10 @@ type Target struct {
 }
 
 // Resolve resolves every target of a configuration that conforms to the schema.
-// manifest reads a file below the configuration's folder. What is wrong goes to
+// manifest and boardFile read files below the configuration's folder. What is wrong goes to
 // the report; targets that could not be resolved are left out.
-func Resolve(root *load.Node, lang *conform.Schema, manifest func(string) ([]byte, error), report *diag.Report) *Project {
-	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest}
+func Resolve(root *load.Node, lang *conform.Schema, manifest, boardFile func(string) ([]byte, error), report *diag.Report) *Project {
+	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest, boardFile: boardFile, files: map[string]*boardfile.File{}}
 	checker := conform.NewChecker(lang, report)
 	checkParts(checker, p)
 	for _, s := range p.Config.Suppress.Sorted() {
@@ -145,6 +150,9 @@ func (p *Project) target(own *config.Target, checker *conform.Checker, report *d
 		Layer: layer.Name.Text, Target: t.Name, Board: t.Board.ID, Machine: t.Machine,
 		Release: t.Release.Name, L4T: t.Release.L4T, Serial: int64(layer.Serial.Or(1)), Rollback: "keep",
 	}}
+	if t.IsOwn() {
+		r.plan.Identities = t.File.Identities()
+	}
 	t.Plan = r.plan
 	r.resolveAll()
 	if err := t.Plan.Seal(); err != nil {
@@ -183,10 +191,10 @@ func sorted(names []string) []string {
 // findFacts finds board and release; false when one of them is unknown.
 func (p *Project) findFacts(t *Target, checked, report *diag.Report) bool {
 	boardFound := p.findBoard(t, checked, report)
-	releaseFound := p.findRelease(t, checked, report)
-	if !boardFound || !releaseFound {
+	if !p.findRelease(t, checked, report) || !boardFound {
 		return false
 	}
+	t.Exact = t.IsOwn() // it has no stock modes
 	if table, exact, err := t.Board.StockTable(t.Release.Name); err == nil {
 		t.Stock, t.Exact = table, exact
 	}
@@ -201,9 +209,14 @@ func (p *Project) findBoard(t *Target, checked, report *diag.Report) bool {
 	id := name
 	if p.Config.Boards.Has(name.Text) {
 		t.Custom = p.Config.Boards.Get(name.Text)
-		if t.Custom.Base.IsSet() {
-			id = t.Custom.Base
+		if !p.readBoardFile(t, report) || !checkBoardKind(t, report) {
+			return false
 		}
+		if t.IsOwn() {
+			t.Board = board.FromFile(name.Text, t.Custom.Facts.Text, t.File)
+			return true
+		}
+		id = t.Custom.Base
 	}
 	facts, found := board.Lookup(id.Text)
 	if !found {
@@ -216,7 +229,9 @@ func (p *Project) findBoard(t *Target, checked, report *diag.Report) bool {
 			Message: fmt.Sprintf("unknown board %q", id.Text), Help: diag.DidYouMean(id.Text, known),
 			Expected: "one of " + strings.Join(known, ", ") + ", or a name under boards"})
 	}
-	t.Board = facts
+	if t.Board = facts; found && t.File != nil {
+		t.Board = facts.Refreshed(t.Custom.Facts.Text, t.File)
+	}
 	return found
 }
 
@@ -232,7 +247,7 @@ func (p *Project) findRelease(t *Target, checked, report *diag.Report) bool {
 			Expected: "one of " + strings.Join(release.Names(), ", ")})
 	}
 	t.Release = facts
-	return found
+	return found && t.chooseKernel(report)
 }
 
 // isText reports whether a value is a string; before the schema check it may be
@@ -276,6 +291,7 @@ func (r *resolver) resolveAll() {
 	r.resolvePower()
 	r.resolveCPU()
 	r.resolveGPU()
+	r.resolveDevfreq()
 	r.resolveKernel()
 	r.resolveFan()
 	r.resolveSysctl()

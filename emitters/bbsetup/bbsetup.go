@@ -69,7 +69,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if _, err := quote.LayerName(l.Name); err != nil {
 		return nil, refuse("", "layer.name", err)
 	}
-	sources := map[string]source{}
+	sources, layers := map[string]source{}, []string{"openembedded-core/meta"}
+	if !l.CoreOnly {
+		layers = append(layers, "meta-tegra")
+	}
 	for _, c := range r.Checkouts() {
 		sources[c.Name] = source{remote{map[string]address{"origin": {c.URI}}, c.Branch, c.Branch}}
 	}
@@ -92,7 +95,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			Sources:     sources,
 			Setup: configurations{[]configuration{{
 				Name: t.Name, Description: t.Machine + " with the layer " + l.Name, Dir: l.Name + "-" + t.Name,
-				Layers: []string{"openembedded-core/meta", "meta-tegra"}, Beside: []string{"."},
+				Layers: layers, Beside: []string{"."},
 				Fragments: []string{"machine/" + t.Machine, l.Name + "/" + l.Name},
 			}}},
 		}); err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
-	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -63,7 +62,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		Models      bool // some file is in modelDir
 		Carried     bool // some file is in planDir
 	}{Layer: l}
-	if r, ok := release.Lookup(l.Release); ok {
+	if r, err := emitters.Release(l); err == nil {
 		data.LicenseRefs = r.LicenseRefs
 	}
 	file := emitters.File{Path: fmt.Sprintf("recipes-yoctune/%s/%s_%d.0.bb", recipeName(l), recipeName(l), l.Version)}

@@ -27,8 +27,11 @@ type group struct {
 // Emit returns the recipe for a layer with files.
 func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	t := emitters.NewTemplate("packagegroup", recipe)
-	// nvpmodel comes with packagegroup-base only, which a small image leaves out.
-	needs := []emitters.Need{{Package: "tegra-nvpmodel"}, {Package: "yoctune-" + l.Name + "-config"}}
+	needs := []emitters.Need{{Package: "yoctune-" + l.Name + "-config"}}
+	if !l.CoreOnly {
+		// nvpmodel comes with packagegroup-base only, which a small image leaves out.
+		needs = append(needs, emitters.Need{Package: "tegra-nvpmodel"})
+	}
 	for _, t := range l.Targets {
 		for _, p := range t.Packages {
 			if p.Action == "install" {

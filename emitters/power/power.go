@@ -40,7 +40,7 @@ func extends(t *plan.Target) bool {
 // from a table that may differ would silently choose another mode, so there the
 // build looks the name up in the real file instead.
 func StockID(l *plan.Layer, t *plan.Target) (int, error) {
-	if t.Plan.Power == nil || t.Plan.Power.Default == "" || extends(t) {
+	if t.Plan.Power == nil || t.Plan.Power.Default == "" || extends(t) || t.Plan.Power.Table == plan.PowerHeld {
 		return -1, nil
 	}
 	table, ok := stockTable(l, t)
@@ -104,6 +104,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		targets []target
 	)
 	for _, t := range l.Targets {
+		if t.Plan.Power != nil && t.Plan.Power.Table == plan.PowerHeld {
+			continue // yoctuned writes the modes by itself
+		}
 		profile, err := fanProfile(l, t)
 		if err != nil {
 			return nil, err

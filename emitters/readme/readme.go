@@ -77,7 +77,9 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	for _, t := range l.Targets {
 		data.Flash = data.Flash || len(t.Kernel.Args) > 0
 		tt := target{Target: t}
-		if b, ok := board.Lookup(t.Board); ok && len(t.Kernel.Args) > 0 {
+		if l.CoreOnly && len(t.Kernel.Args) > 0 {
+			tt.ArgsBy = "what reads " + strings.Join(release.CoreArgVariables(), ", ") + " in the machine's BSP"
+		} else if b, ok := board.Lookup(t.Board); ok && len(t.Kernel.Args) > 0 {
 			tt.ArgsBy = r.ArgPath(b.SoC).Text()
 		}
 		held := emitters.Holders(t, files)

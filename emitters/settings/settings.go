@@ -70,7 +70,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		Targets   []target
 		HasBuild  bool
 		Variables []assignment
-	}{Layer: l, Release: r, HasBuild: hasBuild(l.Build), Variables: assignments(l.Build.Variables, r)}
+		// ArgVariables take kernel arguments where the layer is CoreOnly.
+		ArgVariables []string
+	}{Layer: l, Release: r, HasBuild: hasBuild(l.Build), Variables: assignments(l.Build.Variables, r), ArgVariables: release.CoreArgVariables()}
 	for _, t := range l.Targets {
 		id, err := power.StockID(l, t)
 		if err != nil {

@@ -13,6 +13,7 @@ type Layer struct {
 	Priority    int // BBFILE_PRIORITY
 	Version     int // LAYERVERSION
 	Release     string
+	CoreOnly    bool      // for boards without a BSP of NVIDIA's: openembedded-core alone
 	Targets     []*Target // sorted by name; each has its own MACHINE
 	Build       Build
 	Suppressed  []Suppression
@@ -81,6 +82,8 @@ type Override struct {
 type Kernel struct {
 	Recipes  []string       // PNs to append to, e.g. linux-jammy-nvidia-tegra
 	Provider string         // PREFERRED_PROVIDER_virtual/kernel to set, "" to leave the BSP's
+	By       string         // id of what chose Provider: kernel.preempt, kernel.recipe
+	Version  string         // version line of Provider, "" for the one that the release has
 	Config   []ConfigOption // in the order of the fragment: sorted by symbol
 	Args     []Arg          // in command-line order: sorted by name
 	Removed  []RemovedArg   // sorted by name

@@ -23,22 +23,26 @@ const schema1 = "yoctune.plan/1"
 
 // Plan is the device document.
 type Plan struct {
-	Schema    string              `json:"$schema"`
-	Layer     string              `json:"layer"`             // layer.name of the configuration
-	Target    string              `json:"target"`            // name under targets:
-	Board     string              `json:"board"`             // module SKU, an id of schema/facts/board
-	Machine   string              `json:"machine,omitempty"` // bitbake MACHINE
-	Release   string              `json:"release"`           // meta-tegra branch
-	L4T       string              `json:"l4t"`               // e.g. "36.5.0"
-	Serial    int64               `json:"serial"`            // monotonic: an older plan is refused on the device
-	Rollback  string              `json:"rollback"`          // "keep" or "on-stop"
-	Settings  []Setting           `json:"settings"`
-	Power     *Power              `json:"power,omitempty"`
-	Fan       *Fan                `json:"fan,omitempty"`
-	Units     []Unit              `json:"units"`
-	Pipelines map[string]Pipeline `json:"pipelines"`
-	Monitor   *Monitor            `json:"monitor,omitempty"`
-	Digest    string              `json:"digest"` // "sha256:<hex>" over the canonical form without this field
+	Schema  string `json:"$schema"`
+	Layer   string `json:"layer"`             // layer.name of the configuration
+	Target  string `json:"target"`            // name under targets:
+	Board   string `json:"board"`             // module SKU, an id of schema/facts/board
+	Machine string `json:"machine,omitempty"` // bitbake MACHINE
+	// Identities recognise a device of a board that the facts do not have: an entry of the device
+	// tree's "compatible", or "dmi:VENDOR/PRODUCT", or "any" for a device that nothing identifies. A device that has one
+	// of them is of that board.
+	Identities []string            `json:"identities,omitempty" since:"2"`
+	Release    string              `json:"release"`  // meta-tegra branch, or series of openembedded-core
+	L4T        string              `json:"l4t"`      // e.g. "36.5.0"; "" on a board that is no Jetson
+	Serial     int64               `json:"serial"`   // monotonic: an older plan is refused on the device
+	Rollback   string              `json:"rollback"` // "keep" or "on-stop"
+	Settings   []Setting           `json:"settings"`
+	Power      *Power              `json:"power,omitempty"`
+	Fan        *Fan                `json:"fan,omitempty"`
+	Units      []Unit              `json:"units"`
+	Pipelines  map[string]Pipeline `json:"pipelines"`
+	Monitor    *Monitor            `json:"monitor,omitempty"`
+	Digest     string              `json:"digest"` // "sha256:<hex>" over the canonical form without this field
 }
 
 // Domains of settings.
@@ -46,6 +50,7 @@ const (
 	DomainSysctl  = "sysctl"
 	DomainCPU     = "cpu"
 	DomainGPU     = "gpu"
+	DomainDevfreq = "devfreq"
 	DomainMemory  = "memory"
 	DomainStorage = "storage"
 	DomainIRQ     = "irq"
@@ -112,16 +117,20 @@ type Setting struct {
 // no selection by index.
 type Select struct {
 	Path   string `json:"path,omitempty"`    // absolute, below /proc/sys, /sys or /proc
-	Class  string `json:"class,omitempty"`   // block, cpu, cpufreq, devfreq, net, irq, cmdline, config
+	Class  string `json:"class,omitempty"`   // block, cpu, cpufreq, devfreq, thermal, net, irq, cmdline, config
 	Name   string `json:"name,omitempty"`    // glob over the kernel's device name, or the IRQ's action name
 	OFNode string `json:"of_node,omitempty"` // device tree node name (of_node/name)
 	Driver string `json:"driver,omitempty"`  // bound driver
 	Attr   string `json:"attr,omitempty"`    // relative path, e.g. "queue/scheduler"; globs are allowed. On net, "ethtool/..." is a setting of ethtool(8), not a file
 }
 
+// PowerHeld is the table of a board without nvpmodel: yoctuned itself holds the settings of
+// the mode in force.
+const PowerHeld = "held"
+
 // Power is the power mode part of the plan.
 type Power struct {
-	Table    string      `json:"table"`             // "stock": the BSP's own modes only; "extend"; "complete"
+	Table    string      `json:"table"`             // "stock": the BSP's own modes only; "extend"; "complete"; "held"
 	Default  string      `json:"default,omitempty"` // mode name
 	Modes    []PowerMode `json:"modes"`             // authored by the configuration, in id order
 	Adaptive *Adaptive   `json:"adaptive,omitempty"`
@@ -134,6 +143,8 @@ type PowerMode struct {
 	From   string       `json:"from,omitempty"`   // stock mode it was derived from
 	Params []PowerParam `json:"params"`           // in the order nvpmodel must write them
 	Reboot []string     `json:"reboot,omitempty"` // modes between which and this one a reboot is needed
+	// Settings are the mode, where the table is held; Params and From are empty then.
+	Settings []Setting `json:"settings,omitempty" since:"2"`
 }
 
 // PowerParam is one "PARAM ARG value" line. CPU clocks are kHz, others Hz; -1 is

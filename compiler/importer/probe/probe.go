@@ -201,10 +201,8 @@ func (p Probe) observation() board.Observation {
 		MemTotal: p.hardware.MemTotal, ThermalZones: p.hardware.ThermalZones, Modes: p.device.Modes,
 	}
 	for _, c := range p.hardware.DevFreq {
-		for _, gpu := range []string{"gpu", "ga10b", "gv11b", "gp10b", "gm20b"} {
-			if _, kind, ok := strings.Cut(c.Name, "."); c.OFNode == gpu || ok && kind == gpu {
-				o.GPU, o.GPUHz = c.Name, c.Hz
-			}
+		if board.IsGPU(c.Name, c.OFNode) {
+			o.GPU, o.GPUHz = c.Name, c.Hz
 		}
 	}
 	return o

@@ -68,7 +68,23 @@ func (b *Book) Open(line string, requested []kconfig.Line) (*Kernel, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", kernel.ErrUnknown, line)
 	}
-	key := keyOf(line, requested)
+	return b.open(set, keyOf(line, requested), requested)
+}
+
+// OpenUpstream returns the kernel of a recipe that is not the BSP's. Its facts are those of the
+// upstream tree of its version line, and it starts from another configuration, so that no answer
+// is exact. The error is [kernel.ErrUnknown] where only a BSP's tree was read.
+func (b *Book) OpenUpstream(line, recipe string, requested []kconfig.Line) (*Kernel, error) {
+	set, ok := kernel.Find(line)
+	if !ok || set.L4T != "" {
+		return nil, fmt.Errorf("%w: %q", kernel.ErrUnknown, line)
+	}
+	set.Exactness = kernel.BaseOnly
+	set.Caveat = "the facts are of " + set.Source + " with " + set.Base + "; " + recipe + " starts from another configuration"
+	return b.open(set, keyOf(line+" "+recipe, requested), requested)
+}
+
+func (b *Book) open(set kernel.Set, key string, requested []kconfig.Line) (*Kernel, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if k := b.kernels[key]; k != nil {

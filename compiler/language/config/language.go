@@ -67,6 +67,7 @@ type Profile struct {
 	Power     Power
 	CPU       CPU
 	GPU       GPU
+	Devfreq   Map[Devfreq]
 	Fan       Fan
 	Kernel    Kernel
 	Sysctl    Map[Scalar]
@@ -88,6 +89,7 @@ func (c *Profile) decode(p Place) {
 	c.Power.decode(c.field("power"))
 	c.CPU.decode(c.field("cpu"))
 	c.GPU.decode(c.field("gpu"))
+	c.Devfreq.decode(c.field("devfreq"))
 	c.Fan.decode(c.field("fan"))
 	c.Kernel.decode(c.field("kernel"))
 	c.Sysctl.decode(c.field("sysctl"))
@@ -108,6 +110,7 @@ func (c *Profile) decode(p Place) {
 type Board struct {
 	Place
 	Base        String
+	Facts       String
 	Description String
 	Supply      Int
 	Machines    Map[List[String]]
@@ -117,6 +120,7 @@ type Board struct {
 func (c *Board) decode(p Place) {
 	c.Place = p
 	c.Base.decode(c.field("base"))
+	c.Facts.decode(c.field("facts"))
 	c.Description.decode(c.field("description"))
 	c.Supply.decode(c.field("supply"))
 	c.Machines.decode(c.field("machines"))
@@ -226,6 +230,17 @@ func (c *GPU) decode(p Place) {
 	c.Governor.decode(c.field("governor"))
 }
 
+// Devfreq is a struct of the language.
+type Devfreq struct {
+	ClockLimits
+	Governor String
+}
+
+func (c *Devfreq) decode(p Place) {
+	c.ClockLimits.decode(p)
+	c.Governor.decode(c.field("governor"))
+}
+
 // Fan is a struct of the language.
 type Fan struct {
 	Place
@@ -248,6 +263,8 @@ type Kernel struct {
 	Place
 	Config  Map[Scalar]
 	Args    Map[NamedScalar]
+	Recipe  String
+	Version String
 	Preempt String
 }
 
@@ -255,6 +272,8 @@ func (c *Kernel) decode(p Place) {
 	c.Place = p
 	c.Config.decode(c.field("config"))
 	c.Args.decode(c.field("args"))
+	c.Recipe.decode(c.field("recipe"))
+	c.Version.decode(c.field("version"))
 	c.Preempt.decode(c.field("preempt"))
 }
 
@@ -693,10 +712,12 @@ func (c *Variable) decode(p Place) {
 // PowerMode is a struct of the language.
 type PowerMode struct {
 	Place
-	From String
-	CPU  PowerModeCPU
-	GPU  PowerModeGPU
-	EMC  PowerModeEMC
+	From    String
+	CPU     PowerModeCPU
+	GPU     PowerModeGPU
+	Devfreq Map[ClockLimits]
+	Thermal Map[TripLimits]
+	EMC     PowerModeEMC
 }
 
 func (c *PowerMode) decode(p Place) {
@@ -704,6 +725,8 @@ func (c *PowerMode) decode(p Place) {
 	c.From.decode(c.field("from"))
 	c.CPU.decode(c.field("cpu"))
 	c.GPU.decode(c.field("gpu"))
+	c.Devfreq.decode(c.field("devfreq"))
+	c.Thermal.decode(c.field("thermal"))
 	c.EMC.decode(c.field("emc"))
 }
 
@@ -726,6 +749,19 @@ func (c *Adaptive) decode(p Place) {
 	c.Dwell.decode(c.field("dwell"))
 	c.Cool.decode(c.field("cool"))
 	c.Budget.decode(c.field("budget"))
+}
+
+// ClockLimits is a struct of the language.
+type ClockLimits struct {
+	Place
+	Min Frequency
+	Max Frequency
+}
+
+func (c *ClockLimits) decode(p Place) {
+	c.Place = p
+	c.Min.decode(c.field("min"))
+	c.Max.decode(c.field("max"))
 }
 
 // FanPoint is a struct of the language.
@@ -1155,6 +1191,17 @@ func (c *PowerModeGPU) decode(p Place) {
 	c.Min.decode(c.field("min"))
 	c.Max.decode(c.field("max"))
 	c.Mask.decode(c.field("mask"))
+}
+
+// TripLimits is a struct of the language.
+type TripLimits struct {
+	Place
+	Passive Int
+}
+
+func (c *TripLimits) decode(p Place) {
+	c.Place = p
+	c.Passive.decode(c.field("passive"))
 }
 
 // PowerModeEMC is a struct of the language.

@@ -40,9 +40,10 @@ var language = Schema{defs: []*definition{
 			{name: "delay", required: false, doc: "Longest wait for a batch to fill. The latency objective can shorten it.", value: &shape{op: named, def: "#Duration"}},
 		},
 	}}},
-	{name: "#Board", doc: "A carrier board of your own around a known module.", value: &shape{op: object, obj: &structure{
+	{name: "#Board", doc: "A board of your own: a carrier around a known module (base), any Linux device (facts), or a carrier whose module's unverified facts the board file replaces (both).", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "base", required: true, doc: "Module SKU whose cores, clocks and power modes apply.", value: &shape{op: named, def: "#Name"}},
+			{name: "base", required: false, doc: "Module SKU whose cores, clocks and power modes apply.", value: &shape{op: named, def: "#Name"}},
+			{name: "facts", required: false, doc: "Board file, relative to the configuration: what \"yoctuned probe --board-file\" wrote on a device. Without base, release names a series of openembedded-core, and kernel needs recipe and version.", value: &shape{op: named, def: "#Path"}},
 			{name: "description", required: false, doc: "Description of the board.", value: &shape{op: named, def: "#Text"}},
 			{name: "supply", required: false, doc: "Power that the supply can deliver to the module, in milliwatts. A default power mode above it is a warning.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
@@ -237,6 +238,12 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#ClockLimits", doc: "Limits of a clock.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "min", required: false, doc: "Lowest clock; a step of the device's table.", value: &shape{op: named, def: "#Frequency"}},
+			{name: "max", required: false, doc: "Highest clock; a step of the device's table.", value: &shape{op: named, def: "#Frequency"}},
+		},
+	}}},
 	{name: "#Coalesce", doc: "Interrupt coalescing: an interrupt is raised after a delay or a number of packets.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "rxUsecs", required: false, doc: "Longest delay of a receive interrupt, in microseconds.", value: &shape{op: all, parts: []*shape{
@@ -276,7 +283,7 @@ var language = Schema{defs: []*definition{
 					{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Profile"}},
 				},
 			}}},
-			{name: "boards", required: false, doc: "Your own carrier boards around a known module.", value: &shape{op: object, obj: &structure{
+			{name: "boards", required: false, doc: "Your own boards: carriers around a known module, or devices that a board file describes.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Board"}},
 				},
@@ -398,6 +405,12 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#Devfreq", doc: "Clock limits of a devfreq device.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "governor", required: false, doc: "devfreq governor, as the device lists it in available_governors.", value: &shape{op: named, def: "#GovernorName"}},
+		},
+		embeds: []string{"#ClockLimits"},
+	}}},
 	{name: "#DeviceGlob", doc: "a glob over device names: letters, digits, \"*\", \"?\", \"_\", \".\" and \"-\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 40},
 		&shape{op: matches, text: "^[A-Za-z0-9*?_.-]+$"},
@@ -514,6 +527,7 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#GovernorName", doc: "the name of a devfreq governor: lower-case letters, digits and \"_\"", value: &shape{op: matches, text: "^[a-z][a-z0-9_]{0,30}$"}},
 	{name: "#HashServer", doc: "A hash equivalence server of your own.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", value: &shape{op: named, def: "#AbsPath"}},
@@ -577,6 +591,8 @@ var language = Schema{defs: []*definition{
 					}}},
 				},
 			}}},
+			{name: "recipe", required: false, doc: "Recipe of the kernel, such as \"linux-yocto\". A board of your own needs it; another board has the BSP's.", value: &shape{op: named, def: "#PackageName"}},
+			{name: "version", required: false, doc: "Version line of that kernel, such as \"6.6\"; with recipe.", value: &shape{op: named, def: "#KernelVersion"}},
 			{name: "preempt", required: false, doc: "Preemption model. \"rt\" uses the release's RT kernel recipe, or PREEMPT_RT by configuration.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "none", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "voluntary", True: false}},
@@ -599,6 +615,7 @@ var language = Schema{defs: []*definition{
 			{name: "preprocess", required: false, doc: "The preprocess kernel.", value: &shape{op: named, def: "#KernelLaunch"}},
 		},
 	}}},
+	{name: "#KernelVersion", doc: "a version line of Linux: two numbers, such as \"6.6\"", value: &shape{op: matches, text: "^[1-9][0-9]?\\.[0-9]{1,3}$"}},
 	{name: "#Layer", doc: "The layer's identity.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "name", required: true, doc: "Collection and layer name. The distro feature yoctune-<name> switches the layer on.", value: &shape{op: named, def: "#LayerName"}},
@@ -896,7 +913,7 @@ var language = Schema{defs: []*definition{
 			{name: "prototypes", required: false, doc: "Name of the model output with the mask prototypes; by default the second output.", value: &shape{op: named, def: "#Text"}},
 		},
 	}}},
-	{name: "#Power", doc: "Power modes of the module (nvpmodel).", value: &shape{op: object, obj: &structure{
+	{name: "#Power", doc: "Power modes: of the module (nvpmodel), or of a board of your own, whose modes are limits that yoctuned holds.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "table", required: false, doc: "\"extend\" adds the modes below to the file the BSP installs; \"complete\" replaces that file, if a verified one is known.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "extend", True: false}},
@@ -911,9 +928,9 @@ var language = Schema{defs: []*definition{
 			{name: "adaptive", required: false, doc: "Switch modes by load while the device runs.", value: &shape{op: named, def: "#Adaptive"}},
 		},
 	}}},
-	{name: "#PowerMode", doc: "A power mode: a stock mode with some limits replaced.", value: &shape{op: object, obj: &structure{
+	{name: "#PowerMode", doc: "A power mode: a stock mode with some limits replaced. A board of your own has no stock modes: a limit that its mode leaves out is the hardware's.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "from", required: true, doc: "Stock mode to start from.", value: &shape{op: named, def: "#ModeName"}},
+			{name: "from", required: false, doc: "Stock mode to start from; a module's mode needs it.", value: &shape{op: named, def: "#ModeName"}},
 			{name: "cpu", required: false, doc: "CPU cores and clocks of the mode.", value: &shape{op: object, obj: &structure{
 				fields: []*member{
 					{name: "online", required: false, doc: "Online cores; by default the stock mode's. Core 0 is always online.", value: &shape{op: list, elem: &shape{op: named, def: "#Core"}}},
@@ -930,6 +947,16 @@ var language = Schema{defs: []*definition{
 						&shape{op: bound, rel: ">="},
 						&shape{op: bound, rel: "<=", number: 65535},
 					}}},
+				},
+			}}},
+			{name: "devfreq", required: false, doc: "Clocks of devfreq devices of a board of your own, by a glob over the device's name.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#DeviceGlob"}, value: &shape{op: named, def: "#ClockLimits"}},
+				},
+			}}},
+			{name: "thermal", required: false, doc: "Trip points of thermal zones of a board of your own, by the zone's type.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ZoneType"}, value: &shape{op: named, def: "#TripLimits"}},
 				},
 			}}},
 			{name: "emc", required: false, doc: "Memory controller clock of the mode.", value: &shape{op: object, obj: &structure{
@@ -976,6 +1003,11 @@ var language = Schema{defs: []*definition{
 			{name: "power", required: false, doc: "Power modes and the default mode.", value: &shape{op: named, def: "#Power"}},
 			{name: "cpu", required: false, doc: "CPU clocks, governor and isolation.", value: &shape{op: named, def: "#CPU"}},
 			{name: "gpu", required: false, doc: "GPU clock limits.", value: &shape{op: named, def: "#GPU"}},
+			{name: "devfreq", required: false, doc: "Clock limits of devfreq devices of a board of your own, by a glob over the device's name such as \"*.gpu\".", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#DeviceGlob"}, value: &shape{op: named, def: "#Devfreq"}},
+				},
+			}}},
 			{name: "fan", required: false, doc: "The fan's profile and curves.", value: &shape{op: named, def: "#Fan"}},
 			{name: "kernel", required: false, doc: "Kernel configuration, arguments and preemption model.", value: &shape{op: named, def: "#Kernel"}},
 			{name: "sysctl", required: false, doc: "Kernel parameters below /proc/sys, by their sysctl name.", value: &shape{op: named, def: "#Sysctl"}},
@@ -1481,7 +1513,7 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "board", required: true, doc: "Module SKU, such as \"orin-nano-8gb\", or a name under boards.", value: &shape{op: named, def: "#Name"}},
 			{name: "machine", required: false, doc: "bitbake MACHINE; by default the board's usual machine on the release.", value: &shape{op: named, def: "#MachineName"}},
-			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It determines the versions of bitbake, L4T, kernel and CUDA.", value: &shape{op: named, def: "#ReleaseName"}},
+			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It determines the versions of bitbake, L4T, kernel and CUDA. For a board of your own without base: the series of openembedded-core.", value: &shape{op: named, def: "#ReleaseName"}},
 			{name: "use", required: false, doc: "Profiles, unified in order. Conflicting values are an error; the target's own fields override profiles.", value: &shape{op: list, elem: &shape{op: named, def: "#Name"}}},
 		},
 		embeds: []string{"#Profile"},
@@ -1510,6 +1542,15 @@ var language = Schema{defs: []*definition{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1024},
+			}}},
+		},
+	}}},
+	{name: "#TripLimits", doc: "Temperatures at which a thermal zone begins to cool.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "passive", required: true, doc: "The first passive trip point, in degrees Celsius.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">="},
+				&shape{op: bound, rel: "<=", number: 150},
 			}}},
 		},
 	}}},
@@ -1555,5 +1596,9 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "842", True: false}},
 			}}},
 		},
+	}}},
+	{name: "#ZoneType", doc: "the type of a thermal zone, such as \"cpu-thermal\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 40},
+		&shape{op: matches, text: "^[A-Za-z0-9._+-]+$"},
 	}}},
 }}

@@ -111,7 +111,7 @@ func (c *comparison) compareKeys() {
 
 // areas names the domains of settings.
 var areas = map[string]string{
-	plan.DomainSysctl: "sysctl", plan.DomainCPU: "cpu", plan.DomainGPU: "gpu", plan.DomainMemory: "memory",
+	plan.DomainSysctl: "sysctl", plan.DomainCPU: "cpu", plan.DomainGPU: "gpu", plan.DomainDevfreq: "devfreq", plan.DomainMemory: "memory",
 	plan.DomainStorage: "storage", plan.DomainIRQ: "interrupts", plan.DomainNetwork: "network",
 	plan.DomainKernel: "kernel argument", plan.DomainModule: "module", plan.DomainKnob: "knob",
 }
@@ -208,7 +208,7 @@ func formatSetting(s plan.Setting) string {
 		switch s.Domain {
 		case plan.DomainCPU:
 			return showHz(1000 * n)
-		case plan.DomainGPU:
+		case plan.DomainGPU, plan.DomainDevfreq:
 			return showHz(n)
 		}
 	}

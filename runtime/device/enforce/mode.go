@@ -26,10 +26,39 @@ const modeID = "power.default"
 
 // mode is a power mode on this device.
 type mode struct {
-	definition *nvpmodel.Mode
-	lines      []*target
-	wake       []*target // nodes that must be on while clocks are set
+	definition
+	lines []*target
+	wake  []*target // nodes that must be on while clocks are set
 }
+
+// definition is a power mode: of the device's nvpmodel, or of a plan whose modes yoctuned holds
+// by itself.
+type definition struct {
+	name   string
+	config *nvpmodel.File // nil: held
+	stock  *nvpmodel.Mode
+	held   []plan.Setting
+}
+
+// findMode finds a power mode by name.
+func findMode(dev rootfs.FS, p *plan.Power, name string) (definition, error) {
+	if isHeld(p) {
+		for _, m := range p.Modes {
+			if m.Name == name {
+				return definition{name: name, held: m.Settings}, nil
+			}
+		}
+		return definition{}, fmt.Errorf("%w: the plan does not define %s", errNoMode, name)
+	}
+	config, m, err := readMode(dev, name)
+	if err != nil {
+		return definition{}, err
+	}
+	return definition{name: m.Name, config: config, stock: m}, nil
+}
+
+// isHeld reports whether yoctuned holds the plan's modes by itself, without nvpmodel.
+func isHeld(p *plan.Power) bool { return p != nil && p.Table == plan.PowerHeld }
 
 // readMode finds a power mode of this device by name.
 func readMode(dev rootfs.FS, name string) (*nvpmodel.File, *nvpmodel.Mode, error) {
@@ -51,7 +80,7 @@ var errNoMode = errors.New("no such power mode")
 
 // newMode returns a mode with targets for its lines. Nodes that the plan sets by itself are
 // left out, since the plan's setting is more specific.
-func newMode(dev rootfs.FS, config *nvpmodel.File, def *nvpmodel.Mode, settings []*target) *mode {
+func newMode(dev rootfs.FS, def definition, settings []*target) *mode {
 	claimed := map[string]bool{}
 	for _, t := range settings {
 		if t.real != "" && !isReadOnly(t.setting) && t.setting.Policy != plan.Report {
@@ -60,7 +89,15 @@ func newMode(dev rootfs.FS, config *nvpmodel.File, def *nvpmodel.Mode, settings 
 	}
 	m := &mode{definition: def}
 	sel := newSelector(dev)
-	for _, step := range power.Steps(dev, config, def) {
+	for _, t := range sel.targetsOf(def.held) {
+		if !claimed[t.real] {
+			m.lines = append(m.lines, t)
+		}
+	}
+	if def.config == nil {
+		return m
+	}
+	for _, step := range power.Steps(dev, def.config, def.stock) {
 		t := newModeTarget(sel, step)
 		switch {
 		case claimed[t.real]:
@@ -121,8 +158,8 @@ func (s *Session) reselectMode() {
 	if s.mode == nil {
 		return
 	}
-	if config, def, err := readMode(s.dev, s.mode.definition.Name); err == nil {
-		s.mode = newMode(s.dev, config, def, s.claimingTargets())
+	if def, err := findMode(s.dev, s.plan.Power, s.mode.name); err == nil {
+		s.mode = newMode(s.dev, def, s.claimingTargets())
 	}
 }
 
@@ -131,18 +168,18 @@ func (s *Session) Mode() string {
 	if s.mode == nil {
 		return ""
 	}
-	return s.mode.definition.Name
+	return s.mode.name
 }
 
 // SetMode enters a power mode of this device until the next boot, in place of the current
 // one. nvpmodel still sets the plan's own mode at boot. The error is ErrJournal or reports
 // that there is no such mode.
 func (s *Session) SetMode(name string) ([]Result, error) {
-	config, def, err := readMode(s.dev, name)
+	def, err := findMode(s.dev, s.plan.Power, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enterMode(config, def); err != nil {
+	if err := s.enterMode(def); err != nil {
 		return nil, err
 	}
 	return append([]Result{modeResult(s.dev, s.plan.Power, s.mode)}, s.mode.failedLines()...), nil
@@ -150,14 +187,14 @@ func (s *Session) SetMode(name string) ([]Result, error) {
 
 // enterMode sets cores and masks first and then, with the GPU awake, clocks and the rest.
 // The cpufreq policies of cores exist only once the cores are online.
-func (s *Session) enterMode(config *nvpmodel.File, def *nvpmodel.Mode) error {
-	m := newMode(s.dev, config, def, s.claimingTargets())
+func (s *Session) enterMode(def definition) error {
+	m := newMode(s.dev, def, s.claimingTargets())
 	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return knob.WriteRank(t.real) >= knob.RankClocks })
 	if err := s.applyTargets(cores); err != nil {
 		return err
 	}
 	s.reselect()
-	m = newMode(s.dev, config, def, s.claimingTargets())
+	m = newMode(s.dev, def, s.claimingTargets())
 	s.observe(m.lines)
 	if slices.ContainsFunc(m.lines, func(t *target) bool { return knob.WriteRank(t.real) >= knob.RankClocks && !t.isSatisfied() }) {
 		if err := s.applyTargets(m.wake); err != nil {
@@ -187,7 +224,7 @@ func (m *mode) failedLines() []Result {
 
 // modeResult summarises the lines of a mode after they were judged.
 func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
-	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.definition.Name, Outcome: outcome.OK}
+	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.name, Outcome: outcome.OK}
 	worst := outcome.OK
 	count := map[outcome.Outcome]int{}
 	first := map[outcome.Outcome]string{}
@@ -205,16 +242,15 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 			worst = o
 		}
 	}
-	config, _, err := readMode(dev, m.definition.Name)
-	if err == nil {
-		var id int
-		if id, err = power.Current(dev, config); err == nil {
-			if r.Found, r.Known = config.ModeName(id), true; r.Found == "" {
-				r.Found = fmt.Sprintf("mode %d", id)
-			}
-		}
+	var err error
+	if m.config == nil {
+		r.Path, r.Found, r.Known = modeFile, p.Default, true // yoctuned enters it at boot
+	} else if id, cerr := power.Current(dev, m.config); cerr != nil {
+		err = cerr
+	} else if r.Found, r.Known = m.config.ModeName(id), true; r.Found == "" {
+		r.Found = fmt.Sprintf("mode %d", id)
 	}
-	held := fmt.Sprintf("%d of %d lines of %s are in force", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.definition.Name)
+	held := fmt.Sprintf("%d of %d lines of %s are in force", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.name)
 	switch {
 	case worst == outcome.Unsupported && count[outcome.OK] > 0:
 		r.Outcome, r.Message = outcome.Partial, held+"; "+first[worst]
@@ -222,11 +258,11 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 		r.Outcome, r.Message = worst, held+"; "+first[worst]
 		r.Excused = worst == outcome.Capped
 	case err != nil:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the mode of the next boot is unknown: %v", m.definition.Name, err)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the mode of the next boot is unknown: %v", m.name, err)
 	case p.Default != "" && r.Found != p.Default:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the next boot starts in %s", m.definition.Name, r.Found)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the next boot starts in %s", m.name, r.Found)
 	default:
-		r.Found = m.definition.Name
+		r.Found = m.name
 	}
 	return r
 }
@@ -243,23 +279,33 @@ type inForce struct {
 
 // recordMode records the mode in force and sets the plan's own for the next boot. In a trial
 // the latter waits for the confirmation, so that a reset reverts it.
-func (s *Session) recordMode(def *nvpmodel.Mode) error {
-	config, planned, err := readMode(s.dev, s.plan.Power.Default)
-	if err != nil {
+func (s *Session) recordMode(def definition) error {
+	planned, err := findMode(s.dev, s.plan.Power, s.plan.Power.Default)
+	if err != nil && !isHeld(s.plan.Power) {
 		return nil // a ladder without a default mode
 	}
-	f := inForce{Boot: rootfs.Identify(s.dev).BootID, Mode: def.Name, Remember: -1}
-	if id, err := power.Current(s.dev, config); err == nil && id != planned.ID {
-		if s.trial {
-			f.Remember = planned.ID
-		} else if err := power.SetBootMode(s.dev, planned.ID); err != nil {
-			s.rememberErr = err
-		}
+	f := inForce{Boot: rootfs.Identify(s.dev).BootID, Mode: def.name, Remember: -1}
+	if planned.config != nil {
+		s.rememberMode(&f, planned)
 	}
-	if def.Name == s.plan.Power.Default && f.Remember < 0 {
+	if def.name == s.plan.Power.Default && f.Remember < 0 {
 		return journalError(s.dev.RemoveState(modeFile))
 	}
 	return journalError(rootfs.WriteJSON(s.dev, modeFile, f))
+}
+
+// rememberMode sets the plan's mode for the next boot where nvpmodel has another one.
+func (s *Session) rememberMode(f *inForce, planned definition) {
+	id, err := power.Current(s.dev, planned.config)
+	switch {
+	case err != nil || id == planned.stock.ID:
+	case s.trial:
+		f.Remember = planned.stock.ID
+	default:
+		if err := power.SetBootMode(s.dev, planned.stock.ID); err != nil {
+			s.rememberErr = err
+		}
+	}
 }
 
 // readInForce returns the record of this boot, nil if there is none.
@@ -301,11 +347,11 @@ func restoreBootMode(dev rootfs.Device) []Result {
 // CanEnter returns an error that states why a power mode cannot be entered without a reboot,
 // nil if it can.
 func (s *Session) CanEnter(name string) error {
-	config, def, err := readMode(s.dev, name)
-	if err != nil {
+	def, err := findMode(s.dev, s.plan.Power, name)
+	if err != nil || def.config == nil {
 		return err
 	}
-	for _, step := range power.Steps(s.dev, config, def) {
+	for _, step := range power.Steps(s.dev, def.config, def.stock) {
 		if step.Stage != nvpmodel.Masks || step.Path == "" {
 			continue
 		}

@@ -16,8 +16,8 @@ import (
 // powerResults compares the power modes that the plan's layer defines with the installed
 // ones, which only a new image changes.
 func powerResults(dev rootfs.FS, p *plan.Power) []Result {
-	if p == nil {
-		return nil
+	if p == nil || isHeld(p) {
+		return nil // the modes of the plan are the modes
 	}
 	config, err := power.Read(dev)
 	if err == nil && config == nil {

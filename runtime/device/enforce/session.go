@@ -84,11 +84,11 @@ func (s *Session) applyMode() error {
 	if s.plan.Power == nil || s.plan.Power.Default == "" {
 		return nil
 	}
-	config, def, err := readMode(s.dev, s.plan.Power.Default)
+	def, err := findMode(s.dev, s.plan.Power, s.plan.Power.Default)
 	if err != nil {
 		return err
 	}
-	return s.enterMode(config, def)
+	return s.enterMode(def)
 }
 
 // applyTargets writes the targets that differ and judges all.
@@ -316,8 +316,8 @@ func (s *Session) ApplyTrial() ([]Result, error) {
 	}
 	touched := slices.Clone(s.targets)
 	if p := s.plan.Power; p != nil && p.Default != "" {
-		if config, def, err := readMode(s.dev, p.Default); err == nil {
-			m := newMode(s.dev, config, def, s.targets)
+		if def, err := findMode(s.dev, p, p.Default); err == nil {
+			m := newMode(s.dev, def, s.targets)
 			touched = slices.Concat(touched, m.lines, m.wake)
 		}
 	}

@@ -183,7 +183,7 @@ func (sel *selector) attributeTargets(s plan.Setting, n rootfs.Node) []*target {
 	if slices.Contains(strings.Split(s.Select.Attr, "/"), "..") {
 		return []*target{{setting: s, path: name, err: fmt.Errorf("%w: %s", rootfs.ErrPath, s.Select.Attr)}}
 	}
-	if n.Class == rootfs.ClassCPU && sel.isOffline(n) {
+	if n.Class == rootfs.ClassCPU && s.Select.Attr != "online" && sel.isOffline(n) {
 		offline := newFinished(s, name, outcome.Pending, n.Name+" is offline; its settings are applied when it comes online")
 		offline[0].result.Excused = true
 		return offline

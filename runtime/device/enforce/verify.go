@@ -52,11 +52,11 @@ func modeToVerify(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, 
 	if name == "" {
 		return nil, nil
 	}
-	config, def, err := readMode(dev, name)
+	def, err := findMode(dev, p, name)
 	if err != nil {
 		return nil, err
 	}
-	return newMode(dev, config, def, settings), nil
+	return newMode(dev, def, settings), nil
 }
 
 // inspect reads a target and judges it. j may be nil.

@@ -315,7 +315,7 @@ func (r *reader) irqs() {
 	r.problem(err)
 	for _, n := range nodes {
 		for _, action := range n.Actions {
-			if action = strings.TrimSpace(action); action != "" && boardfile.IsText(action) && len(action) <= 200 {
+			if action = strings.TrimSpace(action); action != "" && action != "(null)" && boardfile.IsText(action) && len(action) <= 200 {
 				r.file.IRQs = append(r.file.IRQs, anonymous(action))
 			}
 		}

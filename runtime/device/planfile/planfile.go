@@ -5,18 +5,21 @@ package planfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -207,6 +210,17 @@ func majorVersion(version string) string {
 func checkBoard(p *plan.Plan, id rootfs.Identity) error {
 	switch {
 	case p.Board == "" || p.Board == "generic":
+		return nil
+	case slices.Contains(p.Identities, boardfile.AnyDevice) && board.Recognise(id.Compatible) == "":
+		return nil
+	case len(p.Identities) > 0:
+		own := id.Compatible
+		if id.Product != "" {
+			own = append(slices.Clone(own), id.Product)
+		}
+		if !slices.ContainsFunc(p.Identities, func(want string) bool { return slices.Contains(own, want) }) {
+			return fmt.Errorf("%w: the plan is for %s (%s), this device is %s%s", ErrBoard, p.Board, strings.Join(p.Identities, " or "), cmp.Or(strings.Join(own, " "), "not identified"), override)
+		}
 		return nil
 	case len(id.Compatible) == 0:
 		return fmt.Errorf("%w: the plan is for %s, this device has no device tree that identifies it%s", ErrBoard, p.Board, override)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -18,6 +19,7 @@ const (
 	ClassCPU     = "cpu" // each core, online or not
 	ClassCPUFreq = "cpufreq"
 	ClassDevFreq = "devfreq"
+	ClassThermal = "thermal" // zones, by their type
 	ClassNet     = "net"
 	ClassIRQ     = "irq"
 	ClassCmdline = "cmdline" // kernel arguments, read only; not a directory
@@ -26,7 +28,7 @@ const (
 
 // Classes returns the classes that are directories of devices.
 func Classes() []string {
-	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassDevFreq, ClassNet, ClassIRQ}
+	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassDevFreq, ClassThermal, ClassNet, ClassIRQ}
 }
 
 // ErrClass is wrapped by errors about a class that this program does not support.
@@ -53,6 +55,8 @@ func classDir(class string) (dir, prefix string, ok bool) {
 		return "/sys/devices/system/cpu/cpufreq", "policy", true
 	case ClassDevFreq:
 		return "/sys/class/devfreq", "", true
+	case ClassThermal:
+		return "/sys/class/thermal", "thermal_zone", true
 	case ClassNet:
 		return "/sys/class/net", "", true
 	}
@@ -82,7 +86,14 @@ func Nodes(dev FS, class string) ([]Node, error) {
 		if _, err := strconv.ParseUint(number, 10, 16); !ok || class == ClassCPU && err != nil {
 			continue
 		}
-		nodes = append(nodes, Node{Class: class, Name: name, Path: dir + "/" + name})
+		n := Node{Class: class, Name: name, Path: dir + "/" + name}
+		if class == ClassThermal {
+			// The numbers depend on the order in which drivers start.
+			if n.Name = ReadText(dev, n.Path+"/type"); n.Name == "" {
+				continue
+			}
+		}
+		nodes = append(nodes, n)
 	}
 	return nodes, nil
 }
@@ -232,8 +243,9 @@ func ParseArgs(line string) []plan.Arg {
 type Identity struct {
 	Compatible []string `json:"compatible,omitempty"` // device tree, most specific first
 	Model      string   `json:"model,omitempty"`
-	L4T        string   `json:"l4t,omitempty"`    // "36.4.0", from /etc/nv_tegra_release
-	Kernel     string   `json:"kernel,omitempty"` // uname -r
+	Product    string   `json:"product,omitempty"` // that the firmware names, as [boardfile.Product] writes it
+	L4T        string   `json:"l4t,omitempty"`     // "36.4.0", from /etc/nv_tegra_release
+	Kernel     string   `json:"kernel,omitempty"`  // uname -r
 	BootID     string   `json:"boot_id,omitempty"`
 }
 
@@ -250,6 +262,9 @@ func Identify(dev FS) Identity {
 	}
 	if c := ReadText(dev, "/proc/device-tree/compatible"); c != "" {
 		id.Compatible = strings.Split(c, "\x00")
+	}
+	if product := ReadText(dev, "/sys/class/dmi/id/product_name"); product != "" {
+		id.Product = boardfile.Product(ReadText(dev, "/sys/class/dmi/id/sys_vendor"), product)
 	}
 	return id
 }

@@ -83,3 +83,12 @@ func (r Release) ArgPath(soc string) ArgPath {
 	p.Carriers = append(p.Carriers, ArgCarrier{extlinux, "classes-recipe/l4t-extlinux-config.bbclass"})
 	return p
 }
+
+// CoreArgVariables are the variables that take kernel arguments in openembedded-core: APPEND of
+// grub-efi, systemd-boot and syslinux (classes-recipe/{grub-efi,systemd-boot,syslinux}-cfg.bbclass),
+// UBOOT_EXTLINUX_KERNEL_ARGS of extlinux (uboot-extlinux-config.bbclass), and
+// QB_KERNEL_CMDLINE_APPEND of runqemu (qemuboot.bbclass). Which of them reaches a kernel depends on
+// the machine's boot loader.
+func CoreArgVariables() []string {
+	return []string{"APPEND", "QB_KERNEL_CMDLINE_APPEND", "UBOOT_EXTLINUX_KERNEL_ARGS"}
+}

@@ -59,7 +59,12 @@ func decode[T any](raw []byte, into T) T {
 }
 
 // Machines lists the machines of the branch, sorted by name.
-func (r Release) Machines() []Machine { return machines()[r.Name] }
+func (r Release) Machines() []Machine {
+	if r.CoreOnly {
+		return nil
+	}
+	return machines()[r.Name]
+}
 
 // Machine finds a machine of the branch.
 func (r Release) Machine(name string) (Machine, bool) {
@@ -72,7 +77,12 @@ func (r Release) Machine(name string) (Machine, bool) {
 }
 
 // Units lists the units of the branch, sorted by name.
-func (r Release) Units() []Unit { return units()[r.Name] }
+func (r Release) Units() []Unit {
+	if r.CoreOnly {
+		return nil
+	}
+	return units()[r.Name]
+}
 
 // Unit finds a unit of the branch.
 func (r Release) Unit(name string) (Unit, bool) {

@@ -68,6 +68,42 @@ type Release struct {
 	SysctlFiles []string `json:"sysctl_files,omitempty"`
 
 	Read string `json:"read"` // commits of meta-tegra, oe-core and bitbake these facts were read at
+
+	// CoreOnly: the release without meta-tegra, see [Release.WithoutBSP].
+	CoreOnly bool `json:"core_only,omitempty"`
+}
+
+// WithoutBSP returns the series of openembedded-core with the release's name: what the facts
+// have without meta-tegra. ok is false for a branch that only meta-tegra has.
+func (r Release) WithoutBSP() (core Release, ok bool) {
+	if r.Name != r.CoreBranch() {
+		return Release{}, false
+	}
+	core = r
+	core.CoreOnly = true
+	core.L4T, core.CUDA, core.TensorRT, core.CuDNN, core.ContainerToolkit, core.CUDAHostGCC, core.ONNXRuntime = "", "", "", "", "", "", ""
+	core.Defconfig, core.OtherKernels, core.SysctlFiles, core.NVStartup = "", nil, nil, false
+	core.Read = core.Read[strings.Index(core.Read, "oe-core"):]
+	return core.WithKernel("", ""), true
+}
+
+// WithKernel returns the release with another kernel: its recipe and its version line.
+func (r Release) WithKernel(recipe, version string) Release {
+	r.Kernel, r.KernelVersion, r.Provider, r.Facts = version, version, recipe, ""
+	r.KernelPNs, r.RTProvider, r.RTByConfig = nil, "", false
+	if recipe != "" {
+		r.KernelPNs = []string{recipe}
+	}
+	return r
+}
+
+// CoreNames lists the series of openembedded-core that the facts have, sorted.
+func CoreNames() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		r, _ := Lookup(name)
+		_, ok := r.WithoutBSP()
+		return !ok
+	})
 }
 
 const (
@@ -242,13 +278,16 @@ func (r Release) HasImageFeature(name string) bool {
 type Checkout struct{ Name, URI, Branch string }
 
 // Checkouts are the repositories that every build takes: bitbake, openembedded-core
-// and meta-tegra.
+// and, unless CoreOnly, meta-tegra.
 func (r Release) Checkouts() []Checkout {
-	return []Checkout{
+	all := []Checkout{
 		{"bitbake", "https://git.openembedded.org/bitbake", r.BitBake},
 		{"openembedded-core", "https://git.openembedded.org/openembedded-core", r.CoreBranch()},
-		{"meta-tegra", "https://github.com/OE4T/meta-tegra", r.Name},
 	}
+	if r.CoreOnly {
+		return all
+	}
+	return append(all, Checkout{"meta-tegra", "https://github.com/OE4T/meta-tegra", r.Name})
 }
 
 // CoreBranch is the branch of openembedded-core, and of layers that go with it.

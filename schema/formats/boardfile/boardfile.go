@@ -189,6 +189,25 @@ func (f *File) Cores() int {
 	return len(list)
 }
 
+// Identities returns what recognises a device of the file's kind: the first entry of the
+// device tree's "compatible", the product that the firmware names, or [AnyDevice] where the
+// device reports neither, as many virtual machines do.
+func (f *File) Identities() []string {
+	switch {
+	case len(f.Compatible) > 0:
+		return f.Compatible[:1]
+	case f.Firmware != nil && f.Firmware.Product != "":
+		return []string{Product(f.Firmware.Vendor, f.Firmware.Product)}
+	}
+	return []string{AnyDevice}
+}
+
+// AnyDevice is the identity of a device that nothing identifies.
+const AnyDevice = "any"
+
+// Product returns the identity of a product that the firmware names.
+func Product(vendor, product string) string { return "dmi:" + vendor + "/" + product }
+
 // Decode reads a board file: it refuses another schema, unknown fields, a fact without a source,
 // and values that no kernel reports. The error wraps [ErrFormat].
 func Decode(data []byte) (*File, error) {
