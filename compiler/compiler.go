@@ -147,7 +147,10 @@ func (f folder) manifest(path string) ([]byte, error) {
 }
 
 func (f folder) board(path string) ([]byte, error) {
-	root, err := os.OpenRoot(string(f))
+	if text, ok := f.changed[strings.TrimPrefix(path, "./")]; ok {
+		return text, nil
+	}
+	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -122,10 +122,17 @@ func checkTwoWriters(s *subject) {
 	if !c.Power.Modes.IsSet() && !c.Power.Default.IsSet() {
 		return
 	}
-	for _, limit := range []config.Frequency{c.CPU.Min, c.CPU.Max, c.GPU.Min, c.GPU.Max} {
+	limits, writer := []config.Frequency{c.CPU.Min, c.CPU.Max, c.GPU.Min, c.GPU.Max}, "nvpmodel"
+	if s.IsOwn() {
+		writer = "yoctuned"
+		if limits = limits[:2]; !slices.ContainsFunc(c.Power.Modes.Entries, func(m *config.PowerMode) bool { return m.CPU.Min.IsSet() || m.CPU.Max.IsSet() }) {
+			return
+		}
+	}
+	for _, limit := range limits {
 		if limit.IsSet() {
 			domain, _, _ := strings.Cut(limit.ID(), ".")
-			s.reportAt(limit, limit.Show(), "", "nvpmodel writes the %s clock limits of the power mode as well", strings.ToUpper(domain))
+			s.reportAt(limit, limit.Show(), "", "%s writes the %s clock limits of the power mode as well", writer, strings.ToUpper(domain))
 		}
 	}
 }

@@ -191,6 +191,9 @@ func hasRealtime(r release.Release) bool { return r.RTProvider != "" || r.RTByCo
 
 // releasesThat advises the releases of the board that have something; "" when no release has.
 func (s *subject) releasesThat(have func(release.Release) bool) string {
+	if s.Config.Kernel.Recipe.IsSet() {
+		return `name a real-time recipe in kernel.recipe, for instance "linux-yocto-rt"`
+	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Board.Releases)) {
 		if r, ok := release.Lookup(name); ok && have(r) {

@@ -131,10 +131,6 @@ func checkBoardJetson(s *subject) {
 			}
 		}
 	}
-	if c.Kernel.Preempt.Text == "rt" {
-		s.reportAt(c.Kernel.Preempt, c.Kernel.Preempt.Show(), `name a real-time recipe, for instance kernel: {recipe: "linux-yocto-rt", version: …}`,
-			"recipe %s is built as it is", s.Release.Provider)
-	}
 }
 
 func checkBoardDevfreq(s *subject) {
@@ -277,10 +273,7 @@ func (s *subject) checkCPUValues() {
 }
 
 func (s *subject) checkRange(f config.Frequency, low, high int64, what string) {
-	if !f.IsSet() || f.Text == "unlimited" || high == 0 {
-		return
-	}
-	if hz, err := resolve.Frequency(f.Node()); err == nil && (hz < low || hz > high) {
+	if hz, ok := frequencyOf(f); ok && high > 0 && (hz < low || hz > high) {
 		s.reportAt(f, f.Show(), "", "%s is outside of the range of %s, %s to %s", units.Frequency(hz), what, units.Frequency(low), units.Frequency(high))
 	}
 }
@@ -292,18 +285,25 @@ func (s *subject) checkDevfreq(glob string, limits config.ClockLimits) {
 			continue
 		}
 		for _, f := range []config.Frequency{limits.Min, limits.Max} {
-			hz, err := resolve.Frequency(f.Node())
-			if !f.IsSet() || err != nil || len(d.Hz) == 0 || slices.Contains(d.Hz, hz) {
-				continue
+			if hz, ok := frequencyOf(f); ok && len(d.Hz) > 0 && !slices.Contains(d.Hz, hz) {
+				s.reportAt(f, f.Show(), describeNearest(d.Hz, hz, 1), "%s is not a step of %s", units.Frequency(hz), d.Name)
 			}
-			s.reportAt(f, f.Show(), describeNearest(d.Hz, hz, 1), "%s is not a step of %s", units.Frequency(hz), d.Name)
 		}
 	}
-	low, errLow := resolve.Frequency(limits.Min.Node())
-	high, errHigh := resolve.Frequency(limits.Max.Node())
-	if limits.Min.IsSet() && limits.Max.IsSet() && errLow == nil && errHigh == nil && low > high {
+	low, hasLow := frequencyOf(limits.Min)
+	high, hasHigh := frequencyOf(limits.Max)
+	if hasLow && hasHigh && low > high {
 		s.reportAt(limits.Min, limits.Min.Show(), "", "min %s is above max %s", units.Frequency(low), units.Frequency(high))
 	}
+}
+
+// frequencyOf reads a frequency in Hz; false when there is none. The resolver reports wrong ones.
+func frequencyOf(f config.Frequency) (int64, bool) {
+	if !f.IsSet() || f.Text == "unlimited" {
+		return 0, false
+	}
+	hz, err := resolve.Frequency(f.Node())
+	return hz, err == nil
 }
 
 func (s *subject) checkTrip(limit *config.TripLimits) {

@@ -79,7 +79,7 @@ func (t *Target) chooseKernel(report *diag.Report) bool {
 		if !ok {
 			name := t.Config.Release
 			report.Add(diag.Diagnostic{ID: "YT0202", Severity: diag.Error, Pos: name.Pos(), Path: name.FullPath(), Got: name.Show(),
-				Message:  fmt.Sprintf("%s is a branch of meta-tegra, which board %s does not need", name.Text, t.Board.ID),
+				Message:  fmt.Sprintf("%s is a branch of meta-tegra, which board %s does not need", name.Text, t.Custom.Key()),
 				Expected: "a series of openembedded-core: " + strings.Join(release.CoreNames(), ", ")})
 			return false
 		}
@@ -92,7 +92,7 @@ func (t *Target) chooseKernel(report *diag.Report) bool {
 		}
 		message := "kernel.recipe and kernel.version go together"
 		if t.IsOwn() {
-			message = fmt.Sprintf("board %s needs kernel.recipe and kernel.version", t.Board.ID)
+			message = fmt.Sprintf("board %s needs kernel.recipe and kernel.version", t.Custom.Key())
 		}
 		reportBoard(report, at, message, `add the kernel that the machine builds, for instance kernel: {recipe: "linux-yocto", version: "6.6"}`)
 		return false

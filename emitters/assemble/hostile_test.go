@@ -36,7 +36,10 @@ func TestHostileValueStopsTheLayerAndIsNamed(t *testing.T) {
 		{"kernel argument", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Args[0].Value = "1 init=/bin/sh" }, "line-camera", "kernel.args.isolcpus"},
 		{"kernel argument's name", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Args[0].Name = "x\"" }, "line-camera", "kernel.args.x\""},
 		{"kernel option", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Config[1].Value = "1000\nCONFIG_X=y" }, "line-camera", "kernel.config.HZ"},
-		{"kernel provider", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Provider = "x\"" }, "line-camera", "kernel.preempt"},
+		{"kernel provider", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Provider, t.Kernel.By = "x\"", "kernel.preempt" }, "line-camera", "kernel.preempt"},
+		{"kernel version", func(_ *plan.Layer, t *plan.Target) {
+			t.Kernel.Provider, t.Kernel.By, t.Kernel.Version = "linux-yocto", "kernel.recipe", "6.6\"\nX"
+		}, "line-camera", "kernel.recipe"},
 		{"kernel recipe", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Recipes[0] = "../x" }, "line-camera", "kernel"},
 		{"mode name", func(_ *plan.Layer, t *plan.Target) { t.Plan.Power.Modes[0].Name = "A >" }, "line-camera", "power.modes.A >"},
 		{"mode parameter", func(_ *plan.Layer, t *plan.Target) { t.Plan.Power.Modes[0].Params[0].Value = "1\n<" }, "line-camera", "power.modes.INFER_20W"},

@@ -262,6 +262,7 @@ func Control(t testing.TB) *plan.Layer {
 			Kernel: plan.Kernel{
 				Recipes:  []string{"linux-noble-nvidia-tegra", "linux-noble-nvidia-tegra-rt"},
 				Provider: "linux-noble-nvidia-tegra-rt",
+				By:       "kernel.preempt",
 				Config:   []plan.ConfigOption{{Symbol: "HZ_1000", Value: "y"}},
 				Args:     []plan.Arg{{Name: "isolcpus", Value: "8-11"}},
 			},
