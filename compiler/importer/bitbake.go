@@ -223,7 +223,7 @@ var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) 
 		"BB_HASHSERVE_DB_DIR":         build(readFolder, "hashserve", "database"),
 		"BB_LOADFACTOR_MAX":           build(readText, "parallel", "load"),
 		"SOURCE_MIRROR_URL":           build(readText, "downloads", "own"),
-		"BB_GENERATE_MIRROR_TARBALLS": build(readSwitch, "downloads", "archive"),
+		"BB_GENERATE_MIRROR_TARBALLS": build(readSwitchAs("true"), "downloads", "archive"),
 		"BB_NO_NETWORK":               build(readSwitchAs("none"), "downloads", "network"),
 		"BB_FETCH_PREMIRRORONLY":      build(readSwitchAs("mirrors"), "downloads", "network"),
 		"BB_ALLOWED_NETWORKS":         list("downloads", "hosts"),
@@ -583,25 +583,13 @@ func (r *recipe) readKernelProvider(l *Line, a assignment) {
 	}
 }
 
-// readSwitch reads a switch of bitbake.
-func readSwitch(l *Line, value string) (string, bool) {
-	switch value {
-	case "1":
-		return "true", true
-	case "0", "":
-		return "false", true
-	}
-	l.leavePart(clean(value), "not a switch")
-	return "", false
-}
-
-// readSwitchAs returns a reader of a switch that stands for one word of an enumeration:
-// the field gets the word if the switch is 1.
+// readSwitchAs returns a reader of a switch of bitbake: the field gets the word if the switch is
+// 1, and nothing if it is 0, the default.
 func readSwitchAs(word string) func(*Line, string) (string, bool) {
 	return func(l *Line, value string) (string, bool) {
 		switch value {
 		case "1":
-			return quoteCUE(word), true
+			return scalarOrSwitch(word), true
 		case "0", "":
 			l.markUnderstood("off is the default")
 		default:
@@ -726,8 +714,10 @@ func (r *recipe) readSourceURI(l *Line, a assignment) {
 // importedFile returns the source that a recipe names, or why it is not imported.
 func (r *recipe) importedFile(base string) (name, why string) {
 	why = "a file of a recipe that was not read"
+	dir := path.Dir(r.source.Name)
+	near := slices.ContainsFunc(r.im.sources, func(s Source) bool { return path.Base(s.Name) == base && isBelow(dir, s.Name) })
 	for _, s := range r.im.sources {
-		if path.Base(s.Name) != base || s.Unread != "" {
+		if path.Base(s.Name) != base || s.Unread != "" || near && !isBelow(dir, s.Name) {
 			continue
 		}
 		if s.Kind == Other || s.Kind == BitBake {

@@ -40,10 +40,22 @@ type kasBlock struct {
 
 // isKas reports whether a YAML or JSON file is one for kas: its header has a version.
 func isKas(text []byte) bool {
-	return bytes.Contains(text, []byte("header")) && bytes.Contains(text, []byte("version")) &&
-		slices.ContainsFunc([]string{"repos", "machine", "local_conf_header", "bblayers_conf_header", "includes", "target", "distro", "env"}, func(key string) bool {
-			return bytes.Contains(text, []byte(key+":")) || bytes.Contains(text, []byte(`"`+key+`"`))
-		})
+	if !bytes.Contains(text, []byte("header")) || !bytes.Contains(text, []byte("version")) {
+		return false
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return bytes.Contains(text, []byte("local_conf_header")) || bytes.Contains(text, []byte("bblayers_conf_header"))
+	}
+	if len(doc.Content) != 1 {
+		return false
+	}
+	for _, k := range keysOf(doc.Content[0], 0) {
+		if k.name == "header" {
+			return slices.ContainsFunc(keysOf(k.node, 0), func(h kasKey) bool { return h.name == "version" })
+		}
+	}
+	return false
 }
 
 var errNotKas = errors.New("not a file for kas")

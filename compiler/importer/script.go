@@ -65,8 +65,30 @@ func newShell(im *importer, lines []*Line) *shell {
 	return &shell{im: im, lines: lines, vars: map[string]string{}, funcs: map[string]*syntax.Stmt{}}
 }
 
+// isStarted reports whether something starts a script: a unit or an init script's name among
+// the sources. Files that come without recipes are those of a device, where somebody does.
+func (im *importer) isStarted(s Source) bool {
+	base := path.Base(s.Name)
+	isLayer := false
+	for _, other := range im.sources {
+		switch _, isRecipe := recipeFile(other.Name); {
+		case isRecipe && strings.Contains(string(other.Text), "INITSCRIPT_NAME") && strings.Contains(string(other.Text), base):
+			return true
+		case isRecipe:
+			isLayer = true
+		case other.Kind == Systemd && strings.Contains(string(other.Text), "/"+base):
+			return true
+		}
+	}
+	return !isLayer || s.Given || slices.Contains(strings.Split(s.Name, "/"), "init.d")
+}
+
 // readScript reads a shell script: the commands that set what yoctune sets, too.
 func (im *importer) readScript(lines []*Line, s Source) {
+	if !im.isStarted(s) {
+		leaveRest(lines, "nothing among these files starts the script; give it by name to import it")
+		return
+	}
 	if first, _, _ := strings.Cut(string(s.Text), "\n"); strings.HasPrefix(first, "#!") {
 		words := strings.Fields(strings.TrimPrefix(first, "#!"))
 		if i := len(words) - 1; i >= 0 {

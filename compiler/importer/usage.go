@@ -66,6 +66,7 @@ func buildsKernel(name, recipe string, text []byte) bool {
 func (im *importer) findUsages() {
 	u := &usages{byBase: map[string][]usage{}, paths: map[string][]string{}, dests: map[string][]install{}}
 	im.used = u
+	kernelIncludes := im.findKernelIncludes()
 	for _, s := range im.sources {
 		recipe, ok := recipeFile(s.Name)
 		if s.Kind != BitBake || !ok {
@@ -75,7 +76,7 @@ func (im *importer) findUsages() {
 		if problem != "" {
 			continue
 		}
-		kernel := buildsKernel(s.Name, recipe, s.Text)
+		kernel := buildsKernel(s.Name, recipe, s.Text) || kernelIncludes[s.Name]
 		expand := strings.NewReplacer("${PN}", recipe, "${BPN}", recipe, "${MACHINE}", im.machine)
 		for _, group := range groupContinuedLines(lines) {
 			text := joinLines(group)
@@ -104,6 +105,30 @@ func (im *importer) findUsages() {
 		}
 	}
 	im.findFeatures()
+}
+
+// findKernelIncludes returns the files that kernel recipes require: those below the recipe's
+// folder, and those whose path the recipe gives.
+func (im *importer) findKernelIncludes() map[string]bool {
+	files := map[string]bool{}
+	for _, s := range im.sources {
+		recipe, ok := recipeFile(s.Name)
+		if s.Kind != BitBake || !ok || !buildsKernel(s.Name, recipe, s.Text) {
+			continue
+		}
+		for line := range strings.Lines(string(s.Text)) {
+			words := strings.Fields(line)
+			if len(words) != 2 || words[0] != "require" && words[0] != "include" || !strings.HasSuffix(words[1], ".inc") {
+				continue
+			}
+			for _, other := range im.sources {
+				if path.Base(other.Name) == path.Base(words[1]) && (isBelow(path.Dir(s.Name), other.Name) || strings.Contains(words[1], "/") && strings.HasSuffix(other.Name, "/"+words[1])) {
+					files[other.Name] = true
+				}
+			}
+		}
+	}
+	return files
 }
 
 // globOf makes a glob of a name with variables.
