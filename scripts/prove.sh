@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import
+#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -82,6 +82,28 @@ parse() {
 			rm -rf "$work"
 		done
 	} | tee "$results/$day-parse.txt"
+}
+
+boards() {
+	title "boards: layers of openembedded-core alone, with the real bitbake"
+	[ -n "${YOCTUNE_CORE_CHECKOUTS-}" ] || { skip "set YOCTUNE_CORE_CHECKOUTS"; return; }
+	make -s build
+	local line
+	{
+		echo "yoctune build of examples/own-board, then bitbake -p, -e and -g without meta-tegra; nothing was fetched, compiled or booted"
+		while read -r line; do
+			# shellcheck disable=SC2086 # words
+			set -- $line
+			[ -d "$YOCTUNE_CORE_CHECKOUTS/$1/bitbake" ] || { echo "$1 $2: no checkouts"; continue; }
+			run tests/series/boards.sh "$YOCTUNE_CORE_CHECKOUTS" "$@" </dev/null
+		done <<-'END'
+			scarthgap qemuarm64 6.6
+			scarthgap genericarm64 6.6
+			walnascar qemuarm64 6.12
+			walnascar genericarm64 6.12
+			wrynose qemuarm64 6.18
+		END
+	} | tee "$results/$day-boards.txt"
 }
 
 tasks() {
@@ -320,7 +342,7 @@ import() {
 }
 
 mkdir -p build
-all="layers parse tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import"
+all="layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

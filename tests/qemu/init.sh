@@ -79,6 +79,21 @@ as_wanted plan-is-in-force-after-repair
 expect_code rollback-exits-0 0 yoctuned rollback
 as_before rollback-restores-everything
 
+# A board of one's own: its file, twice the same, and a power mode without nvpmodel.
+expect_code board-file-is-written 0 yoctuned probe --board-file /tmp/board.json
+prints board-file-is-whole 'facts about'
+expect_code board-file-again 0 yoctuned probe --board-file /tmp/board2.json
+if cmp -s /tmp/board.json /tmp/board2.json && grep -q '"name": "vda"' /tmp/board.json; then ok board-file-is-the-same-twice; else fail board-file-is-the-same-twice "$(diff /tmp/board.json /tmp/board2.json | tr '\n' ' ')"; fi
+expect_code held-mode-is-entered 0 yoctuned apply /held.json
+if [ "$(cat /sys/devices/system/cpu/cpu1/online)" = 0 ]; then ok held-mode-switches-a-core; else fail held-mode-switches-a-core "cpu1 is online"; fi
+expect_code held-mode-verifies 0 yoctuned verify /held.json
+sh -c 'echo 1 >/sys/devices/system/cpu/cpu1/online'
+expect_code held-mode-drifts 3 yoctuned verify /held.json
+prints held-mode-reports-the-mode 'power.default'
+expect_code held-mode-is-entered-again 0 yoctuned apply /held.json
+expect_code held-mode-rolls-back 0 yoctuned rollback
+if [ "$(cat /sys/devices/system/cpu/cpu1/online)" = 1 ]; then ok held-mode-is-restored; else fail held-mode-is-restored "cpu1 is offline"; fi
+
 # Kill apply after its first writes, before the slow ones.
 total=$(wc -l </expect)
 midway=0

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -290,6 +291,18 @@ func buildPlans(t *testing.T) map[string][]byte {
 	interrupt.Select = plan.Select{Class: "irq", Name: "acpi", Attr: "smp_affinity_list"}
 	put("irq.json", "generic", []plan.Setting{interrupt})
 	put("hard.json", "generic", hard)
+	core := knob("power.modes.ONE.cpu.online.cpu1", "", plan.TypeInt, "0")
+	core.Domain, core.Select = plan.DomainPower, plan.Select{Class: "cpu", Name: "cpu1", Attr: "online"}
+	held := &plan.Plan{Layer: "qemu", Target: "held", Board: "own", Identities: []string{boardfile.AnyDevice},
+		Power: &plan.Power{Table: plan.PowerHeld, Default: "ONE", Modes: []plan.PowerMode{{Name: "ONE", Params: []plan.PowerParam{}, Settings: []plan.Setting{core}}}}}
+	if err := held.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	heldText, err := held.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["held.json"] = heldText
 	put("orin.json", "orin-nano-8gb", good)
 	files["edited.json"] = bytes.Replace(files["plan.json"], []byte(`"want": "10"`), []byte(`"want": "11"`), 1)
 	origins, err := plan.Origins{"sysctl.vm.swappiness": {File: "config.cue", Line: 12, Column: 3}}.Encode()
