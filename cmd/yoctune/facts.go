@@ -33,7 +33,7 @@ value is absent, not zero.`,
   yoctune facts show orin-nano-8gb
   yoctune facts tree orin-nano-8gb -o device`,
 	}
-	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand(), newFactsRefreshCommand(), newFactsTreeCommand())
+	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand(), newFactsRefreshCommand(), newFactsCompareCommand(), newFactsTreeCommand())
 	return cmd
 }
 

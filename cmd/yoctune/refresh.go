@@ -9,8 +9,11 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/importer/probe"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/internal/printable"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 )
 
 type refreshOptions struct {
@@ -93,6 +96,60 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 		showObserved(cmd.ErrOrStderr(), seen)
 	}
 	return cli.Answer(contradictions == 0)
+}
+
+func newFactsCompareCommand() *cobra.Command {
+	var on string
+	cmd := &cobra.Command{
+		Use:   "compare BOARD FILE",
+		Short: "Report what a board file and the facts about a board do not agree on",
+		Long: `Compare the board file that "yoctuned probe --board-file" wrote on a device with the facts
+about its module. boards: NAME: {base, facts} uses the file in place of facts that are not
+verified, or absent: "new" and "differs" below. A verified fact stays: "contradicts".
+
+Exit status: 0 done, 1 the file cannot be read, 2 wrong usage, 3 the file contradicts a
+verified fact.`,
+		Example: `  ssh device yoctuned probe --board-file - > mine.json
+  yoctune facts compare orin-nano-8gb mine.json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			raw, err := infile.Read(args[1], boardfile.MaxSize)
+			if err != nil {
+				return fmt.Errorf("reading the board file: %w", err)
+			}
+			file, err := boardfile.Decode(raw)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[1], err)
+			}
+			seen, err := probe.FromFile(file).Compare(args[0], on)
+			if err != nil {
+				return cli.UsageError(err)
+			}
+			out := cli.NewPrinter(cmd)
+			if !out.JSON {
+				showObserved(out, seen)
+				return cli.Answer(seen.Contradictions() == 0)
+			}
+			for _, d := range seen.Differences {
+				out.Line("difference", d)
+			}
+			out.Summary("facts compare", struct {
+				Board          string `json:"board"`
+				Release        string `json:"release"`
+				Differences    int    `json:"differences"`
+				Contradictions int    `json:"contradictions"`
+			}{seen.Board.ID, seen.Release.Name, len(seen.Differences), seen.Contradictions()})
+			return cli.Answer(seen.Contradictions() == 0)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return board.IDs(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	cmd.Flags().StringVar(&on, "release", "", "`RELEASE` of meta-tegra (default: from the file's L4T version)")
+	return cmd
 }
 
 func showObserved(w io.Writer, seen probe.Comparison) {

@@ -89,6 +89,9 @@ func checkMachineOfBoard(s *subject) {
 }
 
 func checkBoardObserved(s *subject) {
+	if s.File != nil && !s.IsOwn() {
+		s.reportObserved(board.Observe(s.File), s.Custom.Facts.Place)
+	}
 	if s.Custom == nil || !s.Custom.Observed.IsSet() {
 		return
 	}
@@ -111,9 +114,15 @@ func checkBoardObserved(s *subject) {
 			o.MemTotal = size
 		}
 	}
+	o.L4T = seen.L4T.Text
+	s.reportObserved(o, seen.Place)
+}
+
+// reportObserved reports what contradicts verified facts, at the field of seen or at seen itself.
+func (s *subject) reportObserved(o board.Observation, seen config.Place) {
 	line := s.Release.Line()
-	if seen.L4T.IsSet() {
-		major, _, _ := strings.Cut(seen.L4T.Text, ".")
+	if o.L4T != "" {
+		major, _, _ := strings.Cut(o.L4T, ".")
 		line = "R" + major
 	}
 	// The modes were verified for the release's L4T: another one proves nothing.
@@ -121,6 +130,7 @@ func checkBoardObserved(s *subject) {
 	for _, d := range s.Board.Compare(o, line, s.Stock, exact) {
 		if d.Verified {
 			found := s.raise(s.Config.Board, "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source).withValue(d.Observed)
+			found.Pos = seen.Pos()
 			if n := seen.Node().Get(d.Field); n != nil {
 				found.Pos = n.Pos
 			}

@@ -31,17 +31,20 @@ type Probe struct {
 		Modes      []string `json:"power_modes"`
 	}
 	hardware struct {
-		Cores    int      `json:"cores"`
-		Policies []string `json:"policies"`
-		CPUkHz   []int64  `json:"cpu_khz"`
-		DevFreq  []struct {
-			Name   string  `json:"name"`
-			OFNode string  `json:"of_node"`
-			Hz     []int64 `json:"hz"`
-		} `json:"devfreq"`
+		Cores        int      `json:"cores"`
+		Policies     []string `json:"policies"`
+		CPUkHz       []int64  `json:"cpu_khz"`
+		DevFreq      []clock  `json:"devfreq"`
 		MemTotal     int64    `json:"mem_total"`
 		ThermalZones []string `json:"thermal_zones"`
 	}
+}
+
+// clock is a devfreq device.
+type clock struct {
+	Name   string  `json:"name"`
+	OFNode string  `json:"of_node"`
+	Hz     []int64 `json:"hz"`
 }
 
 var errNoProbe = errors.New(`it is not what "yoctuned probe --format json" writes`)
