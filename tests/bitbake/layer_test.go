@@ -269,6 +269,9 @@ func checkLayer(t *testing.T, dir string) []string {
 	return complaints
 }
 
+// ownKernel is the recipe that the example of a board of one's own names.
+const ownKernel = "linux-yocto"
+
 func checkConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []string {
 	var complaints []string
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
@@ -283,6 +286,10 @@ func checkConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 		variable, _, _ := strings.Cut(name, ":")
 		// The provider is a planned choice only where the series has an RT kernel.
 		if variable == "PREFERRED_PROVIDER_virtual/kernel" && rel.RTProvider != "" && on.Config[name] == rel.RTProvider {
+			continue
+		}
+		// A board of one's own has the kernel that the configuration names.
+		if p.L4T == "" && (variable == "PREFERRED_PROVIDER_virtual/kernel" && on.Config[name] == ownKernel || variable == "PREFERRED_VERSION_"+ownKernel) {
 			continue
 		}
 		if !mayPreset.MatchString(variable) {
@@ -309,7 +316,7 @@ func checkConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 			complain("KERNEL_ARGS: %q is not in the plan", word)
 		}
 	}
-	if p.Power != nil && p.Power.Default != "" {
+	if p.Power != nil && p.Power.Default != "" && p.Power.Table != plan.PowerHeld {
 		// By the BSP's variable, or by the name that the layer's own task looks up
 		// in the table it finds.
 		chosen := on.Config["NVPMODEL_CONFIG_DEFAULT"] != ""
