@@ -2,7 +2,6 @@ package compiler
 
 import (
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -50,9 +49,7 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 func (p *Project) editable() map[string][]byte {
 	files := map[string][]byte{}
 	for _, name := range p.Config.Sources.Names() {
-		// Files that HCL and Jsonnet import are read from the folder, and other people's
-		// packages are not changed.
-		if !strings.Contains(name, "/") || path.Ext(name) == ".cue" && !strings.Contains("/"+name, "/cue.mod/") {
+		if !strings.Contains("/"+name, "/cue.mod/") { // other people's packages are not changed
 			files[name] = p.Config.Sources.Text(name)
 		}
 	}
@@ -102,6 +99,11 @@ func (o Options) tryEdits(dir string, files map[string][]byte, p *Project, d dia
 
 // reopen is [Options.Open] for a folder whose files have another text.
 func (o Options) reopen(dir string, files map[string][]byte) *Project {
+	o.Changed = maps.Clone(o.Changed)
+	if o.Changed == nil {
+		o.Changed = map[string][]byte{}
+	}
+	maps.Copy(o.Changed, files) // the front ends import from it
 	end, closeRoot := o.frontEnd(dir)
 	defer closeRoot()
 	cfg, report := load.FilesIn(dir, files, end)

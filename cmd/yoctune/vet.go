@@ -29,9 +29,9 @@ func newVetCommand() *cobra.Command {
 facts of boards and releases, which kernel options Kconfig will keep, the rules, and that
 every value can be written safely to its file. Nothing is written.
 
-With --fix the command makes the unambiguous changes that messages propose, in .cue files
-only. It keeps a change only when it causes no new findings, shows it as a diff, and
-reports the remaining findings.
+With --fix the command makes the unambiguous changes that messages propose. It keeps a
+change only when it causes no new findings, shows it as a diff, and reports the remaining
+findings.
 
 --format sarif is for code scanners, github for the log of a GitHub workflow, and codequality
 for the report of a GitLab pipeline.`,
@@ -40,7 +40,7 @@ for the report of a GitLab pipeline.`,
   yoctune vet . --format sarif > yoctune.sarif`,
 		RunE: runInFolder(func(cmd *cobra.Command, dir string) error { return vet(cmd, dir, fix) }),
 	})
-	cmd.Flags().BoolVar(&fix, "fix", false, "make the unambiguous changes that messages propose, in .cue files")
+	cmd.Flags().BoolVar(&fix, "fix", false, "make the unambiguous changes that messages propose")
 	return cmd
 }
 

@@ -12,8 +12,8 @@ const (
 	RenameField EditKind = "rename"  // the label at the place
 )
 
-// Edit is a change to a CUE configuration that a machine can make. In other languages
-// users make it by hand.
+// Edit is a change to a configuration that a machine can make. Its text is CUE; package fix writes
+// it in the language of the file.
 type Edit struct {
 	Kind EditKind      `json:"kind"`
 	Pos  plan.Position `json:"position"`     // of a value; for rename, of a label

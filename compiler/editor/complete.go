@@ -12,6 +12,7 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/language/conform"
+	"github.com/yoctune/yoctune/compiler/language/cursor"
 	"github.com/yoctune/yoctune/compiler/language/hcl"
 	"github.com/yoctune/yoctune/compiler/language/jsonnet"
 	"github.com/yoctune/yoctune/compiler/language/load"
@@ -64,11 +65,11 @@ func (s *server) complete(_ context.Context, p positionParams) (any, error) {
 	}
 	text := newLines(v.text)
 	offset := text.offset(p.Position, s.units)
-	c := findCursor(v.language, v.text, offset)
-	if c.token.kind == comment {
+	c := cursor.Find(v.language, v.text, offset)
+	if c.Token.Kind == cursor.Comment {
 		return nil, nil
 	}
-	prefix := strings.TrimLeft(v.text[c.token.start:min(offset, c.token.end)], `"'`)
+	prefix := strings.TrimLeft(v.text[c.Token.Start:min(offset, c.Token.End)], `"'`)
 	return v.items(c, v.candidates(c, prefix), text, offset, s.units), nil
 }
 
@@ -143,22 +144,22 @@ func (v *view) usedProfiles(t *resolve.Target) []string {
 }
 
 // candidates lists what fits a place, in the order in which it is shown.
-func (v *view) candidates(c cursor, prefix string) []candidate {
-	sc, ok := resolveScope(conform.Language(), v.language, c.around)
+func (v *view) candidates(c cursor.Cursor, prefix string) []candidate {
+	sc, ok := resolveScope(conform.Language(), v.language, c.Around)
 	if !ok {
 		return nil
 	}
-	if c.isKey {
+	if c.IsKey {
 		return v.keys(sc, prefix)
 	}
-	if v.language == hcl.Extension && len(c.around) == 0 {
+	if v.language == hcl.Extension && len(c.Around) == 0 {
 		return nil
 	}
-	if c.inList {
+	if c.InList {
 		sc.shape = sc.shape.Items()
 	}
 	found := v.valuesOf(sc, c)
-	if v.language == ".cue" && !c.inList && (c.token.kind != quoted || len(sc.shape.Fields()) == 0) {
+	if v.language == ".cue" && !c.InList && (c.Token.Kind != cursor.Quoted || len(sc.shape.Fields()) == 0) {
 		found = append(found, v.keys(sc, prefix)...) // "a: b: 1"
 	}
 	return found
@@ -315,7 +316,7 @@ var known struct {
 }
 
 // valuesOf lists the values that a place takes.
-func (v *view) valuesOf(sc scope, c cursor) []candidate {
+func (v *view) valuesOf(sc scope, c cursor.Cursor) []candidate {
 	var found []candidate
 	text := func(kind int, names ...string) {
 		for _, name := range names {
@@ -354,7 +355,7 @@ func (v *view) valuesOf(sc scope, c cursor) []candidate {
 	for _, n := range sc.shape.Literals() {
 		found = append(found, candidate{name: literalText(n), isText: n.Kind == load.String, kind: kindValue})
 	}
-	if c.token.kind == quoted { // only text fits between quotes
+	if c.Token.Kind == cursor.Quoted { // only text fits between quotes
 		found = slices.DeleteFunc(found, func(c candidate) bool { return !c.isText })
 	}
 	return found
@@ -410,20 +411,20 @@ func (v *view) members(field string) []string {
 }
 
 // items writes candidates as the language does.
-func (v *view) items(c cursor, found []candidate, text *lines, offset int, units encoding) completionList {
+func (v *view) items(c cursor.Cursor, found []candidate, text *lines, offset int, units encoding) completionList {
 	list := completionList{IsIncomplete: len(found) > maxItems, Items: []completionItem{}}
-	start, stop := c.token.start, c.token.end
-	if c.token.open {
+	start, stop := c.Token.Start, c.Token.End
+	if c.Token.Open {
 		stop = offset // the rest of the line is not part of the name
 	}
 	quote := ""
-	if c.token.kind == quoted {
-		quote = c.token.quote
+	if c.Token.Kind == cursor.Quoted {
+		quote = c.Token.Quote
 	}
 	for i, f := range found[:min(len(found), maxItems)] {
 		item := completionItem{
 			Label: f.name, Kind: f.kind, SortText: sortKey(i), FilterText: quote + f.name,
-			Detail: strings.Join(f.notes, "; "), TextEdit: textEdit{text.span(start, stop, units), v.write(f, quote, c.isNamed)},
+			Detail: strings.Join(f.notes, "; "), TextEdit: textEdit{text.span(start, stop, units), v.write(f, quote, c.IsNamed)},
 		}
 		if f.doc != "" {
 			item.Documentation = &markup{"markdown", f.doc}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/language/conform"
+	"github.com/yoctune/yoctune/compiler/language/cursor"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -35,7 +36,7 @@ func (s *server) settle(ctx context.Context, uri string) (v view, ok bool, err e
 
 // subject is what a place of a text is about.
 type subject struct {
-	cursor cursor
+	cursor cursor.Cursor
 	names  []string // of the field, in the terms of the schema
 	paths  [][]string
 }
@@ -43,21 +44,21 @@ type subject struct {
 // subjectAt finds the field at a place. Where the evaluation is of this text, it is the field that
 // is written there, also through references; otherwise the one that the text before the place shows.
 func (v *view) subjectAt(offset int) (subject, bool) {
-	s := subject{cursor: findCursor(v.language, v.text, offset)}
-	switch s.cursor.token.kind {
-	case word, quoted:
+	s := subject{cursor: cursor.Find(v.language, v.text, offset)}
+	switch s.cursor.Token.Kind {
+	case cursor.Word, cursor.Quoted:
 	default:
 		return s, false
 	}
-	around := s.cursor.around
-	if s.cursor.isKey {
-		around = append(slices.Clip(around), s.cursor.token.text)
+	around := s.cursor.Around
+	if s.cursor.IsKey {
+		around = append(slices.Clip(around), s.cursor.Token.Text)
 	}
 	if sc, ok := resolveScope(conform.Language(), v.language, around); ok && !sc.elsewhere {
 		s.names = sc.names
 	}
 	if v.good != nil && v.good.isCurrent(v.path, v.text) {
-		s.paths = v.pathsAt(s.cursor.token.start)
+		s.paths = v.pathsAt(s.cursor.Token.Start)
 	}
 	if len(s.paths) == 0 && len(s.names) > 0 {
 		s.paths = [][]string{s.names}
@@ -110,8 +111,8 @@ func (s *server) hover(ctx context.Context, p positionParams) (any, error) {
 	if name := v.describeValue(about); name != "" {
 		parts = append([]string{name}, parts...)
 	}
-	t := about.cursor.token
-	return hover{markup{"markdown", strings.Join(parts, "\n\n---\n\n")}, text.span(t.start, t.end, s.units)}, nil
+	t := about.cursor.Token
+	return hover{markup{"markdown", strings.Join(parts, "\n\n---\n\n")}, text.span(t.Start, t.End, s.units)}, nil
 }
 
 // maxAccounts bounds how many fields a place explains: a shared value has one in every target.
@@ -226,10 +227,10 @@ func escape(text string) string {
 // describeValue describes the thing that a value names: a board, a release, a profile or a power
 // mode.
 func (v *view) describeValue(about subject) string {
-	if about.cursor.isKey || v.values() == nil {
+	if about.cursor.IsKey || v.values() == nil {
 		return ""
 	}
-	names, word := about.paths[0], about.cursor.token.text
+	names, word := about.paths[0], about.cursor.Token.Text
 	last := names[len(names)-1]
 	var notes []string
 	switch {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/language/cursor"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -13,8 +14,8 @@ import (
 // set the field. A line of a profile that a target overrides comes after the target's.
 func (v *view) origins(about subject) []plan.Position {
 	root := v.values().Root
-	if !about.cursor.isKey {
-		if f := v.entry(about.paths[0], about.cursor.token.text); f != nil {
+	if !about.cursor.IsKey {
+		if f := v.entry(about.paths[0], about.cursor.Token.Text); f != nil {
 			return []plan.Position{f.Pos}
 		}
 	}
@@ -48,8 +49,8 @@ func (v *view) origins(about subject) []plan.Position {
 }
 
 // isAt reports whether a position is in the line of a cursor.
-func (v *view) isAt(pos plan.Position, c cursor) bool {
-	at := newLines(v.text).place(c.token.start, utf8Units)
+func (v *view) isAt(pos plan.Position, c cursor.Cursor) bool {
+	at := newLines(v.text).place(c.Token.Start, utf8Units)
 	return v.good.path(pos.File) == v.path && pos.Line == at.Line+1
 }
 

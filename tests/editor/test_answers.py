@@ -151,39 +151,52 @@ class Answers(Session):
             lsp.TextDocumentIdentifier(uri), self.span(text, mark), lsp.CodeActionContext(diagnostics=[], only=only)))
 
     def fixed_by_vet(self, name, text):
-        self.write(f"vet/{name}", text)
-        self.run_yoctune("vet", "vet", "--fix")
-        fixed = (self.root / "vet" / name).read_text()
+        self.write(f"vet/{name}/{name}", text)
+        self.run_yoctune("vet", f"vet/{name}", "--fix")
+        fixed = (self.root / "vet" / name / name).read_text()
         self.assertNotEqual(fixed, text)
         return fixed
 
     async def test_quick_fix_is_that_of_vet(self):
-        text = CONFIGS["config.cue"]
-        for kind, (was, wrong, mark) in {
-            "a value": ('thp: "madvise"', 'thp: "madvice"', '"madvice"'),
-            "a name": ('"vm.swappiness": 10', '"vm.swapiness": 10', '"vm.swapiness"'),
-            "a further option": ("NET_SCH_FQ", "TCP_CONG_BBR", '"y"'),
-            "a field": ("zram", "zramm", "zramm"),
-        }.items():
-            with self.subTest(kind):
-                changed = text.replace(was, wrong)
-                self.write(f"{kind}/config.cue", text)
-                uri = self.open(f"{kind}/config.cue", changed)
-                [action] = await self.actions(uri, changed, mark)
-                self.assertEqual((action.kind, action.is_preferred), (lsp.CodeActionKind.QuickFix, True))
-                [(where, [edit])] = action.edit.changes.items()
-                self.assertEqual(where, uri)
-                fixed = apply(changed, edit)
-                self.assertEqual(fixed, self.fixed_by_vet("config.cue", changed))
-                self.change(uri, fixed)
-                self.assertFalse(await self.actions(uri, fixed, fixed.splitlines()[edit.range.start.line]))
+        for name, text in CONFIGS.items():
+            q = "'" if name.endswith("jsonnet") else '"'
+            for kind, (was, wrong, mark) in {
+                "a value": (f"{q}madvise{q}", f"{q}madvice{q}", f"{q}madvice{q}"),
+                "a name": ("vm.swappiness", "vm.swapiness", f"{q}vm.swapiness{q}"),
+                "a further option": ("NET_SCH_FQ", "TCP_CONG_BBR", f"{q}y{q}"),
+                "a field": ("zram", "zramm", "zramm"),
+            }.items():
+                with self.subTest(f"{name}: {kind}"):
+                    changed = text.replace(was, wrong)
+                    self.write(f"{name}/{kind}/{name}", text)
+                    uri = self.open(f"{name}/{kind}/{name}", changed)
+                    [action] = await self.actions(uri, changed, mark)
+                    self.assertEqual((action.kind, action.is_preferred), (lsp.CodeActionKind.QuickFix, True))
+                    [(where, [edit])] = action.edit.changes.items()
+                    self.assertEqual(where, uri)
+                    fixed = apply(changed, edit)
+                    self.assertEqual(fixed, self.fixed_by_vet(name, changed))
+                    if kind != "a further option":
+                        self.assertEqual(fixed, text)
+                    self.change(uri, fixed)
+                    self.assertFalse(await self.actions(uri, fixed, fixed.splitlines()[edit.range.start.line]))
 
     async def test_all_fixes_at_once(self):
-        changed = CONFIGS["config.cue"].replace("madvise", "madvice").replace("vm.swappiness", "vm.swapiness").replace("NET_SCH_FQ", "TCP_CONG_BBR")
-        self.write("a/config.cue", changed)
-        uri = self.open("a/config.cue")
-        [action] = await self.actions(uri, changed, "package", only=[lsp.CodeActionKind.SourceFixAll])
-        self.assertEqual(apply(changed, action.edit.changes[uri][0]), self.fixed_by_vet("config.cue", changed))
+        for name, text in CONFIGS.items():
+            with self.subTest(name):
+                changed = text.replace("madvise", "madvice").replace("vm.swappiness", "vm.swapiness").replace("NET_SCH_FQ", "TCP_CONG_BBR")
+                self.write(f"{name}.d/{name}", changed)
+                uri = self.open(f"{name}.d/{name}")
+                [action] = await self.actions(uri, changed, "scarthgap", only=[lsp.CodeActionKind.SourceFixAll])
+                self.assertEqual(apply(changed, action.edit.changes[uri][0]), self.fixed_by_vet(name, changed))
+
+    async def test_quick_fix_in_an_imported_file(self):
+        self.write("a/lib/memory.libsonnet", "{ thp: 'madvice' }\n")
+        self.write("a/config.jsonnet", CONFIGS["config.jsonnet"].replace("{ thp: 'madvise', zram: '2GiB' }", "import 'lib/memory.libsonnet'"))
+        await self.diagnostics(self.open("a/config.jsonnet"))
+        uri = self.open("a/lib/memory.libsonnet")
+        [action] = await self.actions(uri, "{ thp: 'madvice' }\n", "'madvice'")
+        self.assertEqual(apply("{ thp: 'madvice' }\n", action.edit.changes[uri][0]), "{ thp: 'madvise' }\n")
 
     async def definition(self, uri, text, mark):
         return await self.client.text_document_definition_async(lsp.DefinitionParams(lsp.TextDocumentIdentifier(uri), self.at(text, mark)))

@@ -1,4 +1,4 @@
-// Package fix makes the changes that diagnostics propose in CUE files. It
+// Package fix makes the changes that diagnostics propose in the files of a configuration. It
 // touches only what a position names without doubt: a literal, a label, or the
 // place beside a field. What could mean two things is left to a person.
 package fix
@@ -32,8 +32,16 @@ func Apply(files map[string][]byte, edits []diag.Edit) (changed map[string][]byt
 	for _, e := range edits {
 		name := e.Pos.File
 		text, known := files[name]
-		if !known || !strings.HasSuffix(name, ".cue") {
+		if !known {
 			return nil, false
+		}
+		if language := languageOf(name); language != ".cue" {
+			c, ok := writer{language, string(text)}.change(e)
+			if !ok {
+				return nil, false
+			}
+			changes = append(changes, c)
+			continue
 		}
 		f := parsed[name]
 		if f == nil {

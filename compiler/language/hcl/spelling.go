@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/yoctune/yoctune/compiler/language/conform"
 )
@@ -42,3 +43,8 @@ func NamesOf(sh conform.Shape) []Name {
 	})
 	return names
 }
+
+// Spell writes the names of the language's fields in a text as HCL does, and no other words.
+func Spell(text string) string { return spell()(text) }
+
+var spell = sync.OnceValue(func() func(string) string { return newRewriter(conform.Language()) })

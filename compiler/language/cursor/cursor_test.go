@@ -1,10 +1,8 @@
-package editor
+package cursor
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/yoctune/yoctune/compiler/language/conform"
 )
 
 // A text with | at the cursor, and what is found there: the enclosing fields, then "key", "value" or
@@ -34,15 +32,15 @@ func TestCursor(t *testing.T) {
 		{".jsonnet", "{ /* { */ a: (import 'x') + { b|", "a key b"},
 	} {
 		offset := strings.Index(c.text, "|")
-		got := findCursor(c.language, strings.Replace(c.text, "|", "", 1), offset)
+		got := Find(c.language, strings.Replace(c.text, "|", "", 1), offset)
 		role := "value"
 		switch {
-		case got.isKey:
+		case got.IsKey:
 			role = "key"
-		case got.inList:
+		case got.InList:
 			role = "item"
 		}
-		if s := strings.Join(got.around, ".") + " " + role + " " + got.token.text; s != c.want {
+		if s := strings.Join(got.Around, ".") + " " + role + " " + got.Token.Text; s != c.want {
 			t.Errorf("%s %q: %q, want %q", c.language, c.text, s, c.want)
 		}
 	}
@@ -58,11 +56,10 @@ func FuzzCursor(f *testing.F) {
 			return
 		}
 		for _, language := range []string{".cue", ".hcl", ".jsonnet"} {
-			c := findCursor(language, text, offset)
-			if c.token.start > c.token.end || c.token.end > len(text) {
+			c := Find(language, text, offset)
+			if c.Token.Start > c.Token.End || c.Token.End > len(text) {
 				t.Errorf("%s %q at %d: %+v", language, text, offset, c)
 			}
-			resolveScope(conform.Language(), language, c.around)
 		}
 	})
 }

@@ -1,4 +1,6 @@
-package editor
+// Package cursor finds out what a place of a text in CUE, HCL or Jsonnet is part of, from the text before it
+// alone: the text need not parse.
+package cursor
 
 import (
 	"strconv"
@@ -8,39 +10,47 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/jsonnet"
 )
 
-// cursor is what a place of a text is part of, as far as the text before it shows. The text
-// need not parse: it is usually read in the middle of a word.
-type cursor struct {
-	// around are the names of the enclosing fields, outermost first, as the text has them; a
+// Cursor is what a place of a text is part of.
+type Cursor struct {
+	// Around are the names of the enclosing fields, outermost first, as the text has them; a
 	// name that is computed is "". In HCL the type and the label of a block are two names.
-	around []string
-	token  token // at the place; empty between tokens
-	// isKey is set where a name of a field is expected. In CUE a value may turn out to be
+	Around []string
+	Token  Token // at the place; empty between tokens
+	// IsKey is set where a name of a field is expected. In CUE a value may turn out to be
 	// one: "a: b" may become "a: b: 1".
-	isKey bool
-	// inList is set for an element of a list.
-	inList bool
-	// isNamed is set where the token is followed by what ends a name: ":", "=" or "{".
-	isNamed bool
+	IsKey bool
+	// InList is set for an element of a list.
+	InList bool
+	// IsNamed is set where the token is followed by what ends a name: ":", "=" or "{".
+	IsNamed bool
+	// IsWhole is set for a token that is all of a value.
+	IsWhole bool
+	// Fields are the fields around the place, outermost first, and the one that it is in.
+	Fields []Field
 }
 
-// token is a part of a text.
-type token struct {
-	kind       tokenKind
-	start, end int
-	text       string // without quotes
-	quote      string // of a string: what it begins with
-	open       bool   // a string without its end
+// Field is where a field begins, and the length of its path.
+type Field struct{ Start, Depth int }
+
+// Token is a part of a text.
+type Token struct {
+	Kind       Kind
+	Start, End int
+	Text       string // without quotes
+	Quote      string // of a string: what it begins with
+	Open       bool   // a string without its end
 }
 
-type tokenKind int
+// Kind is a kind of tokens.
+type Kind int
 
+// The kinds of tokens.
 const (
-	space tokenKind = iota
-	comment
+	Space Kind = iota
+	Comment
 	newline
-	word
-	quoted
+	Word
+	Quoted
 	mark // one character
 	end
 )
@@ -50,7 +60,7 @@ type scanner struct {
 	language string
 	text     string
 	at       int
-	comment  token // the last one
+	comment  Token // the last one
 }
 
 func isWordByte(c byte) bool {
@@ -58,11 +68,11 @@ func isWordByte(c byte) bool {
 }
 
 // next returns the next token that is neither space nor a comment.
-func (s *scanner) next() token {
+func (s *scanner) next() Token {
 	for {
-		switch t := s.scan(); t.kind {
-		case space:
-		case comment:
+		switch t := s.scan(); t.Kind {
+		case Space:
+		case Comment:
 			s.comment = t
 		default:
 			return t
@@ -70,21 +80,21 @@ func (s *scanner) next() token {
 	}
 }
 
-func (s *scanner) scan() token {
+func (s *scanner) scan() Token {
 	start := s.at
 	if start >= len(s.text) {
-		return token{kind: end, start: start, end: start}
+		return Token{Kind: end, Start: start, End: start}
 	}
 	rest := s.text[start:]
 	switch c := rest[0]; {
 	case c == '\n':
 		return s.take(newline, 1)
 	case c == ' ' || c == '\t' || c == '\r':
-		return s.take(space, 1)
+		return s.take(Space, 1)
 	case strings.HasPrefix(rest, "//"), c == '#' && s.language != ".cue":
-		return s.take(comment, endOf(rest, "\n", false))
+		return s.take(Comment, endOf(rest, "\n", false))
 	case strings.HasPrefix(rest, "/*") && s.language != ".cue":
-		return s.take(comment, endOf(rest[2:], "*/", true)+2)
+		return s.take(Comment, endOf(rest[2:], "*/", true)+2)
 	case strings.HasPrefix(rest, `"""`), strings.HasPrefix(rest, "'''") && s.language == ".cue":
 		return s.block(rest[:3], rest[:3])
 	case strings.HasPrefix(rest, "|||") && s.language == jsonnet.Extension:
@@ -98,7 +108,7 @@ func (s *scanner) scan() token {
 		for n < len(rest) && (isWordByte(rest[n]) || rest[n] == '#' && s.language == ".cue" || rest[n] == '-' && s.language == hcl.Extension) {
 			n++
 		}
-		return s.take(word, n)
+		return s.take(Word, n)
 	}
 	return s.take(mark, 1)
 }
@@ -115,22 +125,22 @@ func endOf(s, text string, included bool) int {
 	return i
 }
 
-func (s *scanner) take(kind tokenKind, n int) token {
-	t := token{kind: kind, start: s.at, end: s.at + n, text: s.text[s.at : s.at+n]}
-	s.at = t.end
+func (s *scanner) take(kind Kind, n int) Token {
+	t := Token{Kind: kind, Start: s.at, End: s.at + n, Text: s.text[s.at : s.at+n]}
+	s.at = t.End
 	return t
 }
 
 // block reads a text of several lines between two marks.
-func (s *scanner) block(from, to string) token {
+func (s *scanner) block(from, to string) Token {
 	n := endOf(s.text[s.at+len(from):], to, true)
-	t := s.take(quoted, len(from)+n)
-	t.quote, t.open = from, !strings.HasSuffix(t.text[len(from):], to)
-	t.text = strings.TrimSuffix(t.text[len(from):], to)
+	t := s.take(Quoted, len(from)+n)
+	t.Quote, t.Open = from, !strings.HasSuffix(t.Text[len(from):], to)
+	t.Text = strings.TrimSuffix(t.Text[len(from):], to)
 	return t
 }
 
-func (s *scanner) heredoc() token {
+func (s *scanner) heredoc() Token {
 	rest := s.text[s.at:]
 	first := endOf(rest, "\n", true)
 	label := strings.TrimSpace(strings.TrimLeft(rest[:first], "<-"))
@@ -144,20 +154,20 @@ func (s *scanner) heredoc() token {
 		}
 		n += length
 	}
-	t := s.take(quoted, n)
-	t.quote = "<<"
+	t := s.take(Quoted, n)
+	t.Quote = "<<"
 	return t
 }
 
 // string reads a string of one line. Interpolations may hold further strings.
-func (s *scanner) string(quote string) token {
+func (s *scanner) string(quote string) Token {
 	rest := s.text[s.at:]
 	depth := 0
 	for i := 1; i < len(rest); i++ {
 		switch c := rest[i]; {
 		case c == '\n':
-			t := s.take(quoted, i)
-			t.quote, t.text, t.open = quote, t.text[1:], true
+			t := s.take(Quoted, i)
+			t.Quote, t.Text, t.Open = quote, t.Text[1:], true
 			return t
 		case c == '\\' && i+1 < len(rest) && s.language == ".cue" && rest[i+1] == '(':
 			depth++
@@ -172,14 +182,14 @@ func (s *scanner) string(quote string) token {
 		case depth > 0 && (c == '(' || c == '{'):
 			depth++
 		case depth == 0 && rest[i:i+1] == quote:
-			t := s.take(quoted, i+1)
-			t.quote = quote
-			t.text = unquote(t.text)
+			t := s.take(Quoted, i+1)
+			t.Quote = quote
+			t.Text = unquote(t.Text)
 			return t
 		}
 	}
-	t := s.take(quoted, len(rest))
-	t.quote, t.text, t.open = quote, t.text[1:], true
+	t := s.take(Quoted, len(rest))
+	t.Quote, t.Text, t.Open = quote, t.Text[1:], true
 	return t
 }
 
@@ -200,13 +210,15 @@ func unquote(s string) string {
 type nesting struct {
 	bracket byte
 	outer   statement
-	names   int // of around
+	names   int // of around, before and after it
+	depth   int
 }
 
 // statement is the part of a field that was read.
 type statement struct {
+	start  int      // of its first token
 	names  []string // labels that ":" or "=" ended
-	tokens []token  // since then
+	tokens []Token  // since then
 	value  bool     // a label has ended
 }
 
@@ -216,22 +228,22 @@ type reader struct {
 	around []string
 	open   []nesting
 	now    statement
-	last   token
+	last   Token
 }
 
-// findCursor finds out what an offset of a text is part of.
-func findCursor(language, text string, offset int) cursor {
+// Find finds out what an offset of a text is part of.
+func Find(language, text string, offset int) Cursor {
 	r := &reader{scanner: scanner{language: language, text: text}}
 	for {
 		t := r.next()
-		named := t.kind == word || t.kind == quoted
+		named := t.Kind == Word || t.Kind == Quoted
 		switch {
-		case t.kind == end || t.start > offset || t.start == offset && !named:
-			if c := r.comment; c.kind == comment && c.start < offset && offset <= c.end {
-				return cursor{token: c}
+		case t.Kind == end || t.Start > offset || t.Start == offset && !named:
+			if c := r.comment; c.Kind == Comment && c.Start < offset && offset <= c.End {
+				return Cursor{Token: c}
 			}
-			return r.at(token{start: offset, end: offset}, t)
-		case named && offset <= t.end:
+			return r.at(Token{Start: offset, End: offset}, t)
+		case named && offset <= t.End:
 			return r.at(t, r.peek())
 		}
 		r.read(t)
@@ -239,7 +251,7 @@ func findCursor(language, text string, offset int) cursor {
 }
 
 // peek returns the next token without reading it.
-func (r *reader) peek() token {
+func (r *reader) peek() Token {
 	saved := r.scanner
 	t := r.next()
 	r.scanner = saved
@@ -254,29 +266,42 @@ func (r *reader) inside() byte {
 }
 
 // at describes a token, or the space between two.
-func (r *reader) at(t, next token) cursor {
-	c := cursor{token: t}
-	c.around = append(append(c.around, r.around...), r.now.names...)
-	c.inList = r.inside() == '['
-	c.isNamed = next.kind == mark && (next.text == ":" || next.text == "=" && r.language == hcl.Extension || next.text == "{" && r.language == hcl.Extension && !r.now.value)
-	c.isKey = !c.inList && r.inside() != '(' && (!r.now.value || c.isNamed && r.language == ".cue")
-	if r.language == hcl.Extension && c.isKey && len(r.now.tokens) > 0 {
-		c.isKey = false // the label of a block
+func (r *reader) at(t, next Token) Cursor {
+	c := Cursor{Token: t}
+	c.Around = append(append(c.Around, r.around...), r.now.names...)
+	c.InList = r.inside() == '['
+	c.IsNamed = next.Kind == mark && (next.Text == ":" || next.Text == "=" && r.language == hcl.Extension || next.Text == "{" && r.language == hcl.Extension && !r.now.value)
+	c.IsKey = !c.InList && r.inside() != '(' && (!r.now.value || c.IsNamed && r.language == ".cue")
+	for _, n := range r.open {
+		if n.depth > n.names {
+			c.Fields = append(c.Fields, Field{n.outer.start, n.depth})
+		}
 	}
+	c.IsWhole = len(r.now.tokens) == 0 && (r.now.value || c.InList) && (next.Kind == end || next.Kind == newline || next.Kind == mark && strings.Contains(",;}])", next.Text))
+	if r.language == hcl.Extension && c.IsKey && len(r.now.tokens) > 0 {
+		c.IsKey = false // the label of a block
+	}
+	r.begin(t.Start)
+	depth := len(c.Around)
+	if c.IsKey {
+		depth++
+	}
+	c.Fields = append(c.Fields, Field{r.now.start, depth})
 	return c
 }
 
 // read takes a token into account.
-func (r *reader) read(t token) {
+func (r *reader) read(t Token) {
 	switch {
-	case t.kind == newline:
+	case t.Kind == newline:
 		if r.endsStatement() {
 			r.now = statement{}
 		}
 		return
-	case t.kind != mark:
+	case t.Kind != mark:
+		r.begin(t.Start)
 		r.now.tokens = append(r.now.tokens, t)
-		if r.language == jsonnet.Extension && t.text == "local" && !r.now.value {
+		if r.language == jsonnet.Extension && t.Text == "local" && !r.now.value {
 			r.now = statement{names: []string{""}, value: true} // a value of no field
 		}
 	default:
@@ -285,8 +310,15 @@ func (r *reader) read(t token) {
 	r.last = t
 }
 
-func (r *reader) readMark(t token) {
-	switch c := t.text[0]; c {
+// begin notes where a statement begins.
+func (r *reader) begin(start int) {
+	if len(r.now.tokens) == 0 && !r.now.value {
+		r.now.start = start
+	}
+}
+
+func (r *reader) readMark(t Token) {
+	switch c := t.Text[0]; c {
 	case ':', '=':
 		if c == '=' && (r.language == jsonnet.Extension || r.now.value) {
 			return
@@ -296,13 +328,15 @@ func (r *reader) readMark(t token) {
 		}
 		r.now.value, r.now.tokens = true, nil
 	case '{', '[', '(':
-		r.open = append(r.open, nesting{c, r.now, len(r.around)})
+		r.begin(t.Start)
+		r.open = append(r.open, nesting{bracket: c, outer: r.now, names: len(r.around)})
 		r.around = append(r.around, r.now.names...)
 		if c == '{' && r.language == hcl.Extension && !r.now.value {
 			for _, header := range r.now.tokens { // of a block
-				r.around = append(r.around, header.text)
+				r.around = append(r.around, header.Text)
 			}
 		}
+		r.open[len(r.open)-1].depth = len(r.around)
 		r.now = statement{}
 	case '}', ']', ')':
 		if len(r.open) == 0 {
@@ -311,7 +345,7 @@ func (r *reader) readMark(t token) {
 		last := r.open[len(r.open)-1]
 		r.open = r.open[:len(r.open)-1]
 		r.around, r.now = r.around[:last.names], last.outer
-		r.now.tokens = append(r.now.tokens, token{kind: mark, start: t.start, end: t.end})
+		r.now.tokens = append(r.now.tokens, Token{Kind: mark, Start: t.Start, End: t.End})
 	case ',', ';':
 		r.now = statement{}
 	}
@@ -323,10 +357,10 @@ func (r *reader) label() (string, bool) {
 		return "", false
 	}
 	last := r.now.tokens[len(r.now.tokens)-1]
-	if last.kind == mark || len(r.now.tokens) > 1 {
+	if last.Kind == mark || len(r.now.tokens) > 1 {
 		return "", true // computed, or "let x ="
 	}
-	return last.text, true
+	return last.Text, true
 }
 
 // endsStatement reports whether a new line ends what was read.
@@ -334,5 +368,5 @@ func (r *reader) endsStatement() bool {
 	if r.language == jsonnet.Extension || r.inside() == '(' || r.inside() == '[' {
 		return false
 	}
-	return r.last.kind != mark || strings.Contains("})]?!", r.last.text)
+	return r.last.Kind != mark || strings.Contains("})]?!", r.last.Text)
 }
