@@ -438,6 +438,9 @@ func (r *recipe) readMirrors(l *Line, a assignment, standard string, names ...st
 		if options != "" && options != "downloadfilename=PATH" {
 			l.leavePart(clean(options), "yoctune writes the options of a mirror itself")
 		}
+		if options == "" && a.base == "SSTATE_MIRRORS" && strings.HasPrefix(address, "http") {
+			l.markAdjusted("yoctune adds ;downloadfilename=PATH, which keeps the folders of the mirror")
+		}
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme == "" {
 			l.addTrap(mirrorURL)

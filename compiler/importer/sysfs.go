@@ -42,7 +42,11 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 	case name == "/sys/kernel/mm/transparent_hugepage/defrag":
 		im.setField(l, quoteCUE(value), "memory", "thpDefrag")
 	case name == "/sys/kernel/mm/ksm/run":
-		im.setField(l, map[string]string{"0": "false", "1": "true"}[value], "memory", "ksm")
+		if value != "0" && value != "1" {
+			l.leavePart(name, "memory.ksm is on or off, and %q is neither", clean(value))
+			return
+		}
+		im.setField(l, switchOf(value), "memory", "ksm")
 	case strings.HasPrefix(name, "/sys/block/") && strings.Count(name, "/") == 5 && path.Base(path.Dir(name)) == "queue":
 		im.setQueue(l, strings.Split(name, "/")[3], path.Base(name), value)
 	case strings.HasPrefix(name, "/sys/class/net/") && strings.Count(name, "/") == 5:

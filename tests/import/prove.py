@@ -22,6 +22,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -304,7 +305,7 @@ class Referee:
                 if after.options.get(option) != value:
                     return f"option {option} is {after.options.get(option)}, not {value}"
             return ""
-        if paths.startswith('sysctl.') and "," not in paths and ext in (".conf",):
+        if paths.startswith("sysctl.") and "," not in paths and ext == ".conf" and base != "tuned.conf":
             for key, value in sysctls(source[r["line"] - 1]).items():
                 if after.sysctls.get(key) != value:
                     return f"sysctl {key} is {after.sysctls.get(key)}, not {value}"
@@ -370,12 +371,26 @@ class Referee:
         flat = " ".join(got).replace('"', "").replace("'", "")
         if (key, value) in (("Restart", "no"), ("Type", "simple"), ("Nice", "0")) and not got:
             return ""  # systemd's default
-        if m := re.fullmatch(r"(\d+)([KMGT])", value):
-            value = str(int(m.group(1)) << 10 * (1 + "KMGT".index(m.group(2))))
+        if any(plain_value(value) == plain_value(g) for g in got):
+            return ""
         for word in value.replace('"', "").replace("'", "").split():
             if word not in flat and not (word.lower() in ("yes", "true", "on", "1") and any(w in flat for w in ("true", "yes"))):
                 return f"{section}.{key} of {unit} is {got}, not {value!r}"
         return "" if have else f"{unit} is not in the layer"
+
+
+def plain_value(text):
+    """A directive's value in one notation: bytes, seconds, and words without quotes."""
+    if m := re.fullmatch(r"(\d+)([KMGT])", text):
+        return str(float(int(m.group(1)) << 10 * (1 + "KMGT".index(m.group(2)))))
+    units = {"ms": 0.001, "": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hr": 3600, "d": 86400}
+    spans = re.findall(r"(\d+)\s*([a-z]*)", text)
+    if spans and re.fullmatch(r"(\d+\s*[a-z]*\s*)+", text) and all(u in units for _, u in spans):
+        return str(float(sum(int(n) * units[u] for n, u in spans)))
+    try:
+        return " ".join(shlex.split(text))
+    except ValueError:
+        return text
 
 
 def reason(why):
@@ -404,7 +419,8 @@ def main():
     if options.commits:
         for line in read(options.commits).splitlines():
             folder, commit = line.split()
-            commits[folder.replace("+", "/", 1)] = commit
+            if any(os.path.basename(f.rstrip("/")) == folder for f in options.folders):
+                commits[folder.replace("+", "/", 1)] = commit
     record = {
         "real": "bitbake's ConfHandler and data store; import and build of the program" + ("; bitbake -e of scarthgap with openembedded-core and meta-tegra" if options.checkouts else ""),
         "stand-in": "the grammars of merge_config.sh, sysctl.d(5), modules-load.d(5) and systemd.syntax(7), written for this check; a stock Jetson machine for layers of other boards",
