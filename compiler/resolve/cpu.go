@@ -121,6 +121,57 @@ func (r *resolver) resolveIRQ() {
 	}
 }
 
+// resolveThreads sets the scheduling of kernel threads.
+func (r *resolver) resolveThreads() {
+	for _, th := range r.c.Threads.Sorted() {
+		set := func(by config.Part, attr, kind, want string) {
+			r.set(by, plan.Setting{Domain: plan.DomainThread, Type: kind, Want: want,
+				Select: plan.Select{Class: "kthread", Name: th.Key(), Attr: attr}})
+		}
+		if th.Policy.IsSet() {
+			want := th.Policy.Text
+			if th.Priority.IsSet() {
+				want += " " + strconv.Itoa(th.Priority.Value)
+			}
+			set(th.Policy, "scheduling", plan.TypeString, want)
+		}
+		if th.Nice.IsSet() {
+			set(th.Nice, "nice", plan.TypeInt, strconv.Itoa(th.Nice.Value))
+		}
+		if th.Affinity.IsSet() {
+			set(th.Affinity, "affinity", plan.TypeCPUList, cpulist.Format(config.Cores(th.Affinity)))
+		}
+	}
+}
+
+// resolveBus sets the power management of PCI Express and USB.
+func (r *resolver) resolveBus() {
+	usbcore := func(parameter string) plan.Setting {
+		return plan.Setting{Domain: plan.DomainBus, Type: plan.TypeInt, Select: plan.Select{Path: "/sys/module/usbcore/parameters/" + parameter}}
+	}
+	r.setText(r.c.Bus.PCIe.ASPM, plan.Setting{Domain: plan.DomainBus, Type: plan.TypeChoice,
+		Select: plan.Select{Path: "/sys/module/pcie_aspm/parameters/policy"}})
+	usb := &r.c.Bus.USB
+	if s := usbcore("autosuspend"); usb.Autosuspend.Text == "never" {
+		s.Want = "-1"
+		r.set(usb.Autosuspend, s)
+	} else if usb.Autosuspend.IsSet() {
+		if seconds, ok := r.wholeDuration(usb.Autosuspend, 1e9); ok {
+			s.Want = strconv.FormatInt(seconds, 10)
+			r.set(usb.Autosuspend, s)
+		}
+	}
+	if usb.Memory.IsSet() {
+		s := usbcore("usbfs_memory_mb")
+		s.Want = strconv.FormatInt((r.readBytes(usb.Memory)+1<<20-1)>>20, 10)
+		r.set(usb.Memory, s)
+	}
+	for _, d := range usb.Devices.Sorted() {
+		r.set(d, plan.Setting{Domain: plan.DomainBus, Type: plan.TypeString, Want: d.Text, Optional: true,
+			Select: plan.Select{Class: "usb", Name: d.Key(), Attr: "power/control"}})
+	}
+}
+
 // resolveNetwork sets what interfaces and their queues do. The hardware's own settings
 // have no files: their attributes are named after what ethtool(8) calls them.
 func (r *resolver) resolveNetwork() {
@@ -157,5 +208,8 @@ func (r *resolver) resolveNetwork() {
 		setInt(n.Coalesce.TxFrames, "ethtool/coalesce/tx-frames")
 		r.setSwitch(n.Coalesce.AdaptiveRx, setting("ethtool/coalesce/adaptive-rx", plan.TypeBool))
 		r.setSwitch(n.Coalesce.AdaptiveTx, setting("ethtool/coalesce/adaptive-tx", plan.TypeBool))
+		for _, f := range n.Offloads.Sorted() {
+			r.setSwitch(*f, setting("ethtool/features/"+f.Key(), plan.TypeBool))
+		}
 	}
 }

@@ -298,6 +298,8 @@ func (r *resolver) resolveAll() {
 	r.resolveMemory()
 	r.resolveStorage()
 	r.resolveIRQ()
+	r.resolveThreads()
+	r.resolveBus()
 	r.resolveNetwork()
 	r.resolveModules()
 	r.resolveServices()
@@ -392,7 +394,7 @@ func (r *resolver) nanoseconds(field config.Duration, otherwise int64) int64 {
 
 // wholeDuration converts a duration to a coarser unit of so many nanoseconds, in which
 // it must be a whole number.
-func (r *resolver) wholeDuration(field config.Duration, unit int64) (int64, bool) {
+func (r *resolver) wholeDuration(field config.Part, unit int64) (int64, bool) {
 	v, ok := r.convert(field, Duration)
 	if ok && v%unit != 0 {
 		r.reportQuantity(field, units.ErrInexact)

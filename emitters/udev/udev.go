@@ -31,6 +31,10 @@ type device struct {
 	Rules       []rule
 }
 
+// Vendor and Product are the halves of the name of a USB device.
+func (d device) Vendor() string  { v, _, _ := strings.Cut(d.Name, ":"); return v }
+func (d device) Product() string { _, p, _ := strings.Cut(d.Name, ":"); return p }
+
 // Emit returns one file for each target that configures such devices.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	t := emitters.NewTemplate("udev", text)

@@ -72,18 +72,27 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 // services, if there are any to schedule.
 func (t *templates) emitScheduling(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
 	scheduled := slices.DeleteFunc(slices.Clone(target.Services), func(s plan.Service) bool { return s.Scheduling == "" && s.Nice == nil })
-	if len(scheduled) == 0 || !l.Runtime.Installed() {
+	threads := slices.DeleteFunc(slices.Clone(target.Plan.Settings), func(s plan.Setting) bool { return s.Domain != plan.DomainThread })
+	if len(scheduled)+len(threads) == 0 || !l.Runtime.Installed() {
 		return nil, nil
 	}
-	realtime := slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
+	what, id := "units that already run", "services"
+	switch {
+	case len(scheduled) == 0:
+		what, id = "kernel threads", "threads"
+	case len(threads) > 0:
+		what = "units that already run and of kernel threads"
+	}
+	hasThread := func(match func(plan.Setting) bool) bool { return slices.ContainsFunc(threads, match) }
+	realtime := hasThread(func(s plan.Setting) bool { return strings.Contains(s.Want, " ") }) || slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
 	network := slices.ContainsFunc(target.Plan.Settings, func(s plan.Setting) bool {
 		return s.Select.Class == "net" || strings.HasPrefix(s.Select.Path, "/proc/sys/net/") || strings.HasPrefix(s.Select.Path, "/sys/class/net/")
 	})
 	f, err := t.scheduling.Fill(emitters.NewDeviceFile(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
-		Layer             string
-		Realtime, Network bool
-	}{l.Name, realtime, network})
-	return []emitters.File{unit(f, "yoctuned.service", "drop-in", "services")}, err
+		Layer, What                 string
+		Realtime, Network, Affinity bool
+	}{l.Name, what, realtime, network, hasThread(func(s plan.Setting) bool { return s.Select.Attr == "affinity" })})
+	return []emitters.File{unit(f, "yoctuned.service", "drop-in", id)}, err
 }
 
 func (t *templates) emitSlices(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {

@@ -70,6 +70,9 @@ var plainFiles = []struct {
 	{"net", "ethtool/channels/*", PlainFile{Places: []Place{PlaceEthtool}, Group: "-L"}},
 	{"net", "ethtool/ring/*", PlainFile{Places: []Place{PlaceEthtool}, Group: "-G"}},
 	{"net", "ethtool/coalesce/*", PlainFile{Places: []Place{PlaceEthtool}, Group: "-C"}},
+	{"net", "ethtool/features/*", PlainFile{Places: []Place{PlaceEthtool}, Group: "-K"}},
+	{"usb", "power/*", PlainFile{Places: []Place{PlaceUdev}}},
+	{anyClass, "/sys/module/*/parameters/*", PlainFile{Places: []Place{PlaceBoot}}},
 	{"irq", "smp_affinity_list", PlainFile{Unless: "cpu.isolate moves all interrupts off chosen cores by kernel arguments"}},
 }
 

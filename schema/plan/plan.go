@@ -57,9 +57,11 @@ const (
 	DomainNetwork = "network"
 	DomainKernel  = "kernel" // kernel arguments and options, read back from /proc/cmdline and the kernel's configuration
 	DomainModule  = "module"
-	DomainPower   = "power" // a line of a power mode; made on the device
-	DomainKnob    = "knob"  // a bare path from `plan --knobs`
-	DomainUnit    = "unit"  // of plan.Units, made by the runtime
+	DomainPower   = "power"  // a line of a power mode; made on the device
+	DomainKnob    = "knob"   // a bare path from `plan --knobs`
+	DomainThread  = "thread" // scheduling of kernel threads
+	DomainBus     = "bus"    // PCIe and USB
+	DomainUnit    = "unit"   // of plan.Units, made by the runtime
 )
 
 // How found is compared with wanted.
@@ -117,7 +119,7 @@ type Setting struct {
 // no selection by index.
 type Select struct {
 	Path   string `json:"path,omitempty"`    // absolute, below /proc/sys, /sys or /proc
-	Class  string `json:"class,omitempty"`   // block, cpu, cpufreq, devfreq, thermal, net, irq, cmdline, config
+	Class  string `json:"class,omitempty"`   // block, cpu, cpufreq, devfreq, thermal, net, irq, kthread, usb, cmdline, config
 	Name   string `json:"name,omitempty"`    // glob over the kernel's device name, or the IRQ's action name
 	OFNode string `json:"of_node,omitempty"` // device tree node name (of_node/name)
 	Driver string `json:"driver,omitempty"`  // bound driver

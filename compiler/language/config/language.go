@@ -74,6 +74,8 @@ type Profile struct {
 	Memory    Memory
 	Storage   Map[Storage]
 	IRQ       IRQ
+	Threads   Map[Thread]
+	Bus       Bus
 	Network   Map[Network]
 	Modules   Map[NamedString]
 	Services  Map[Service]
@@ -96,6 +98,8 @@ func (c *Profile) decode(p Place) {
 	c.Memory.decode(c.field("memory"))
 	c.Storage.decode(c.field("storage"))
 	c.IRQ.decode(c.field("irq"))
+	c.Threads.decode(c.field("threads"))
+	c.Bus.decode(c.field("bus"))
 	c.Network.decode(c.field("network"))
 	c.Modules.decode(c.field("modules"))
 	c.Services.decode(c.field("services"))
@@ -328,6 +332,38 @@ func (c *IRQ) decode(p Place) {
 	c.Affinity.decode(c.field("affinity"))
 }
 
+// Thread is a struct of the language.
+type Thread struct {
+	Place
+	Policy   String
+	Priority Int
+	Nice     Int
+	Affinity List[Int]
+	External Bool
+}
+
+func (c *Thread) decode(p Place) {
+	c.Place = p
+	c.Policy.decode(c.field("policy"))
+	c.Priority.decode(c.field("priority"))
+	c.Nice.decode(c.field("nice"))
+	c.Affinity.decode(c.field("affinity"))
+	c.External.decode(c.field("external"))
+}
+
+// Bus is a struct of the language.
+type Bus struct {
+	Place
+	PCIe PCIe
+	USB  USB
+}
+
+func (c *Bus) decode(p Place) {
+	c.Place = p
+	c.PCIe.decode(c.field("pcie"))
+	c.USB.decode(c.field("usb"))
+}
+
 // Network is a struct of the language.
 type Network struct {
 	Place
@@ -340,6 +376,7 @@ type Network struct {
 	Channels          Channels
 	Ring              Ring
 	Coalesce          Coalesce
+	Offloads          Map[Bool]
 }
 
 func (c *Network) decode(p Place) {
@@ -353,6 +390,7 @@ func (c *Network) decode(p Place) {
 	c.Channels.decode(c.field("channels"))
 	c.Ring.decode(c.field("ring"))
 	c.Coalesce.decode(c.field("coalesce"))
+	c.Offloads.decode(c.field("offloads"))
 }
 
 // Service is a struct of the language.
@@ -790,6 +828,32 @@ func (c *ZRAM) decode(p Place) {
 	c.Place = p
 	c.Size.decode(c.field("size"))
 	c.Algorithm.decode(c.field("algorithm"))
+}
+
+// PCIe is a struct of the language.
+type PCIe struct {
+	Place
+	ASPM String
+}
+
+func (c *PCIe) decode(p Place) {
+	c.Place = p
+	c.ASPM.decode(c.field("aspm"))
+}
+
+// USB is a struct of the language.
+type USB struct {
+	Place
+	Autosuspend Scalar
+	Devices     Map[String]
+	Memory      Size
+}
+
+func (c *USB) decode(p Place) {
+	c.Place = p
+	c.Autosuspend.decode(c.field("autosuspend"))
+	c.Devices.decode(c.field("devices"))
+	c.Memory.decode(c.field("memory"))
 }
 
 // Channels is a struct of the language.

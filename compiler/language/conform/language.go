@@ -187,6 +187,12 @@ var language = Schema{defs: []*definition{
 			{name: "memory", required: true, doc: "Memory for the build.", value: &shape{op: named, def: "#Size"}},
 		},
 	}}},
+	{name: "#Bus", doc: "Power management of PCI Express and USB.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "pcie", required: false, doc: "PCI Express.", value: &shape{op: named, def: "#PCIe"}},
+			{name: "usb", required: false, doc: "USB.", value: &shape{op: named, def: "#USB"}},
+		},
+	}}},
 	{name: "#CPU", doc: "CPU scheduling and clocks while the device runs.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "isolate", required: false, doc: "Cores reserved for services and pipelines that name them. Kernel arguments, interrupt affinity, slices and the necessary kernel options follow from this field.", value: &shape{op: list, elem: &shape{op: named, def: "#Core"}}},
@@ -500,6 +506,10 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 32},
 		&shape{op: matches, text: "^[A-Za-z0-9_]+$"},
 	}}},
+	{name: "#FeatureName", doc: "a feature of network interfaces, as `ethtool -k` shows it, such as \"rx-gro\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 31},
+		&shape{op: matches, text: "^[a-z0-9][a-z0-9-]*$"},
+	}}},
 	{name: "#Frequency", doc: "a frequency with its unit, such as \"918MHz\", or an integer in Hz", value: &shape{op: either, parts: []*shape{
 		&shape{op: all, parts: []*shape{
 			&shape{op: basic, kind: load.Int},
@@ -778,6 +788,11 @@ var language = Schema{defs: []*definition{
 			{name: "channels", required: false, doc: "Number of hardware queues (ethtool -L).", value: &shape{op: named, def: "#Channels"}},
 			{name: "ring", required: false, doc: "Length of the hardware queues, in packets (ethtool -G).", value: &shape{op: named, def: "#Ring"}},
 			{name: "coalesce", required: false, doc: "Interrupt coalescing of the hardware (ethtool -C).", value: &shape{op: named, def: "#Coalesce"}},
+			{name: "offloads", required: false, doc: "Features of the interface, by the kernel's names (ethtool -K).", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#FeatureName"}, value: &shape{op: basic, kind: load.Bool}},
+				},
+			}}},
 		},
 	}}},
 	{name: "#Observed", doc: "Readings of one device: observed, not verified.", value: &shape{op: object, obj: &structure{
@@ -800,6 +815,16 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#OptionalPath", doc: "an absolute path, with \"-\" before it if the file may be absent", value: &shape{op: matches, text: "^-?(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
+	{name: "#PCIe", doc: "Power management of PCI Express.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "aspm", required: false, doc: "Policy of Active State Power Management: \"performance\" keeps links awake, \"powersave\" and \"powersupersave\" let them sleep, \"default\" is what the firmware has set.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "default", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "performance", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "powersave", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "powersupersave", True: false}},
+			}}},
+		},
+	}}},
 	{name: "#PackageName", doc: "a package name: lower-case letters, digits, \".\", \"+\" and \"-\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 80},
 		&shape{op: matches, text: "^[a-z0-9][a-z0-9.+-]*$"},
@@ -1018,6 +1043,12 @@ var language = Schema{defs: []*definition{
 				},
 			}}},
 			{name: "irq", required: false, doc: "Interrupt affinity.", value: &shape{op: named, def: "#IRQ"}},
+			{name: "threads", required: false, doc: "Scheduling of kernel threads, by name such as \"ksoftirqd/*\". An exact name takes precedence.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ThreadName"}, value: &shape{op: named, def: "#Thread"}},
+				},
+			}}},
+			{name: "bus", required: false, doc: "Power management of PCI Express and USB.", value: &shape{op: named, def: "#Bus"}},
 			{name: "network", required: false, doc: "Network interfaces, by a glob over the interface name such as \"eth*\". An exact name takes precedence, field by field.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#DeviceGlob"}, value: &shape{op: named, def: "#Network"}},
@@ -1522,6 +1553,31 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 200},
 		&shape{op: matches, text: "^[^\\x00-\\x1f\\x7f]*$"},
 	}}},
+	{name: "#Thread", doc: "The scheduling of kernel threads of one name.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "policy", required: false, doc: "Scheduling policy.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "other", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "fifo", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rr", True: false}},
+			}}},
+			{name: "priority", required: false, doc: "Real-time priority, with policy \"fifo\" or \"rr\".", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 99},
+			}}},
+			{name: "nice", required: false, doc: "Nice level, of threads without a real-time policy.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: -20},
+				&shape{op: bound, rel: "<=", number: 19},
+			}}},
+			{name: "affinity", required: false, doc: "Cores that the threads may run on.", value: &shape{op: list, elem: &shape{op: named, def: "#Core"}}},
+			{name: "external", required: false, doc: "A module of yours starts the threads: the kernel need not.", value: &shape{op: basic, kind: load.Bool}},
+		},
+	}}},
+	{name: "#ThreadName", doc: "the name of kernel threads, such as \"ksoftirqd/0\"; globs are allowed", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 64},
+		&shape{op: matches, text: "^[A-Za-z0-9*?_][A-Za-z0-9*?_./:@+-]*$"},
+	}}},
 	{name: "#Tools", doc: "Profiling and measurement tools.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "perf", required: false, doc: "CPU profiling: perf.", value: &shape{op: basic, kind: load.Bool}},
@@ -1555,6 +1611,24 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#URL", doc: "a URL: file, http, https, ftp or s3, without blanks, quotes, \";\" or credentials", value: &shape{op: matches, text: "^(file|https?|ftp|s3)://[A-Za-z0-9._~:/?#\\[\\]!&'()*+,=%-]*$"}},
+	{name: "#USB", doc: "Power management and memory of USB.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "autosuspend", required: false, doc: "Idle time after which devices that appear from now on may sleep, in whole seconds, or \"never\".", value: &shape{op: either, parts: []*shape{
+				&shape{op: named, def: "#Duration"},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "never", True: false}},
+			}}},
+			{name: "devices", required: false, doc: "Devices by VENDOR:PRODUCT, as lsusb shows them: \"on\" keeps a device awake, \"auto\" lets it sleep.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#USBDevice"}, value: &shape{op: either, parts: []*shape{
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "auto", True: false}},
+					}}},
+				},
+			}}},
+			{name: "memory", required: false, doc: "Memory for transfers of programs, such as drivers of cameras (usbfs_memory_mb).", value: &shape{op: named, def: "#Size"}},
+		},
+	}}},
+	{name: "#USBDevice", doc: "a USB device as lsusb shows it, such as \"046d:0825\"", value: &shape{op: matches, text: "^[0-9a-f]{4}:[0-9a-f]{4}$"}},
 	{name: "#UnitName", doc: "a systemd unit name, such as \"network-online.target\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 119},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.@-]*\\.(service|target|socket|device|mount|path|timer|slice)$"},

@@ -2,6 +2,7 @@ package enforce_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -193,5 +194,87 @@ func TestRefusalByThisKernelFailsOneSetting(t *testing.T) {
 		if r := findResult(t, results, id); r.Outcome != want {
 			t.Errorf("%s: %s: %s; want %s", id, r.Outcome, r.Message, want)
 		}
+	}
+}
+
+// The test changes and restores two threads of this kernel, which do next to nothing on an idle
+// machine, and compares with chrt(1), taskset(1) and ps(1).
+func TestKernelThreadsOfThisKernel(t *testing.T) {
+	dev := hostKernel(t)
+	pid := map[string]string{}
+	nodes, err := rootfs.Nodes(dev, rootfs.ClassKThread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		pid[n.Name] = strings.Split(n.Path, "/")[2]
+	}
+	if pid["kswapd0"] == "" || pid["kcompactd0"] == "" {
+		t.Skip("this kernel has no kswapd0 and kcompactd0")
+	}
+	if _, found := pid["systemd"]; found || pid["kthreadd"] != "2" {
+		t.Errorf("not the kernel's threads: %v", pid)
+	}
+	thread := func(name, attr, kind, want string) plan.Setting {
+		return plan.Setting{ID: "threads." + name + "." + attr, Domain: plan.DomainThread, Type: kind, Want: want, Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+			Select: plan.Select{Class: rootfs.ClassKThread, Name: name, Attr: attr}}
+	}
+	run := func(program string, args ...string) string {
+		out, err := exec.Command(program, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v: %s", program, args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	look := func() string {
+		return run("chrt", "-p", pid["kcompactd0"]) + "; " + run("taskset", "-pc", pid["kcompactd0"]) + "; nice " + run("ps", "-o", "ni=", "-p", pid["kswapd0"])
+	}
+	before := look()
+	p := planOf(
+		thread("kcompactd0", "scheduling", plan.TypeString, "fifo 3"),
+		thread("kcompactd*", "affinity", plan.TypeCPUList, "0"),
+		thread("kswapd0", "nice", plan.TypeInt, "7"),
+		thread("ksoftirqd/*", "affinity", plan.TypeCPUList, "0"), // bound: refused
+		thread("no_such_thread/*", "nice", plan.TypeInt, "1"))
+	t.Cleanup(func() {
+		if _, err := enforce.Rollback(dev, options()); err != nil {
+			t.Error(err)
+		}
+		if is := look(); is != before {
+			t.Errorf("after the rollback: %s, was %s", is, before)
+		}
+	})
+	results := apply(t, dev, p)
+	for id, want := range map[string]outcome.Outcome{
+		"threads.kcompactd0.scheduling": outcome.OK, "threads.kcompactd*.affinity": outcome.OK, "threads.kswapd0.nice": outcome.OK,
+		"threads.no_such_thread/*.nice": outcome.Unsupported,
+	} {
+		if r := findResult(t, results, id); r.Outcome != want {
+			t.Errorf("%s: %s: %s", id, r.Outcome, r.Message)
+		}
+	}
+	if !slices.ContainsFunc(results, func(r enforce.Result) bool {
+		return r.ID == "threads.ksoftirqd/*.affinity" && r.Outcome == outcome.Refused
+	}) {
+		t.Errorf("ksoftirqd was moved: %+v", results)
+	}
+	is := look()
+	for _, want := range []string{"SCHED_FIFO", "priority: 3", "affinity list: 0;", "nice   7"} {
+		if !strings.Contains(strings.Join(strings.Fields(is), " "), strings.Join(strings.Fields(want), " ")) {
+			t.Errorf("%s lacks %q", is, want)
+		}
+	}
+	run("chrt", "-o", "-p", "0", pid["kcompactd0"])
+	if r := findResult(t, enforce.Verify(dev, p, options()), "threads.kcompactd0.scheduling"); r.Outcome != outcome.Differs || r.Found != "other" {
+		t.Errorf("drift: %+v", r)
+	}
+	apply(t, dev, p)
+	if is := run("chrt", "-p", pid["kcompactd0"]); !strings.Contains(is, "SCHED_FIFO") {
+		t.Errorf("not repaired: %s", is)
+	}
+	// An original value is never written to another thread under the same number.
+	wrong := "/proc/" + pid["kswapd0"] + "/kthread/kcompactd0/nice"
+	if err := dev.Write(wrong, "1"); err == nil {
+		t.Errorf("%s was written", wrong)
 	}
 }

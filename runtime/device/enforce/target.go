@@ -131,10 +131,16 @@ func (sel *selector) settingTargets(s plan.Setting) []*target {
 		return []*target{t}
 	}
 	kind := s.Select.Class + " device"
-	if s.Select.Class == rootfs.ClassIRQ {
+	help := "; `yoctuned probe` lists its devices"
+	switch s.Select.Class {
+	case rootfs.ClassIRQ:
 		kind = "interrupt"
+	case rootfs.ClassKThread:
+		kind, help = "kernel thread", "; `ps -e -o pid,cls,rtprio,comm` lists them"
+	case rootfs.ClassUSB:
+		kind, help = "USB device", "; `lsusb` lists them"
 	}
-	msg := fmt.Sprintf("no %s%s on this device; `yoctuned probe` lists its devices", kind, describeMatch(s.Select))
+	msg := fmt.Sprintf("no %s%s on this device%s", kind, describeMatch(s.Select), help)
 	if isReadOnly(s) {
 		t.finishPending(msg)
 	} else {
@@ -400,6 +406,8 @@ func describeSelection(s plan.Select) string {
 		return path.Join("/sys/class", s.Class, name, s.Attr)
 	case rootfs.ClassIRQ:
 		return path.Join("/proc/irq", name, s.Attr)
+	case rootfs.ClassUSB:
+		return path.Join("/sys/bus/usb/devices", name, s.Attr)
 	}
 	return strings.TrimSpace(s.Class + " " + name)
 }

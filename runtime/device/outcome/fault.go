@@ -170,7 +170,7 @@ func Capability(name string) string {
 	switch {
 	case strings.HasPrefix(name, "/proc/sys/net/"), strings.HasPrefix(name, "/sys/class/net/"):
 		return "CAP_NET_ADMIN"
-	case strings.HasPrefix(name, rootfs.CgroupDir+"/") && strings.Contains(name, "/tasks/"):
+	case strings.HasPrefix(name, rootfs.CgroupDir+"/") && strings.Contains(name, "/tasks/"), rootfs.ThreadOf(name) != "":
 		return "CAP_SYS_NICE"
 	}
 	return "CAP_SYS_ADMIN"
@@ -239,6 +239,8 @@ func Name(name string) string {
 		return parts[n-3] + " " + last
 	case rootfs.IsUnitDir(name):
 		return last
+	case rootfs.ThreadOf(name) != "":
+		return rootfs.ThreadOf(name) + " " + last
 	case below("/sys/block/", 4):
 		return parts[2] + " " + last
 	case below("/sys/", 4) && parts[n-2] == "queue":

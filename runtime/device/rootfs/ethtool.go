@@ -28,6 +28,96 @@ type ethtoolKnob struct {
 	maximum  int // index of the word with the highest value, 0: none
 }
 
+// ethtoolFeature is a feature of an interface, under the name of the kernel:
+//
+//	/sys/class/net/eth0/ethtool/features/rx-gro
+type ethtoolFeature struct{ iface, name string }
+
+// Commands and limits of include/uapi/linux/ethtool.h.
+const (
+	ethtoolGStrings    = 0x1b
+	ethtoolGSSetInfo   = 0x37
+	ethtoolGFeatures   = 0x3a
+	ethtoolSFeatures   = 0x3b
+	ethtoolSetFeatures = 4  // ETH_SS_FEATURES
+	ethtoolNameLength  = 32 // ETH_GSTRING_LEN
+	maxFeatures        = 512
+)
+
+// features reads the names of the features, and the words "available, requested, active,
+// never changed" of each 32 of them.
+func (n ethtoolFeature) features() (bit int, blocks []uint32, err error) {
+	// cmd, reserved, a mask of 64 bits, and a count for each of its bits
+	info := make([]uint32, 5)
+	info[0], info[2] = ethtoolGSSetInfo, 1<<ethtoolSetFeatures
+	if err := ioctlEthtool(n.iface, info); err != nil {
+		return 0, nil, err
+	}
+	count := int(info[4])
+	if info[2] == 0 || count == 0 || count > maxFeatures {
+		return 0, nil, unix.EOPNOTSUPP
+	}
+	names := make([]uint32, 3+count*ethtoolNameLength/4)
+	names[0], names[1], names[2] = ethtoolGStrings, ethtoolSetFeatures, uint32(count)
+	if err := ioctlEthtool(n.iface, names); err != nil {
+		return 0, nil, err
+	}
+	text := unsafe.Slice((*byte)(unsafe.Pointer(&names[3])), count*ethtoolNameLength)
+	bit = -1
+	for i := range count {
+		name := text[i*ethtoolNameLength : (i+1)*ethtoolNameLength]
+		if unix.ByteSliceToString(name) == n.name {
+			bit = i
+		}
+	}
+	if bit < 0 {
+		return 0, nil, fs.ErrNotExist
+	}
+	words := make([]uint32, 2+4*((count+31)/32))
+	words[0], words[1] = ethtoolGFeatures, uint32((count+31)/32)
+	if err := ioctlEthtool(n.iface, words); err != nil {
+		return 0, nil, err
+	}
+	return bit, words[2:], nil
+}
+
+func (n ethtoolFeature) read(*Root) (string, error) {
+	bit, blocks, err := n.features()
+	if errors.Is(err, unix.ENODEV) {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatUint(uint64(blocks[4*(bit/32)+2]>>(bit%32)&1), 10), nil
+}
+
+// write asks for a feature to be on or off. The kernel can refuse, and features can depend on
+// each other, so the value is read back.
+func (n ethtoolFeature) write(_ *Root, value string) error {
+	if value != "0" && value != "1" {
+		return unix.EINVAL
+	}
+	bit, blocks, err := n.features()
+	if err != nil {
+		return err
+	}
+	block, mask := blocks[4*(bit/32):], uint32(1)<<(bit%32)
+	switch on := value == "1"; {
+	case (block[2]&mask != 0) == on && (block[1]&mask != 0) == on:
+		return nil
+	case block[3]&mask != 0 || on && block[0]&mask == 0:
+		return unix.EOPNOTSUPP // fixed by the driver
+	}
+	words := make([]uint32, 2+len(blocks)/2) // "valid, requested" of each 32
+	words[0], words[1] = ethtoolSFeatures, uint32(len(blocks)/4)
+	words[2+2*(bit/32)] = mask
+	if value == "1" {
+		words[3+2*(bit/32)] = mask
+	}
+	return ioctlEthtool(n.iface, words)
+}
+
 // lookupEthtool returns a field of ethtool_ringparam, ethtool_coalesce or
 // ethtool_channels.
 func lookupEthtool(name string) (ethtoolKnob, bool) {

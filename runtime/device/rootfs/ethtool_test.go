@@ -63,6 +63,20 @@ func TestNetworkChannelsAreANode(t *testing.T) {
 	if _, now, _ := strings.Cut(string(out), "Current hardware settings:"); err != nil || !strings.Contains(now, "RX:\t\t3\n") {
 		t.Errorf("ethtool prints %s, %v", out, err)
 	}
+	const gro = "/sys/class/net/left/ethtool/features/rx-gro"
+	for _, value := range []string{"0", "1"} {
+		if err := dev.Write(gro, value); err != nil {
+			t.Fatal(err)
+		}
+		c, err := dev.Read(gro)
+		if err != nil || c.Text != value+"\n" {
+			t.Errorf("rx-gro: %q %v, want %s", c.Text, err, value)
+		}
+		out, err := exec.Command(ethtool, "-k", "left").CombinedOutput()
+		if want := map[string]string{"0": "generic-receive-offload: off", "1": "generic-receive-offload: on"}[value]; err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("ethtool prints %s, %v, want %s", out, err, want)
+		}
+	}
 	for name, c := range map[string]struct {
 		value string
 		want  error
@@ -71,6 +85,10 @@ func TestNetworkChannelsAreANode(t *testing.T) {
 		"/sys/class/net/left/ethtool/channels/tx":        {"many", unix.EINVAL},
 		"/sys/class/net/left/ethtool/coalesce/tx-frames": {"8", unix.EOPNOTSUPP},
 		"/sys/class/net/absent/ethtool/channels/rx":      {"1", os.ErrNotExist},
+		"/sys/class/net/left/ethtool/features/gro":       {"1", os.ErrNotExist}, // not the kernel's name
+		"/sys/class/net/left/ethtool/features/rx-gro":    {"yes", unix.EINVAL},
+		// fixed by the driver
+		"/sys/class/net/left/ethtool/features/rx-ntuple-filter": {"1", unix.EOPNOTSUPP},
 	} {
 		if err := dev.Write(name, c.value); !errors.Is(err, c.want) {
 			t.Errorf("%s=%s: %v, want %v", name, c.value, err, c.want)

@@ -22,13 +22,15 @@ const (
 	ClassThermal = "thermal" // zones, by their type
 	ClassNet     = "net"
 	ClassIRQ     = "irq"
+	ClassKThread = "kthread" // kernel threads
+	ClassUSB     = "usb"     // USB devices, named VENDOR:PRODUCT
 	ClassCmdline = "cmdline" // kernel arguments, read only; not a directory
 	ClassConfig  = "config"  // kernel configuration, read only; not a directory
 )
 
 // Classes returns the classes that are directories of devices.
 func Classes() []string {
-	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassDevFreq, ClassThermal, ClassNet, ClassIRQ}
+	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassDevFreq, ClassThermal, ClassNet, ClassIRQ, ClassUSB}
 }
 
 // ErrClass is wrapped by errors about a class that this program does not support.
@@ -66,8 +68,13 @@ func classDir(class string) (dir, prefix string, ok bool) {
 // Nodes returns the devices of a class in the order of their names, none if the kernel lacks
 // the class.
 func Nodes(dev FS, class string) ([]Node, error) {
-	if class == ClassIRQ {
+	switch class {
+	case ClassIRQ:
 		return listIRQs(dev)
+	case ClassKThread:
+		return listKThreads(dev)
+	case ClassUSB:
+		return listUSB(dev)
 	}
 	dir, prefix, ok := classDir(class)
 	if !ok {
@@ -113,6 +120,25 @@ func Describe(dev FS, n Node) Node {
 		}
 	}
 	return n
+}
+
+// listUSB lists the devices of the USB. Interfaces, which are in the same folder, have no vendor.
+func listUSB(dev FS) ([]Node, error) {
+	const dir = "/sys/bus/usb/devices"
+	names, err := dev.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var nodes []Node
+	for _, name := range names {
+		vendor, product := ReadText(dev, dir+"/"+name+"/idVendor"), ReadText(dev, dir+"/"+name+"/idProduct")
+		if vendor != "" && product != "" {
+			nodes = append(nodes, Node{Class: ClassUSB, Name: vendor + ":" + product, Path: dir + "/" + name})
+		}
+	}
+	return nodes, nil
 }
 
 // listIRQs reads /sys/kernel/irq, or /proc/interrupts on kernels before 4.10.
@@ -187,6 +213,9 @@ func sortIRQs(nodes []Node) {
 // already. Empty conditions match everything.
 func Matches(s plan.Select, n Node) bool {
 	names := []string{n.Name}
+	if n.Class == ClassKThread && s.Name != "" {
+		return matchesThread(s.Name, n.Name)
+	}
 	if n.Class == ClassIRQ {
 		names = n.Actions // IRQ numbers change between boots
 	}

@@ -48,7 +48,7 @@ var state = [...]string{"/run/yoctune", "/var/lib/yoctune", "/var/lib/nvpmodel"}
 // maxLinks is the kernel's limit of symbolic links in one path.
 const maxLinks = 40
 
-func mayWrite(name string) bool { return isBelow(name, writable[:]) }
+func mayWrite(name string) bool { return isBelow(name, writable[:]) || isKThreadNode(name) }
 
 func isState(name string) bool { return isBelow(name, state[:]) }
 
@@ -62,7 +62,9 @@ func isBelow(name string, dirs []string) bool {
 }
 
 // mayRead reports whether a file may be read.
-func mayRead(name string) bool { return isBelow(name, readable[:]) || isProcessFile(name) }
+func mayRead(name string) bool {
+	return isBelow(name, readable[:]) || isProcessFile(name) || isKThreadNode(name)
+}
 
 // SystemdDirs are the directories that may have systemd's own library, whose name has its version.
 func SystemdDirs() []string {

@@ -22,10 +22,16 @@ func virtualNode(name string) (dir, rest string, node virtual, ok bool) {
 	if name == BannedIRQs {
 		return "/proc/irq", "/irqbalance/banned", irqbalanceNode{}, true
 	}
+	if n, dir, ok := parseKThread(name); ok && path.Clean(name) == name {
+		return dir, strings.TrimPrefix(name, dir), n, true
+	}
 	if !strings.HasPrefix(name, "/sys/") || path.Clean(name) != name {
 		return "", "", nil, false
 	}
 	if dir, knob, ok := strings.Cut(name, "/ethtool/"); ok && path.Base(path.Dir(dir)) == "net" {
+		if feature, ok := strings.CutPrefix(knob, "features/"); ok {
+			return dir, "/ethtool/" + knob, ethtoolFeature{path.Base(dir), feature}, feature != "" && !strings.Contains(feature, "/")
+		}
 		k, known := lookupEthtool(knob)
 		return dir, "/ethtool/" + knob, ethtoolNode{path.Base(dir), k}, known
 	}
@@ -91,6 +97,11 @@ func (r *Root) resolveVirtual(name string) (real string, ok bool, err error) {
 		if _, err := irqbalancePID(r); err != nil {
 			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
 		}
+	case kthreadNode:
+		if !n.isAlive(r) {
+			err = &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
+		}
+		return name, true, err
 	case taskNode:
 		if !n.hasProcess(r) {
 			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}

@@ -22,14 +22,17 @@ import (
 
 // Intervals of the keeper.
 const (
-	SweepEvery  = 5 * time.Minute // between looks at every node, if writes raise events
-	SweepBlind  = 5 * time.Second // and if they do not
-	Patience    = time.Minute     // in which the node that a setting waits for should appear
-	settleFirst = 20 * time.Millisecond
-	settleGap   = time.Second     // between selections, however many devices are added
-	settleLast  = 2 * time.Second // udev and drivers are done by then
-	flushEvery  = time.Second     // between writes of the state file
-	maxCauses   = 6               // named in one message
+	SweepEvery = 5 * time.Minute // between looks at every node, if writes raise events
+	SweepBlind = 5 * time.Second // and if they do not
+	// SweepThreads is that with kernel threads in the plan: nothing reports one that starts, or
+	// the change of its scheduling.
+	SweepThreads = 15 * time.Second
+	Patience     = time.Minute // in which the node that a setting waits for should appear
+	settleFirst  = 20 * time.Millisecond
+	settleGap    = time.Second     // between selections, however many devices are added
+	settleLast   = 2 * time.Second // udev and drivers are done by then
+	flushEvery   = time.Second     // between writes of the state file
+	maxCauses    = 6               // named in one message
 )
 
 // Marker subscribes to the writes of a node.
@@ -188,6 +191,9 @@ func (k *Keeper) SetSources(now time.Duration, sources []Source) {
 // devices of a fleet do not sweep at the same moment.
 func (k *Keeper) sweepInterval() time.Duration {
 	every := SweepEvery
+	if slices.ContainsFunc(k.File.Plan.Settings, func(s plan.Setting) bool { return s.Select.Class == rootfs.ClassKThread }) {
+		every = SweepThreads
+	}
 	if k.Marker != nil && k.markError != nil {
 		every = SweepBlind
 	}

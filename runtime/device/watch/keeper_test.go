@@ -663,3 +663,35 @@ func FuzzParseUevent(f *testing.F) {
 		}
 	})
 }
+
+// Nothing reports that a kernel thread starts or that its scheduling changes.
+func TestLateKernelThreadIsScheduled(t *testing.T) {
+	dir := t.TempDir()
+	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
+		t.Fatal(err)
+	}
+	thread := func(pid, name string) string {
+		node := "/proc/" + pid + "/kthread/" + strings.ReplaceAll(name, "/", "!") + "/scheduling"
+		for file, text := range map[string]string{
+			"/proc/" + pid + "/stat": pid + " (" + name + ") S 2 0 0 0 -1 69238848 0 0 0 0 0 0 0 0 -51 0 1 0 3 0 0\n", node: "fifo 50\n",
+		} {
+			if err := os.MkdirAll(filepath.Dir(dir+file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(dir+file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return node
+	}
+	early := thread("300", "irq/76-can1")
+	r := startIn(t, dir, plan.Setting{ID: "threads.can", Domain: plan.DomainThread, Select: plan.Select{Class: "kthread", Name: "irq/*-can*", Attr: "scheduling"},
+		Type: plan.TypeString, Want: "fifo 80", Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing})
+	r.expectValue(early, "fifo 80")
+	late := thread("301", "irq/77-can0")
+	r.advance(2 * watch.SweepThreads)
+	r.expectValue(late, "fifo 80")
+	r.writeSilently(late, "fifo 1")
+	r.advance(2 * watch.SweepThreads)
+	r.expectValue(late, "fifo 80")
+}

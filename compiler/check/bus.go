@@ -1,0 +1,97 @@
+package check
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema/facts/linux"
+)
+
+// The rules of this file are about PCI Express, USB and the features of network interfaces.
+func busRules() []Rule {
+	return []Rule{
+		{
+			ID: "aspm-config", Severity: diag.Error,
+			Title: "the kernel has no control over PCI Express power management",
+			Cause: "/sys/module/pcie_aspm exists with the option PCIEASPM only, and pcie_aspm=off makes every write to it fail with EPERM.",
+			Fix:   "switch PCIEASPM on, and remove pcie_aspm from kernel.args",
+			Wrong: `{kernel: config: PCIEASPM: "n", bus: pcie: aspm: "performance"}`, Right: `bus: pcie: aspm: "performance"`,
+			See: "drivers/pci/pcie/aspm.c: pcie_aspm_set_policy",
+			run: checkASPM,
+		},
+		{
+			ID: "usb-memory", Severity: diag.Error,
+			Title: "usbfs memory exceeds what the module can give",
+			Cause: "Drivers in user space, such as those of USB3 Vision cameras, take this memory for transfers; 0 is no limit at all.",
+			Fix:   "give it a part of the memory, such as 256MiB",
+			Wrong: `bus: usb: memory: "16GiB"`, Right: `bus: usb: memory: "256MiB"`,
+			See: "drivers/usb/core/devio.c: usbfs_memory_mb",
+			run: checkUSBMemory,
+		},
+		{
+			ID: "offload-name", Severity: diag.Error,
+			Title: "unknown feature of network interfaces",
+			Cause: "The kernel has no feature of that name. ethtool's short names, such as gro, stand for the kernel's names, such as rx-gro.",
+			Fix:   "write the name as `ethtool -k` of the device shows it",
+			Wrong: `network: "eth*": offloads: gro: false`, Right: `network: "eth*": offloads: "rx-gro": false`,
+			See: "netdev_features_strings in the kernel's net/ethtool/common.c",
+			run: checkOffloadName,
+		},
+	}
+}
+
+func checkASPM(s *subject) {
+	policy := s.Config.Bus.PCIe.ASPM
+	arg := s.Config.Kernel.Args.Get("pcie_aspm")
+	switch {
+	case !policy.IsSet():
+	case s.lacksKernelOption("PCIEASPM"):
+		s.enable(s.raise(policy, "the kernel has no policy for PCI Express links: PCIEASPM is off").withValue(policy.Show()), "PCIEASPM", "kernel: config: ", 2)
+	case arg.Text == "off":
+		s.raise(policy, "the kernel refuses every policy with pcie_aspm=off").withValue(policy.Show()).addRelated(arg, "the argument")
+	}
+}
+
+func checkUSBMemory(s *subject) {
+	memory := s.Config.Bus.USB.Memory
+	for _, set := range s.Plan.Settings {
+		if set.ID == memory.ID() && isMemory(set.Want, s.Board.RAMBytes) {
+			s.refuse(s.memorySize(), memory, memory.Show(), "", "usbfs could take most of the module's %d MiB", s.Board.RAMBytes>>20)
+		}
+	}
+}
+
+// isMemory reports whether a number of MiB is no limit, or more than half of the memory.
+func isMemory(mebibytes string, ram int64) bool {
+	n, err := strconv.ParseInt(mebibytes, 10, 64)
+	return err == nil && (n == 0 || n > ram>>21)
+}
+
+// shortFeatures are the names that ethtool(8) gives groups of features.
+var shortFeatures = map[string]string{
+	"gro": "rx-gro", "lro": "rx-lro", "gso": "tx-generic-segmentation", "tso": "tx-tcp-segmentation", "ufo": "tx-udp-fragmentation", "sg": "tx-scatter-gather",
+	"rx": "rx-checksum", "tx": "tx-checksum-ip-generic", "rxvlan": "rx-vlan-hw-parse", "txvlan": "tx-vlan-hw-insert", "ntuple": "rx-ntuple-filter", "rxhash": "rx-hashing",
+	"generic-receive-offload": "rx-gro", "large-receive-offload": "rx-lro", "generic-segmentation-offload": "tx-generic-segmentation",
+	"tcp-segmentation-offload": "tx-tcp-segmentation", "scatter-gather": "tx-scatter-gather", "rx-checksumming": "rx-checksum", "tx-checksumming": "tx-checksum-ip-generic",
+	"rx-vlan-offload": "rx-vlan-hw-parse", "tx-vlan-offload": "tx-vlan-hw-insert", "receive-hashing": "rx-hashing", "ntuple-filters": "rx-ntuple-filter",
+}
+
+func checkOffloadName(s *subject) {
+	for _, n := range s.Config.Network.Entries {
+		for _, f := range n.Offloads.Entries {
+			names := linux.NetFeatures(s.Release.Kernel)
+			if len(names) == 0 || slices.Contains(names, f.Key()) {
+				continue
+			}
+			help := "names begin with rx-, tx- or another word of `ethtool -k`"
+			if full := shortFeatures[strings.ToLower(f.Key())]; full != "" {
+				help = "the kernel's name is " + full
+			} else if near := diag.Nearest(f.Key(), names); near != "" {
+				help = "did you mean \"" + near + "\"?"
+			}
+			s.reportKey(f, help, "kernel %s has no feature %s of network interfaces", s.Release.Kernel, f.Key())
+		}
+	}
+}
