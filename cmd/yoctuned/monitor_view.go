@@ -248,7 +248,10 @@ func (f frame) rails(p *page) {
 	var items []string
 	for _, r := range f.sample.Rails {
 		text := r.Label + " -"
-		if r.Power != nil {
+		switch {
+		case r.Label == monitor.NotConnected:
+			text = r.Label + " not connected"
+		case r.Power != nil:
 			text = fmt.Sprintf("%s %.2f W", r.Label, float64(*r.Power)/1000)
 		}
 		items = append(items, text)

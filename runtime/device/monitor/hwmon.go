@@ -66,7 +66,7 @@ func findRails(dev rootfs.FS, dir, chip string, names []string, add adder) {
 		}
 		// NVIDIA's device trees label unconnected pins NC. The seventh channel of an INA3221
 		// is the sum of shunt voltages.
-		if c.label == "NC" || strings.HasPrefix(c.label, "sum of shunt") {
+		if c.label == NotConnected || strings.HasPrefix(c.label, "sum of shunt") {
 			continue
 		}
 		channels = append(channels, c)
@@ -118,7 +118,7 @@ func findIIO(dev rootfs.FS, add adder) {
 		for n := range 3 {
 			i := strconv.Itoa(n)
 			label := readOptional(dev, dir+"/rail_name_"+i)
-			if label == nil || *label == "NC" {
+			if label == nil || *label == NotConnected {
 				continue
 			}
 			channels = append(channels, channel{

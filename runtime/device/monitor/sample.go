@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -78,6 +79,24 @@ type Rail struct {
 	Voltage *int64 `json:"voltage_mv"`
 	Current *int64 `json:"current_ma"`
 }
+
+// MarshalJSON writes a time that is not known as null: lines of tegrastats may have none.
+func (s Sample) MarshalJSON() ([]byte, error) {
+	type fields Sample
+	out := struct {
+		Type string     `json:"type"`
+		Time *time.Time `json:"time"`
+		fields
+	}{Type: s.Type, fields: fields(s)}
+	if !s.Time.IsZero() {
+		out.Time = &s.Time
+	}
+	return json.Marshal(out)
+}
+
+// NotConnected is the label of a channel of the power monitor that nothing is wired to. It has no
+// power, voltage or current.
+const NotConnected = "NC"
 
 // Zone is a thermal zone.
 type Zone struct {

@@ -297,8 +297,11 @@ func (p *parser) namedField(w string) {
 		p.next()
 		now, _, _ := strings.Cut(value, "/")
 		r := monitor.Rail{Label: w, Power: parseCount(strings.TrimSuffix(now, "mW"), 1)}
-		if r.Power == nil {
+		switch {
+		case r.Power == nil:
 			p.unknown(w, value)
+		case w == monitor.NotConnected:
+			r.Power = nil // a channel of the power monitor that nothing is wired to reads 0
 		}
 		s.Rails = append(s.Rails, r)
 	case value == "off":
