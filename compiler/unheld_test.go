@@ -52,6 +52,7 @@ var samples = []struct{ path, cue, text string }{
 	{"memory.mglruMinTTL", `memory: mglruMinTTL: "1s"`, "w- /sys/kernel/mm/lru_gen/min_ttl_ms - - - - 1000"},
 	{"memory.zram", `memory: zram: {size: "1GiB", algorithm: "lz4"}`, "1073741824 lz4"},
 	{"memory.hugepages", `memory: hugepages: "2MiB": 64`, "w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages - - - - 64"},
+	{"tmpfs", `tmpfs: "/var/cache/frames": {size: "64MiB", mode: "0750", inodes: 5000}`, "Options=size=67108864,mode=0750,nr_inodes=5000,nosuid,nodev"},
 	{"storage.scheduler", `storage: "nvme*": scheduler: "none"`, `KERNEL=="nvme*", ATTR{queue/scheduler}="none"`},
 	{"storage.readahead", `storage: "nvme*": readahead: "512KiB"`, `KERNEL=="nvme*", ATTR{queue/read_ahead_kb}="512"`},
 	{"storage.readahead", `storage: "mmcblk*": readahead: "256KiB"`, `w- "/sys/block/mmcblk*/queue/read_ahead_kb" - - - - 256`},

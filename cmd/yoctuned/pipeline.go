@@ -108,6 +108,9 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
 		return err
 	}
+	if err := enterEnvironment(o.Plan.Environment); err != nil {
+		return err
+	}
 	o.Dir = filepath.Dir(args[0])
 	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
 	o.Host = tensorrt.DetectHost(root, id.Compatible)

@@ -52,7 +52,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		ownBoardRules(),
-		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(), nameRules(), packageRules(), threadRules(), busRules(),
+		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(), nameRules(), packageRules(), threadRules(), busRules(), transientRules(),
 		sysctlRules(), serviceRules(), programRules(), unitRules(), directiveRules(), unusedRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(), variableRules(), sandboxRules(),
 	} {
 		all = append(all, group...)

@@ -163,6 +163,10 @@ func checkMemoryBudget(s *subject) {
 	}
 	add("huge pages", s.hugepages())
 	var last config.Size
+	for _, m := range s.Tmpfs {
+		last = s.Config.Tmpfs.Get(m.Path).Size
+		add(m.Path, m.Bytes)
+	}
 	for _, svc := range s.Services {
 		if svc.MemoryMax > 0 {
 			last = s.Config.Services.Get(svc.Name).MemoryMax

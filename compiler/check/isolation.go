@@ -208,6 +208,11 @@ func checkThreadCount(s *subject) {
 	}
 	for _, p := range s.Config.Pipelines.Entries {
 		cores := s.countCores(p.CPUs)
+		for _, v := range p.Environment.Entries {
+			if n, err := strconv.Atoi(v.Text); err == nil && isThreadVariable(v.Key()) && n > cores {
+				s.reportAt(v, v.Show(), "", "%s=%d on %d cores", v.Key(), n, cores)
+			}
+		}
 		for _, st := range p.Stages.Entries {
 			if st.Threads.Value > cores {
 				s.reportAt(st.Threads, st.Threads.Show(), "", "stage %s has %d threads on %d cores", st.Key(), st.Threads.Value, cores)

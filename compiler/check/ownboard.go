@@ -27,7 +27,7 @@ func ownBoardRules() []Rule {
 			Cause: "A board file describes a device without NVIDIA's BSP: it has no nvpmodel with stock modes, no nvfancontrol, no memory controller clock of NVIDIA's, and no CUDA.",
 			Fix:   "remove the field",
 			Wrong: exampleBoard + `fan: profile: "quiet"}`, Right: exampleBoard + `cpu: governor: "performance"}`,
-			See: "docs/boards.md",
+			See: "yoctuned probe --help",
 			run: checkBoardJetson,
 		},
 		{
@@ -36,7 +36,7 @@ func ownBoardRules() []Rule {
 			Cause: "devfreq, and devfreq and thermal of a power mode, name devices that only a board file lists. On a Jetson nvpmodel writes the same clocks.",
 			Fix:   "use gpu, or gpu of a power mode",
 			Wrong: `devfreq: "*.gpu": max: "510MHz"`, Right: `gpu: max: "510MHz"`,
-			See: "docs/boards.md",
+			See: "yoctuned probe --help",
 			run: checkBoardDevfreq,
 		},
 		{
@@ -45,7 +45,7 @@ func ownBoardRules() []Rule {
 			Cause: "The board file lists the block devices, network interfaces, interrupts, devfreq devices and thermal zones of one device. A setting for another name waits for a device that may never appear.",
 			Fix:   "use a name that the board file has, or probe a device that has it",
 			Wrong: exampleBoard + `storage: "nvme*": scheduler: "none"}`, Right: exampleBoard + `storage: "vd*": scheduler: "none"}`,
-			See: "docs/boards.md",
+			See: "yoctuned probe --help",
 			run: checkBoardDevice,
 		},
 		{
@@ -54,7 +54,7 @@ func ownBoardRules() []Rule {
 			Cause: "The kernel of the device lists what it accepts: governors, schedulers, energy preferences, ranges of clocks, trip points that can be written. It refuses other values or rounds them.",
 			Fix:   "choose a value that the board file has",
 			Wrong: exampleBoard + `power: modes: COOL: thermal: "gpu-thermal": passive: 70}`, Right: exampleBoard + `power: modes: COOL: thermal: "cpu-thermal": passive: 70}`,
-			See: "docs/boards.md",
+			See: "yoctuned probe --help",
 			run: checkBoardValue,
 		},
 		{
@@ -63,7 +63,7 @@ func ownBoardRules() []Rule {
 			Cause: "The programs that layers contain or fetch are built for 64-bit Arm.",
 			Fix:   `use runtime: form: "none", or a device of that architecture`,
 			Wrong: strings.Replace(exampleBoard, "boards/mine.json", "boards/x86.json", 1) + `sysctl: "vm.swappiness": 10}`, Right: exampleBoard + `sysctl: "vm.swappiness": 10}`,
-			See: "docs/boards.md",
+			See: "yoctuned probe --help",
 			run: checkBoardRuntime,
 		},
 		{
@@ -81,7 +81,7 @@ func ownBoardRules() []Rule {
 			Cause: "Options, arguments, modules and parameters of a kernel are checked against tables extracted from its source. They exist for some version lines only; on others a misspelt name is found by the build or on the device.",
 			Fix:   "check the names against the kernel's documentation",
 			Wrong: strings.Replace(exampleBoard, "6.12", "6.6", 1) + `kernel: config: ZRAM: "y"}`, Right: exampleBoard + `kernel: config: ZRAM: "y"}`,
-			See: "docs/kernel.md",
+			See: "yoctune kernel index --help",
 			run: checkKernelTables,
 		},
 	}

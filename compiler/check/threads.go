@@ -79,6 +79,23 @@ type threadFacts struct {
 	*config.Thread
 	kinds  []linux.Thread // that the pattern selects on this kernel
 	absent string         // option without which there are none; "" where some exist
+	lacks  startedBy      // the same, an argument
+}
+
+// startedBy is the argument by which a kernel without PREEMPT_RT starts some threads. The sources
+// test it when they run (kernel/softirq.c: force_irqthreads; kernel/rcu/tree.c: use_softirq).
+type startedBy struct{ arg, value string }
+
+var byArgument = map[string]startedBy{"ktimers/#": {"threadirqs", ""}, "rcuc/#": {"rcutree.use_softirq", "0"}}
+
+// lacksArgument returns the argument without which the kernel starts no such threads.
+func (s *subject) lacksArgument(kind linux.Thread) startedBy {
+	by := byArgument[kind.Name]
+	given := s.Config.Kernel.Args.Get(by.arg)
+	if _, known := linux.FindArg(s.Release.Kernel, by.arg); !known || s.isRealtime() || given.IsSet() && given.Text == by.value {
+		return startedBy{}
+	}
+	return by
 }
 
 // ofKernelItself are threads whose names the sources compute.
@@ -91,7 +108,7 @@ func (s *subject) threads() []threadFacts {
 		if !entry.External.On {
 			exists := false
 			for kind := range linux.Threads(s.Release.Kernel) {
-				if !knob.Overlap(flat(entry.Key()), flat(kind.Name)) {
+				if !kind.Matches(entry.Key()) {
 					continue
 				}
 				t.kinds = append(t.kinds, kind)
@@ -99,11 +116,12 @@ func (s *subject) threads() []threadFacts {
 				if s.isRealtime() && (symbol == "PREEMPT_RT" || symbol == "PREEMPT_RCU") {
 					symbol = ""
 				}
-				exists = exists || symbol == ""
-				t.absent = symbol
+				by := s.lacksArgument(kind)
+				exists = exists || symbol == "" && by.arg == ""
+				t.absent, t.lacks = symbol, by
 			}
 			if exists {
-				t.absent = ""
+				t.absent, t.lacks = "", startedBy{}
 			}
 		}
 		out = append(out, t)
@@ -122,7 +140,7 @@ func (s *subject) guessThread(name string) (message, help string) {
 	var others []string
 	for _, line := range linux.Kernels() {
 		for kind := range linux.Threads(line) {
-			if line != s.Release.Kernel && knob.Overlap(flat(name), flat(kind.Name)) && !slices.Contains(others, line) {
+			if line != s.Release.Kernel && kind.Matches(name) && !slices.Contains(others, line) {
 				others = append(others, line)
 			}
 		}
@@ -132,7 +150,7 @@ func (s *subject) guessThread(name string) (message, help string) {
 	}
 	var names []string
 	for kind := range linux.Threads(s.Release.Kernel) {
-		names = append(names, kind.Name)
+		names = append(names, strings.ReplaceAll(kind.Name, "#", "*"))
 	}
 	if near := diag.Nearest(name, names); near != "" {
 		return fmt.Sprintf("kernel %s starts no thread %s", s.Release.Kernel, name), fmt.Sprintf("did you mean %q?", near)
@@ -146,6 +164,9 @@ func checkThreadName(s *subject) {
 		case t.External.On:
 		case t.absent != "":
 			s.reportKey(t.Thread, "switch "+t.absent+" on in kernel.config, or remove the entry", "the kernel starts no thread %s: %s is off", t.Key(), t.absent)
+		case t.lacks.arg != "":
+			arg := formatArg(t.lacks.arg, t.lacks.value)
+			s.reportKey(t.Thread, fmt.Sprintf("use kernel: preempt: \"rt\", or give the kernel %s", arg), "the kernel starts no thread %s: it has neither PREEMPT_RT nor %s", t.Key(), arg)
 		case t.isKnown():
 		default:
 			if message, help := s.guessThread(t.Key()); message != "" && !(s.isRealtime() && s.Release.RTProvider != "") {

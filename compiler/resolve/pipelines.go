@@ -66,6 +66,12 @@ func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 		Budget: r.budget(&c.Budget), Isolation: nonDefaultText("process", c.Isolation), Degrade: r.degrade(&c.Degrade),
 		Utilisation: decimalText(c.Utilisation), Lease: c.Lease.On, Counters: c.Counters.On,
 	}
+	for _, v := range c.Environment.Sorted() {
+		if p.Environment == nil {
+			p.Environment = map[string]string{}
+		}
+		p.Environment[v.Key()] = v.Text
+	}
 	if c.Nice.IsSet() {
 		p.Nice = new(c.Nice.Value)
 	}

@@ -68,6 +68,7 @@ func (r *resolver) resolveMemory() {
 			Select: plan.Select{Path: hugepagesDir + "hugepages-" + strconv.FormatInt(size>>10, 10) + "kB/nr_hugepages"}})
 	}
 	r.resolveZRAM()
+	r.resolveTmpfs()
 }
 
 func (r *resolver) resolveMGLRU() {
@@ -104,6 +105,17 @@ func KernelAtLeast(version string, major, minor int) bool {
 	a, err1 := strconv.Atoi(parts[0])
 	b, err2 := strconv.Atoi(parts[1])
 	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
+}
+
+// resolveTmpfs lists the file systems in memory, and has the device compare their sizes.
+func (r *resolver) resolveTmpfs() {
+	for _, m := range r.c.Tmpfs.Sorted() {
+		mount := plan.Tmpfs{Path: m.Key(), Bytes: r.readBytes(m.Size), Mode: m.Mode.Or("1777"), Inodes: int64(m.Inodes.Value)}
+		r.t.Tmpfs = append(r.t.Tmpfs, mount)
+		// The kernel counts in pages, and prints KiB.
+		r.set(m, plan.Setting{ID: "tmpfs." + m.Key(), Domain: plan.DomainMemory, Type: plan.TypeInt, Want: strconv.FormatInt((mount.Bytes+4095)/4096*4096, 10),
+			Select: plan.Select{Class: "mount", Name: m.Key()}, Policy: plan.Report, Needs: plan.NeedsReboot})
+	}
 }
 
 func (r *resolver) resolveZRAM() {

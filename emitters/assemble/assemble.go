@@ -28,6 +28,7 @@ import (
 	"github.com/yoctune/yoctune/emitters/settings"
 	"github.com/yoctune/yoctune/emitters/sysctl"
 	"github.com/yoctune/yoctune/emitters/tmpfiles"
+	"github.com/yoctune/yoctune/emitters/tmpfs"
 	"github.com/yoctune/yoctune/emitters/udev"
 	"github.com/yoctune/yoctune/emitters/units"
 	"github.com/yoctune/yoctune/emitters/yoctuned"
@@ -51,6 +52,7 @@ func artefacts() []emit {
 		tmpfiles.Emit,
 		modules.Emit,
 		zram.Emit,
+		tmpfs.Emit,
 		units.Emit,
 		planfile.Emit,
 		yoctuned.Emit,

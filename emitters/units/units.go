@@ -76,12 +76,9 @@ func (t *templates) emitScheduling(l *plan.Layer, target *plan.Target) ([]emitte
 	if len(scheduled)+len(threads) == 0 || !l.Runtime.Installed() {
 		return nil, nil
 	}
-	what, id := "units that already run", "services"
-	switch {
-	case len(scheduled) == 0:
-		what, id = "kernel threads", "threads"
-	case len(threads) > 0:
-		what = "units that already run and of kernel threads"
+	id := "services"
+	if len(scheduled) == 0 {
+		id = "threads"
 	}
 	hasThread := func(match func(plan.Setting) bool) bool { return slices.ContainsFunc(threads, match) }
 	realtime := hasThread(func(s plan.Setting) bool { return strings.Contains(s.Want, " ") }) || slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
@@ -89,9 +86,10 @@ func (t *templates) emitScheduling(l *plan.Layer, target *plan.Target) ([]emitte
 		return s.Select.Class == "net" || strings.HasPrefix(s.Select.Path, "/proc/sys/net/") || strings.HasPrefix(s.Select.Path, "/sys/class/net/")
 	})
 	f, err := t.scheduling.Fill(emitters.NewDeviceFile(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
-		Layer, What                 string
+		Layer                       string
+		Units, Threads              bool
 		Realtime, Network, Affinity bool
-	}{l.Name, what, realtime, network, hasThread(func(s plan.Setting) bool { return s.Select.Attr == "affinity" })})
+	}{l.Name, len(scheduled) > 0, len(threads) > 0, realtime, network, hasThread(func(s plan.Setting) bool { return s.Select.Attr == "affinity" })})
 	return []emitters.File{unit(f, "yoctuned.service", "drop-in", id)}, err
 }
 

@@ -20,7 +20,9 @@ func tree(t *testing.T) *kernelsource.Tree {
 		"kernel/main.c": "__setup(\"quiet\", q);\n/* early_param(\"no\", x); */\n#ifdef CONFIG_FOO\nearly_param(\"foo\", f);\n#endif\n#if 0\n__setup(\"dead\", d);\n#endif\n" +
 			"core_param(initcall_debug, initcall_debug, bool, 0644);\nstatic int __init set_mode(char *str)\n{\n\tif (!strcmp(str, \"off\"))\n\t\tx = 0;\n\telse if (!strcmp(str, \"auto\"))\n\t\tx = 1;\n\treturn 0;\n}\nearly_param(\"mode\", set_mode);\n" +
 			"static int __init set_size(char *p)\n{\n\tsize = memparse(p, &p);\n\treturn 0;\n}\n__setup(\"size=\",\n\tset_size);\n",
-		"kernel/new.c":                                    "__setup(\"newarg=\", n);\n",
+		"kernel/new.c": "__setup(\"newarg=\", n);\n#define COMM \"watch\"\nt = kthread_run(f, NULL,\n\t\"%s-\" COMM \"/%03u\", name);\n/* kthread_run(f, NULL, \"never\"); */\n" +
+			"#ifdef CONFIG_RT\nstatic struct smp_hotplug_thread x = {\n\t.thread_comm\t= \"ktimers/%u\",\n};\n#endif\nkthread_create_on_cpu(f, d, cpu, \"bound%c/%d\");\nkthread_create(f, d, \"%s\", n);\n",
+		"net/ethtool/common.c":                            "[NETIF_F_SG_BIT] =\t\"tx-scatter-gather\",\n/* [NETIF_F_NO_BIT] = \"no\" */\n[NETIF_F_GRO_BIT] = \"rx-gro\",\n",
 		"kernel/old.c":                                    "__setup(\"oldarg=\", n);\n",
 		"kernel/tree.c":                                   "#undef MODULE_PARAM_PREFIX\n#define MODULE_PARAM_PREFIX \"rcutree.\"\nmodule_param(prio, int, 0444);\n#include \"plugin.h\"\n",
 		"kernel/plugin.h":                                 "static int nocbs(char *str)\n{\n\treturn cpulist_parse(str, mask);\n}\n__setup(\"rcu_nocbs\", nocbs);\n",
@@ -84,6 +86,24 @@ func TestArgumentsOfATree(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestThreadsAndFeaturesOfATree(t *testing.T) {
+	tree := tree(t)
+	var got []string
+	for _, th := range tree.Threads(tree.Objects()) {
+		text := th.Name + " " + strings.Join(th.Needs, ",")
+		if th.Bound {
+			text += " bound"
+		}
+		got = append(got, text)
+	}
+	if want := []string{"*-watch/# ", "bound?/#  bound", "ktimers/# RT bound"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := tree.NetFeatures(), []string{"rx-gro", "tx-scatter-gather"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Thread is a place that starts kernel threads.
 type Thread struct {
-	Name   string // a glob: ksoftirqd/*
+	Name   string // ksoftirqd/#: "#" stands for a number, "?" for a character and "*" for any text
 	Bound  bool   // to one processor, for good (kthread_bind)
 	Source string
 	Needs  []string // options of the object and of the #ifdef around the line
@@ -23,6 +23,7 @@ var (
 	// RCU names its threads by the flavour, which no call has as text.
 	rcuName    = regexp.MustCompile(`\bdefine\s+RCU_NAME_RAW\s+"([^"]+)"`)
 	rcuState   = regexp.MustCompile(`\bRCU_STATE_INITIALIZER\((rcu_\w+),`)
+	textDefine = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+"([^"\n]*)"[ \t]*$`)
 	conversion = regexp.MustCompile(`%[-+ #0-9.*]*(?:hh|h|ll|l|z|t)?(\w|%)`)
 )
 
@@ -61,8 +62,10 @@ func (t *Tree) Threads(objects []Object) []Thread {
 }
 
 func (x *extractor) threads(source string, o Object) []Thread {
-	f := &unit{x: x, source: source, object: o, text: x.text(source)}
-	f.defines()
+	f := &unit{x: x, source: source, object: o, text: x.text(source), macros: map[string]string{}}
+	for _, m := range textDefine.FindAllStringSubmatch(f.text, -1) {
+		f.macros[m[1]] = m[2]
+	}
 	var found []Thread
 	var stack []branch
 	for start := 0; start < len(f.text); {
@@ -89,7 +92,7 @@ func (x *extractor) threads(source string, o Object) []Thread {
 func (f *unit) threadsOf(text, line string) []Thread {
 	var found []Thread
 	add := func(format string, bound bool) {
-		if name := threadGlob(format); name != "" {
+		if name := threadPattern(format); name != "" {
 			found = append(found, Thread{Name: name, Bound: bound})
 		}
 	}
@@ -113,10 +116,10 @@ func (f *unit) threadsOf(text, line string) []Thread {
 	return found
 }
 
-// threadGlob turns a format of printf into a glob; "" where hardly anything is fixed.
-func threadGlob(format string) string {
+// threadPattern turns a format of printf into a pattern; "" where hardly anything is fixed.
+func threadPattern(format string) string {
 	fixed := conversion.ReplaceAllString(format, "")
-	if len(strings.Trim(fixed, "-_/:. ")) < 2 || strings.ContainsAny(format, "*?[]\\\t") {
+	if len(strings.Trim(fixed, "-_/:. ")) < 2 || strings.ContainsAny(format, "#*?[]\\\t") {
 		return ""
 	}
 	return conversion.ReplaceAllStringFunc(format, func(c string) string {
@@ -125,6 +128,8 @@ func threadGlob(format string) string {
 			return "%"
 		case 'c':
 			return "?"
+		case 'd', 'i', 'u':
+			return "#"
 		}
 		return "*"
 	})

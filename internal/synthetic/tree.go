@@ -279,30 +279,21 @@ func (t *Tree) files(m model) error {
 // plan's layer: with the plan's kernel arguments, kernel options and the choices that they
 // bring, modules, compressed swap, fan control and power modes.
 func (t *Tree) Install(p *plan.Plan) error {
-	args, options := "", ""
+	var b booted
 	for _, s := range p.Settings {
-		switch s.Select.Class {
-		case "config":
-			options += kernelOption(s)
-			t.obeyOption(s)
-		case "cmdline":
-			args += kernelArgument(s)
-		case "block":
-			if s.Select.Name == "zram0" && s.Select.Attr == "disksize" {
-				t.zram(s.Want)
-			}
-		case "":
-			if err := t.installNode(s); err != nil {
-				return err
-			}
+		if err := t.installSetting(s, &b); err != nil {
+			return err
 		}
 	}
-	if args != "" {
-		t.set("/proc/cmdline", strings.TrimSpace(t.Text("/proc/cmdline"))+args+"\n")
-		t.obeyArguments(args)
+	if b.mounts != "" {
+		t.set("/proc/self/mountinfo", b.mounts)
 	}
-	if options != "" {
-		t.set("/proc/config.gz", compress("# Automatically generated file; DO NOT EDIT.\n"+options))
+	if b.args != "" {
+		t.set("/proc/cmdline", strings.TrimSpace(t.Text("/proc/cmdline"))+b.args+"\n")
+		t.obeyArguments(b.args)
+	}
+	if b.options != "" {
+		t.set("/proc/config.gz", compress("# Automatically generated file; DO NOT EDIT.\n"+b.options))
 	}
 	for name, pipeline := range p.Pipelines {
 		if pipeline.Start {
@@ -318,6 +309,33 @@ func (t *Tree) Install(p *plan.Plan) error {
 	}
 	if p.Power != nil {
 		return t.installPower(p.Power)
+	}
+	return nil
+}
+
+// booted is what the settings of a plan add to single files.
+type booted struct{ args, options, mounts string }
+
+func (t *Tree) installSetting(s plan.Setting, b *booted) error {
+	switch s.Select.Class {
+	case "config":
+		b.options += kernelOption(s)
+		t.obeyOption(s)
+	case "cmdline":
+		b.args += kernelArgument(s)
+		if s.Type == plan.TypePresent && s.Want == "0" {
+			t.removeArgument(s.Select.Name)
+		}
+	case "block":
+		if s.Select.Name == "zram0" && s.Select.Attr == "disksize" {
+			t.zram(s.Want)
+		}
+	case "mount":
+		if size, err := strconv.ParseInt(s.Want, 10, 64); err == nil {
+			b.mounts += fmt.Sprintf("50 1 0:50 / %s rw - tmpfs tmpfs rw,size=%dk\n", s.Select.Name, size>>10)
+		}
+	case "":
+		return t.installNode(s)
 	}
 	return nil
 }
@@ -371,6 +389,15 @@ func kernelArgument(s plan.Setting) string {
 		return " " + s.Select.Name
 	}
 	return ""
+}
+
+// removeArgument removes an argument of the BSP's machine, whatever its value.
+func (t *Tree) removeArgument(name string) {
+	words := slices.DeleteFunc(strings.Fields(t.Text("/proc/cmdline")), func(word string) bool {
+		n, _, _ := strings.Cut(word, "=")
+		return n == name
+	})
+	t.set("/proc/cmdline", strings.Join(words, " ")+"\n")
 }
 
 // installNode creates a node that the kernel or a module of the image provides. Other

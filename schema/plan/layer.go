@@ -50,6 +50,7 @@ type Target struct {
 	Services  []Service
 	Packages  []Package
 	ZRAM      *ZRAM
+	Tmpfs     []Tmpfs // sorted by path
 	Fan       *Fans
 	Models    []ModelFile   // sorted by SHA256
 	Files     []CarriedFile // of the configuration's folder, sorted by path
@@ -251,6 +252,14 @@ type FanProfile struct {
 	Curve []FanPoint // rising temperature
 }
 
+// Tmpfs is a file system in memory.
+type Tmpfs struct {
+	Path   string
+	Bytes  int64
+	Mode   string // octal
+	Inodes int64  // 0: the kernel's default
+}
+
 // ZRAM is a compressed swap device made at boot.
 type ZRAM struct {
 	Bytes     int64
@@ -291,6 +300,8 @@ type Build struct {
 	RmWorkExclude  []string     // RM_WORK_EXCLUDE
 	PackageFormat  string       // ipk, rpm, deb; "" leaves it
 	ImageFeatures  []string     // added to IMAGE_FEATURES
+	NoFeatures     []string     // removed from IMAGE_FEATURES
+	PackageConfigs []PackageConfig
 	ReadOnlyRoot   bool
 	NotRecommended []string   // packages whose recommendations are ignored: BAD_RECOMMENDATIONS
 	Optional       []Optional // by collection, sorted
@@ -305,6 +316,12 @@ type HashServer struct {
 	Listen   string // [ws://][host]:port
 	Upstream string // "" for none
 	ReadOnly bool
+}
+
+// PackageConfig changes PACKAGECONFIG of one recipe.
+type PackageConfig struct {
+	Recipe         string
+	Append, Remove []string
 }
 
 // RecipeJobs is PARALLEL_MAKE of one recipe.

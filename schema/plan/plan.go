@@ -119,7 +119,7 @@ type Setting struct {
 // no selection by index.
 type Select struct {
 	Path   string `json:"path,omitempty"`    // absolute, below /proc/sys, /sys or /proc
-	Class  string `json:"class,omitempty"`   // block, cpu, cpufreq, devfreq, thermal, net, irq, kthread, usb, cmdline, config
+	Class  string `json:"class,omitempty"`   // block, cpu, cpufreq, devfreq, thermal, net, irq, kthread, usb, mount, cmdline, config
 	Name   string `json:"name,omitempty"`    // glob over the kernel's device name, or the IRQ's action name
 	OFNode string `json:"of_node,omitempty"` // device tree node name (of_node/name)
 	Driver string `json:"driver,omitempty"`  // bound driver
@@ -229,6 +229,8 @@ type Pipeline struct {
 	Lease       bool   `json:"lease,omitempty"`       // hold a lease while running
 	GPUs        []int  `json:"gpus,omitempty"`        // that stages with device gpu share, by their numbers; nil: the first one
 	Counters    bool   `json:"counters,omitempty"`    // the unit may ask the kernel for the processor's counters
+
+	Environment map[string]string `json:"environment,omitempty" since:"2"` // of all its processes
 }
 
 // KernelLaunch is the launch configuration of a GPU kernel.

@@ -350,7 +350,7 @@ func checkRelative(on bbref.Layer) []string {
 func kernelArgs(p *plan.Plan) []string {
 	var words []string
 	for _, s := range p.Settings {
-		if s.Domain != plan.DomainKernel || s.Select.Class != "cmdline" {
+		if s.Domain != plan.DomainKernel || s.Select.Class != "cmdline" || s.Type == plan.TypePresent && s.Want == "0" {
 			continue
 		}
 		word := s.Select.Name

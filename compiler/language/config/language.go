@@ -72,6 +72,7 @@ type Profile struct {
 	Kernel    Kernel
 	Sysctl    Map[Scalar]
 	Memory    Memory
+	Tmpfs     Map[Tmpfs]
 	Storage   Map[Storage]
 	IRQ       IRQ
 	Threads   Map[Thread]
@@ -96,6 +97,7 @@ func (c *Profile) decode(p Place) {
 	c.Kernel.decode(c.field("kernel"))
 	c.Sysctl.decode(c.field("sysctl"))
 	c.Memory.decode(c.field("memory"))
+	c.Tmpfs.decode(c.field("tmpfs"))
 	c.Storage.decode(c.field("storage"))
 	c.IRQ.decode(c.field("irq"))
 	c.Threads.decode(c.field("threads"))
@@ -302,6 +304,21 @@ func (c *Memory) decode(p Place) {
 	c.MGLRUMinTTL.decode(c.field("mglruMinTTL"))
 	c.ZRAM.decode(c.field("zram"))
 	c.Hugepages.decode(c.field("hugepages"))
+}
+
+// Tmpfs is a struct of the language.
+type Tmpfs struct {
+	Place
+	Size   Size
+	Mode   String
+	Inodes Int
+}
+
+func (c *Tmpfs) decode(p Place) {
+	c.Place = p
+	c.Size.decode(c.field("size"))
+	c.Mode.decode(c.field("mode"))
+	c.Inodes.decode(c.field("inodes"))
 }
 
 // Storage is a struct of the language.
@@ -513,6 +530,7 @@ type Pipeline struct {
 	Queue       Queue
 	SLO         SLO
 	CPUs        List[Int]
+	Environment Map[String]
 	Scheduling  String
 	Priority    Int
 	Nice        Int
@@ -536,6 +554,7 @@ func (c *Pipeline) decode(p Place) {
 	c.Queue.decode(c.field("queue"))
 	c.SLO.decode(c.field("slo"))
 	c.CPUs.decode(c.field("cpus"))
+	c.Environment.decode(c.field("environment"))
 	c.Scheduling.decode(c.field("scheduling"))
 	c.Priority.decode(c.field("priority"))
 	c.Nice.decode(c.field("nice"))

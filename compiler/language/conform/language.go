@@ -761,6 +761,10 @@ var language = Schema{defs: []*definition{
 			{name: "metrics", required: false, doc: "Serve the samples: metrics for Prometheus, health, a page with live charts and a history. Installs yoctuned-serve.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
+	{name: "#MountPath", doc: "an absolute path for a mount: letters, digits, \"_\" and \".\" between slashes", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 120},
+		&shape{op: matches, text: "^(/[A-Za-z0-9_][A-Za-z0-9_.]*)+$"},
+	}}},
 	{name: "#Name", doc: "a name: letters, digits, \"-\" and \"_\", beginning with a letter or digit, at most 64 characters", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_-]*$"},
@@ -850,6 +854,11 @@ var language = Schema{defs: []*definition{
 			{name: "queue", required: false, doc: "Limits of the queues between stages.", value: &shape{op: named, def: "#Queue"}},
 			{name: "slo", required: false, doc: "Objectives of the pipeline.", value: &shape{op: named, def: "#SLO"}},
 			{name: "cpus", required: false, doc: "Cores of the pipeline.", value: &shape{op: list, elem: &shape{op: named, def: "#Core"}}},
+			{name: "environment", required: false, doc: "Environment variables of its processes, such as OMP_NUM_THREADS or MALLOC_ARENA_MAX.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#EnvironmentName"}, value: &shape{op: named, def: "#Word"}},
+				},
+			}}},
 			{name: "scheduling", required: false, doc: "CPU scheduling policy of its threads.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "other", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "batch", True: false}},
@@ -1037,6 +1046,11 @@ var language = Schema{defs: []*definition{
 			{name: "kernel", required: false, doc: "Kernel configuration, arguments and preemption model.", value: &shape{op: named, def: "#Kernel"}},
 			{name: "sysctl", required: false, doc: "Kernel parameters below /proc/sys, by their sysctl name.", value: &shape{op: named, def: "#Sysctl"}},
 			{name: "memory", required: false, doc: "Huge pages, page merging and compressed swap.", value: &shape{op: named, def: "#Memory"}},
+			{name: "tmpfs", required: false, doc: "File systems in memory for transient data, by the folder where they are mounted.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#MountPath"}, value: &shape{op: named, def: "#Tmpfs"}},
+				},
+			}}},
 			{name: "storage", required: false, doc: "Block devices, by a glob over the kernel's device name such as \"nvme*\". An exact name takes precedence, field by field.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#DeviceGlob"}, value: &shape{op: named, def: "#Storage"}},
@@ -1577,6 +1591,17 @@ var language = Schema{defs: []*definition{
 	{name: "#ThreadName", doc: "the name of kernel threads, such as \"ksoftirqd/0\"; globs are allowed", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9*?_][A-Za-z0-9*?_./:@+-]*$"},
+	}}},
+	{name: "#Tmpfs", doc: "A file system in memory for data that need not survive a restart.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "size", required: true, doc: "Largest size of all files together. It counts as memory.", value: &shape{op: named, def: "#Size"}},
+			{name: "mode", required: false, doc: "Permissions of the folder in octal, such as \"0755\"; by default \"1777\", as of /tmp.", value: &shape{op: matches, text: "^[0-7]{3,4}$"}},
+			{name: "inodes", required: false, doc: "Largest number of files and folders.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 16},
+				&shape{op: bound, rel: "<=", number: 100000000},
+			}}},
+		},
 	}}},
 	{name: "#Tools", doc: "Profiling and measurement tools.", value: &shape{op: object, obj: &structure{
 		fields: []*member{

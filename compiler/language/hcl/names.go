@@ -70,9 +70,9 @@ func (t *table) blockNames() []string {
 }
 
 // toSingular returns the name of one entry of a map: service for services. Names that are
-// not plurals stay unchanged: storage, network, suppress.
+// not plurals stay unchanged: storage, network, suppress, tmpfs.
 func toSingular(name string) string {
-	if strings.HasSuffix(name, "ss") {
+	if strings.HasSuffix(name, "ss") || strings.HasSuffix(name, "fs") {
 		return name
 	}
 	return strings.TrimSuffix(name, "s")

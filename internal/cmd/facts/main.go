@@ -10,6 +10,7 @@
 //	facts tuned -tuned REPO
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
 //	facts names     -sources DIR -meta-tegra REPO       # kernel arguments and modules
+//	facts threads   -sources DIR                        # kernel threads, and features of network interfaces
 //
 // update lays the files out, sorts them, and derives what follows from them: which
 // machines carry a board, which stock table a release installs, and how a device is
@@ -36,7 +37,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, directives, tuned, kernels or names")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, directives, tuned, kernels, names or threads")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -101,10 +102,12 @@ func run(args []string) error {
 		return writeTuned(repository(*tuned), filepath.Join(facts, "tuned", "data", "tuned.txt"))
 	case "kernels":
 		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
+	case "threads":
+		return writeThreads(*sources, filepath.Join(facts, "linux"))
 	case "names":
 		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, directives, tuned, kernels or names", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, directives, tuned, kernels, names or threads", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

@@ -19,7 +19,7 @@ import (
 // repositories of linux.Sources, each as OWNER+NAME or OWNER+NAME/repo, and Debian's
 // sources unpacked. metaTegra names what the BSP builds outside of the kernel.
 func writeNames(mirror, metaTegra, out string) error {
-	args, modules, threads, features := nameTable{}, nameTable{}, nameTable{}, nameTable{}
+	args, modules := nameTable{}, nameTable{}
 	for n, set := range kernel.Sets() {
 		for _, s := range linux.Sources() {
 			if s.Kernel != set.Name {
@@ -29,11 +29,8 @@ func writeNames(mirror, metaTegra, out string) error {
 			if err != nil {
 				return err
 			}
-			if err := addTree(args, modules, threads, tree, s, n); err != nil {
+			if err := addTree(args, modules, tree, s, n); err != nil {
 				return err
-			}
-			for _, name := range tree.NetFeatures() {
-				features.add(name, "", n)
 			}
 			fmt.Fprintf(os.Stderr, "facts: %s %s: %d arguments, %d modules so far\n", set.Name, s.Repository, len(args), len(modules))
 		}
@@ -44,7 +41,11 @@ func writeNames(mirror, metaTegra, out string) error {
 	if err := addBSP(args, modules, repository(metaTegra)); err != nil {
 		return err
 	}
-	for file, t := range map[string]nameTable{"args.bin": args, "modules.bin": modules, "threads.bin": threads, "features.bin": features} {
+	return writeTables(out, map[string]nameTable{"args.bin": args, "modules.bin": modules})
+}
+
+func writeTables(out string, tables map[string]nameTable) error {
+	for file, t := range tables {
 		data, err := nametable.Encode(t.lines())
 		if err != nil {
 			return err
@@ -105,7 +106,7 @@ func (t nameTable) lines() []string {
 	return lines
 }
 
-func addTree(args, modules, threads nameTable, tree *kernelsource.Tree, s linux.Source, n int) error {
+func addTree(args, modules nameTable, tree *kernelsource.Tree, s linux.Source, n int) error {
 	facts, _, err := kernel.Open(s.Kernel)
 	if err != nil {
 		return err
@@ -142,29 +143,7 @@ func addTree(args, modules, threads nameTable, tree *kernelsource.Tree, s linux.
 		}
 	}
 	addModules(modules, tree, objects, p, s, n)
-	addThreads(threads, tree, objects, p, s, n)
 	return nil
-}
-
-// addThreads adds the kernel threads that an arm64 kernel can have.
-func addThreads(threads nameTable, tree *kernelsource.Tree, objects []kernelsource.Object, p *possible, s linux.Source, n int) {
-	needs, bound := map[string][][]string{}, map[string]bool{}
-	for _, th := range tree.Threads(objects) {
-		if s.OutOfTree {
-			th.Needs = nil
-		} else if !p.all(th.Needs) {
-			continue
-		}
-		needs[th.Name] = append(needs[th.Name], th.Needs)
-		bound[th.Name] = bound[th.Name] || th.Bound
-	}
-	for name, lists := range needs {
-		mark := ""
-		if bound[name] {
-			mark = "bound"
-		}
-		threads.add(name, alternatives(lists)+";"+mark, n)
-	}
 }
 
 func addModules(modules nameTable, tree *kernelsource.Tree, objects []kernelsource.Object, p *possible, s linux.Source, n int) {

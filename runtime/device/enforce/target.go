@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -94,6 +95,8 @@ func (sel *selector) settingTargets(s plan.Setting) []*target {
 	switch {
 	case s.Select.Class == rootfs.ClassCmdline:
 		return []*target{sel.kernelArgument(s)}
+	case s.Select.Class == rootfs.ClassMount:
+		return []*target{sel.mount(s)}
 	case s.Select.Class == rootfs.ClassConfig:
 		return []*target{sel.kernelOption(s)}
 	case s.Select.Path == rootfs.RealtimeFile:
@@ -305,9 +308,29 @@ func (sel *selector) kernelArgument(s plan.Setting) *target {
 	return t
 }
 
+// mount returns the target of a file system in memory, which a unit of the layer mounts.
+func (sel *selector) mount(s plan.Setting) *target {
+	t := &target{setting: s, path: s.Select.Name}
+	size, err := rootfs.TmpfsSize(sel.dev, s.Select.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		t.finishPending("no file system in memory is mounted on " + s.Select.Name)
+	case err != nil:
+		t.err = err
+	default:
+		t.real, t.known, t.found = t.path, true, knob.Found{Value: strconv.FormatInt(size, 10)}
+	}
+	return t
+}
+
+// isGiven reports whether the selection itself has read the value.
+func (t *target) isGiven() bool {
+	return t.setting.Select.Class == rootfs.ClassCmdline || t.setting.Select.Class == rootfs.ClassMount
+}
+
 // reset discards the last observation and keeps the selection.
 func (t *target) reset() {
-	if t.real == "" || t.setting.Select.Class == rootfs.ClassCmdline {
+	if t.real == "" || t.isGiven() {
 		return // does not change before the next selection
 	}
 	t.found, t.known, t.err, t.wasSatisfied = knob.Found{}, false, nil, false
@@ -316,7 +339,7 @@ func (t *target) reset() {
 
 // observe reads the node.
 func (t *target) observe(r *reader) {
-	if t.done || t.setting.Select.Class == rootfs.ClassCmdline {
+	if t.done || t.isGiven() {
 		return
 	}
 	if t.setting.Type == plan.TypePresent && (t.err == nil || t.isAbsent()) {

@@ -123,6 +123,8 @@ func explainPermission(f Fault) (Outcome, string) {
 		return Forbidden, "needs " + Capability(f.Path)
 	case f.isAny(unix.EPERM) && f.Lockdown != "":
 		return Forbidden, fmt.Sprintf("forbidden by the kernel's lockdown mode (%s)", f.Lockdown)
+	case f.isAny(unix.EPERM) && f.Path == "/sys/module/pcie_aspm/parameters/policy":
+		return Forbidden, "the kernel does not control PCI Express links here: the firmware keeps them, or pcie_aspm=off was given"
 	case f.isAny(unix.EPERM):
 		return Forbidden, "not permitted by the kernel: missing capability, lockdown or seccomp filter"
 	case f.isAny(unix.EROFS):

@@ -24,6 +24,7 @@ const (
 	ClassIRQ     = "irq"
 	ClassKThread = "kthread" // kernel threads
 	ClassUSB     = "usb"     // USB devices, named VENDOR:PRODUCT
+	ClassMount   = "mount"   // file systems in memory, by folder, read only; not a directory
 	ClassCmdline = "cmdline" // kernel arguments, read only; not a directory
 	ClassConfig  = "config"  // kernel configuration, read only; not a directory
 )

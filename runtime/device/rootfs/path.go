@@ -17,7 +17,7 @@ var readable = [...]string{
 	"/proc/device-tree", "/sys", "/boot", "/lib/modules", "/usr/lib/modules",
 	"/etc/nvpmodel.conf", "/etc/nvpmodel", "/etc/nv_tegra_release", "/var/lib/nvpmodel",
 	"/proc/stat", "/proc/meminfo", "/proc/vmstat", "/proc/swaps", "/proc/pressure", "/proc/buddyinfo", "/proc/slabinfo",
-	"/proc/diskstats", "/proc/modules",
+	"/proc/diskstats", "/proc/modules", MountsFile,
 	"/etc/sysctl.conf", "/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d",
 	"/etc/nvfancontrol.conf", "/etc/systemd/journald.conf", "/etc/systemd/journald.conf.d", "/usr/lib/systemd/journald.conf.d",
 	"/etc/systemd/system/multi-user.target.wants", "/usr/lib/systemd/system/multi-user.target.wants",
@@ -26,7 +26,7 @@ var readable = [...]string{
 }
 
 // processFiles are the files of a process that may be read.
-var processFiles = [...]string{"cmdline", "comm", "smaps_rollup", "stat", "status"}
+var processFiles = [...]string{"cmdline", "comm", "mountinfo", "smaps_rollup", "stat", "status"}
 
 // isProcessFile reports whether name is such a file.
 func isProcessFile(name string) bool {

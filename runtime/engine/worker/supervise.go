@@ -248,6 +248,16 @@ type child struct {
 // ONNX Runtime read.
 var passed = []string{"PATH=", "HOME=", "TMPDIR=", "LANG=", "CUDA_", "NVIDIA_", "ORT_", "OMP_", "YT_", "YOCTUNE_", "XDG_RUNTIME_DIR=", "GOCOVERDIR="}
 
+// PassedNames lists further variables that a worker gets, separated by commas: those of the
+// pipeline's environment.
+const PassedNames = "YOCTUNE_ENVIRONMENT"
+
+func isPassed(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	return slices.ContainsFunc(passed, func(p string) bool { return strings.HasPrefix(variable, p) }) ||
+		slices.Contains(strings.Split(os.Getenv(PassedNames), ","), name)
+}
+
 func (c *Client) startProcess(control int) (*child, error) {
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{os.Args[0], Command}} // the running version, even if an update replaced the file
 	if len(c.o.Command) > 0 {
@@ -275,7 +285,7 @@ func (c *Client) startProcess(control int) (*child, error) {
 	p.cmd.Stderr = p.last
 	p.cmd.WaitDelay = 100 * time.Millisecond
 	for _, v := range os.Environ() {
-		if slices.ContainsFunc(passed, func(p string) bool { return strings.HasPrefix(v, p) }) {
+		if isPassed(v) {
 			p.cmd.Env = append(p.cmd.Env, v)
 		}
 	}

@@ -102,3 +102,57 @@ func TestKnownModules(t *testing.T) {
 		t.Error(p)
 	}
 }
+
+func TestKnownThreads(t *testing.T) {
+	find := func(line, glob string) *linux.Thread {
+		for th := range linux.Threads(line) {
+			if th.Matches(glob) {
+				return &th
+			}
+		}
+		return nil
+	}
+	for _, s := range kernel.Sets() {
+		for glob, bound := range map[string]bool{"ksoftirqd/0": true, "ksoftirqd/*": true, "kswapd0": false, "kcompactd?": false, "migration/3": true, "rcu_preempt": false} {
+			if th := find(s.Name, glob); th == nil || th.Bound != bound {
+				t.Errorf("%s: %s is %+v", s.Name, glob, th)
+			}
+		}
+		for _, glob := range []string{"ksoftirqd", "ksoftirq/*", "kswapd", "rcub0", "ktimersd/0"} {
+			if th := find(s.Name, glob); th != nil {
+				t.Errorf("%s: %s is %+v", s.Name, glob, th)
+			}
+		}
+		if th := find(s.Name, "rcub/*"); th == nil || len(th.Needs) != 1 || !slices.Contains(th.Needs[0], "RCU_BOOST") {
+			t.Errorf("%s: rcub/* is %+v", s.Name, th)
+		}
+		// Only the newest has threads for timers.
+		if th := find(s.Name, "ktimers/*"); (th != nil) != (s.Name == "6.18") {
+			t.Errorf("%s: ktimers/* is %+v", s.Name, th)
+		}
+		names := linux.NetFeatures(s.Name)
+		for _, name := range []string{"rx-gro", "tx-tcp-segmentation", "tx-scatter-gather", "rx-vlan-hw-parse"} {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s: no feature %s", s.Name, name)
+			}
+		}
+		if slices.Contains(names, "gro") || len(names) < 40 {
+			t.Errorf("%s: %d features: %v", s.Name, len(names), names)
+		}
+	}
+}
+
+func TestThreadsMatchGlobs(t *testing.T) {
+	for _, c := range []struct {
+		name, glob string
+		want       bool
+	}{
+		{"ksoftirqd/#", "ksoftirqd/0", true}, {"ksoftirqd/#", "ksoftirqd/12", true}, {"ksoftirqd/#", "ksoftirqd/", false}, {"ksoftirqd/#", "ksoft*", true},
+		{"rc#", "rcub/*", false}, {"rc#", "rc*", true}, {"rcuo?/#", "rcuop/3", true}, {"*-tx", "eth0-tx", true}, {"*-tx", "*-tx", true},
+		{"*-tx", "ksoftirq*", false}, {"nvme-#", "*", true}, {"a*b", "ab", true}, {"a*b", "b*a", false}, {"", "", true},
+	} {
+		if got := (linux.Thread{Name: c.name}).Matches(c.glob); got != c.want {
+			t.Errorf("%q and %q: %t", c.name, c.glob, got)
+		}
+	}
+}

@@ -23,7 +23,9 @@ var (
 
 // Thread is a kind of kernel threads of one kernel.
 type Thread struct {
-	Name string // a glob, such as ksoftirqd/*
+	// Name is a pattern, such as ksoftirqd/#: "#" stands for a number, "?" for a character and "*"
+	// for any text.
+	Name string
 	// Needs are alternatives, each of them options that must all be on; none where every kernel
 	// starts the threads.
 	Needs [][]string
@@ -50,6 +52,38 @@ func Threads(line string) iter.Seq[Thread] {
 			}
 		}
 	}
+}
+
+// Matches reports whether a glob can select such a thread. The * of the glob stands for any text.
+// A name that begins with any text is a device's: only the fixed rest of the glob counts there.
+func (t Thread) Matches(glob string) bool {
+	if strings.HasPrefix(t.Name, "*") {
+		glob = strings.NewReplacer("*", "\x00", "?", "\x00").Replace(glob)
+	}
+	type place struct{ i, j int }
+	seen := map[place]bool{}
+	var match func(i, j int) bool
+	match = func(i, j int) bool {
+		if seen[place{i, j}] {
+			return false // tried before
+		}
+		seen[place{i, j}] = true
+		a, b := t.Name[i:], glob[j:]
+		switch {
+		case a == "" && b == "":
+			return true
+		case a != "" && a[0] == '*':
+			return match(i+1, j) || b != "" && match(i, j+1)
+		case b != "" && b[0] == '*':
+			return match(i, j+1) || a != "" && match(i+1, j)
+		case a == "" || b == "":
+			return false
+		case a[0] == '#':
+			return (b[0] == '?' || b[0] >= '0' && b[0] <= '9') && (match(i, j+1) || match(i+1, j+1))
+		}
+		return (a[0] == b[0] || a[0] == '?' || b[0] == '?') && match(i+1, j+1)
+	}
+	return match(0, 0)
 }
 
 func parseThread(name, rest string, n int) (Thread, bool) {

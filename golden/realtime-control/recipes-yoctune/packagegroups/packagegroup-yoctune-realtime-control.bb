@@ -18,6 +18,7 @@ RDEPENDS:${PN} = "\
     yoctuned \
 "
 RDEPENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " \
+    ethtool \
     iproute2 \
     rt-tests \
 "

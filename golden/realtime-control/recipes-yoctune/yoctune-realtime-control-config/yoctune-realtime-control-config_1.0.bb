@@ -13,6 +13,7 @@ PR = "r1"
 SRC_URI = ""
 SRC_URI:append:yoctune-on-jetson-agx-orin-devkit = " \
     file://95-yoctune.conf \
+    file://99-yoctune.rules \
     file://canbus.service \
     file://motion.service \
     file://yoctune-late.conf \
@@ -74,6 +75,7 @@ do_install() {
 
 do_install:append:yoctune-on-jetson-agx-orin-devkit() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
+    install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
     install -D -m 0644 ${S}/canbus.service ${D}${systemd_system_unitdir}/canbus.service
     install -D -m 0644 ${S}/motion.service ${D}${systemd_system_unitdir}/motion.service
     install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
