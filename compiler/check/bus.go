@@ -24,7 +24,7 @@ func busRules() []Rule {
 		{
 			ID: "usb-memory", Severity: diag.Error,
 			Title: "usbfs memory exceeds what the module can give",
-			Cause: "Drivers in user space, such as those of USB3 Vision cameras, take this memory for transfers; 0 is no limit at all.",
+			Cause: "Drivers in user space, such as those of USB3 Vision cameras, take this memory for transfers; 0 removes the limit.",
 			Fix:   "give it a part of the memory, such as 256MiB",
 			Wrong: `bus: usb: memory: "16GiB"`, Right: `bus: usb: memory: "256MiB"`,
 			See: "drivers/usb/core/devio.c: usbfs_memory_mb",
@@ -63,7 +63,7 @@ func checkUSBMemory(s *subject) {
 	}
 }
 
-// isMemory reports whether a number of MiB is no limit, or more than half of the memory.
+// isMemory reports whether a number of MiB is unlimited, or more than half of the memory.
 func isMemory(mebibytes string, ram int64) bool {
 	n, err := strconv.ParseInt(mebibytes, 10, 64)
 	return err == nil && (n == 0 || n > ram>>21)

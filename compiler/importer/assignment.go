@@ -60,7 +60,7 @@ func (im *importer) dropReplaced(earlier, l *Line, a assignment) {
 	}
 }
 
-// readForRecipe reads a line of a recipe that is no setting of the build, because it acts on
+// readForRecipe reads a line of a recipe that does not set the build, because it acts on
 // that recipe only, and reports whether it was one. Jobs of one recipe have a field.
 func (r *recipe) readForRecipe(l *Line, a assignment) bool {
 	if path.Ext(r.source.Name) == ".bbclass" {

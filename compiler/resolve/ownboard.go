@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/boardfile"
 )
 
-// IsOwn reports whether a board file alone describes the target's board: it is no module of the
+// IsOwn reports whether a board file alone describes the target's board: it is not a module of the
 // facts, and its layer needs openembedded-core only.
 func (t *Target) IsOwn() bool { return t.File != nil && !t.Custom.Base.IsSet() }
 

@@ -88,7 +88,7 @@ func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 		{"a path that may be absent", quote.SystemdOptionalPath, "-/etc/x", "-/etc/x", ""},
 		{"a glob of paths", quote.SystemdOptionalPath, "/etc/*", "", "'*'"},
 		{"a number as a user", quote.SystemdUser, "1000", "1000", ""},
-		{"a number that is no user", quote.SystemdUser, "4294967295", "", "number of a user"},
+		{"a number outside of the users", quote.SystemdUser, "4294967295", "", "number of a user"},
 		{"a second line in a description", quote.SystemdText, "a\nExecStart=/bin/sh", "", "U+000A"},
 		{"a description that joins lines", quote.SystemdText, `a\`, "", "backslash"},
 		{"a second assignment in a variable", env, `x" B="y`, `"A=x\" B=\"y"`, ""},

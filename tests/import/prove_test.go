@@ -83,7 +83,7 @@ func TestRefereeFindsLosses(t *testing.T) {
 	}
 	for _, not := range []string{"BB_NUMBER_THREADS is", "CONFIG_A", "vm.a is", "Service.Nice"} {
 		if strings.Contains(string(text), not) {
-			t.Errorf("the record has %q, which is no loss:\n%s", not, text)
+			t.Errorf("the record has %q, which is not a loss:\n%s", not, text)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func isKThreadNode(name string) bool {
 	return ok
 }
 
-// isAlive reports whether the thread still runs, and is no other one with its number.
+// isAlive reports whether the thread still runs, and has not been replaced by another of its number.
 func (n kthreadNode) isAlive(r *Root) bool {
 	name, ok := kernelThread(r, strconv.Itoa(n.tid))
 	return ok && name == n.name

@@ -29,7 +29,7 @@ const (
 	maxOptions = 50_000
 )
 
-// ErrFormat is wrapped by errors about a file that is no board file.
+// ErrFormat is wrapped by errors about a file that is not a board file.
 var ErrFormat = errors.New("not a board file")
 
 // File is a board file. A fact that the device did not report is absent. Frequencies are in Hz,
