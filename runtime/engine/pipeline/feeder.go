@@ -69,7 +69,10 @@ func (r *feeder) feed(soft, hard context.Context) (ended string) {
 	case !e.live:
 		due = now
 	}
-	f.ID, f.Capture, f.Entered = r.n, due, due
+	f.ID, f.Capture, f.Entered, f.Moment = r.n, due, due, due
+	if period := int64(r.pace.period); !e.live && r.camera == nil && period > 0 && r.n < math.MaxInt64/uint64(period) {
+		f.Moment = int64(r.n) * period
+	}
 	f.Level, f.Admitted = e.level.Load(), false
 	if !r.begun {
 		r.begun = true

@@ -40,7 +40,7 @@ func buildTrack(b stageBuilder) (work, error) {
 				r := &f.Results[i]
 				boxes = append(boxes, track.Box{X0: r.Box[0], Y0: r.Box[1], X1: r.Box[2], Y1: r.Box[3], Class: r.Class})
 			}
-			t.Update(f.Capture, boxes, ids[:len(boxes)])
+			t.Update(f.Moment, boxes, ids[:len(boxes)])
 			for i := range boxes {
 				f.Results[i].ID = ids[i]
 			}

@@ -20,6 +20,9 @@ type Frame struct {
 	ID      uint64
 	Slot    int   // in the pool
 	Capture int64 // ns
+	// Moment is when the picture was taken, in ns: the capture, or for a source that is not
+	// live the place in the recording, which does not depend on when the frame was read.
+	Moment  int64
 	Pixels  []byte
 	Results []result.Result
 	Spent   []Span // by stage, then the sink
