@@ -61,12 +61,12 @@ type Install struct {
 }
 
 // DevicePath is Dest on a device: without bitbake's directory variables.
-func (i *Install) DevicePath() string {
-	return strings.NewReplacer(
-		"${sysconfdir}", "/etc", "${systemd_system_unitdir}", "/usr/lib/systemd/system", "${nonarch_libdir}", "/usr/lib",
-		"${libdir}", "/usr/lib", "${nonarch_base_libdir}", "/usr/lib", "${datadir}", "/usr/share", "${bindir}", "/usr/bin",
-	).Replace(i.Dest)
-}
+func (i *Install) DevicePath() string { return deviceFolders.Replace(i.Dest) }
+
+var deviceFolders = strings.NewReplacer(
+	"${sysconfdir}", "/etc", "${systemd_system_unitdir}", "/usr/lib/systemd/system", "${nonarch_libdir}", "/usr/lib",
+	"${libdir}", "/usr/lib", "${nonarch_base_libdir}", "/usr/lib", "${datadir}", "/usr/share", "${bindir}", "/usr/bin",
+)
 
 // Ref names a part of a target ("" for the layer itself) by its id.
 type Ref struct {

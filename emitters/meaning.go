@@ -103,24 +103,57 @@ func Complete(l *plan.Layer, files []File) {
 // PlanFile is the base name of the plan.
 const PlanFile = "plan.json"
 
-// Holders returns the files that put each part of a target's plan in force without yoctuned,
-// by part. The plan itself and the keys it is signed with do nothing alone.
-func Holders(t *plan.Target, files []File) map[string][]*File {
-	out := map[string][]*File{}
+// Holders finds the files that put the parts of plans in force without yoctuned. The plan
+// itself and the keys it is signed with do nothing alone.
+type Holders struct {
+	files []File
+	at    map[held][]int // indices of files, ascending
+}
+
+// held is a part of the plan of one machine, or with machine "" of every machine.
+type held struct{ machine, part string }
+
+// HoldersAmong returns the finder for the files of a layer.
+func HoldersAmong(files []File) Holders {
+	h := Holders{files, map[held][]int{}}
 	for i := range files {
 		f := &files[i]
 		if path.Base(f.Path) == PlanFile {
 			continue
 		}
-		for _, m := range f.Means {
-			part := m.Part()
+		for j := range f.Means {
+			m := &f.Means[j]
 			if m.Kind == Package {
 				continue // needed by what holds the part
 			}
-			if machine := cmp.Or(m.Machine, f.Machine, t.Machine); machine == t.Machine && !slices.Contains(out[part], f) {
-				out[part] = append(out[part], f)
+			key := held{cmp.Or(m.Machine, f.Machine), m.Part()}
+			if found := h.at[key]; len(found) == 0 || found[len(found)-1] != i {
+				h.at[key] = append(found, i)
 			}
 		}
+	}
+	return h
+}
+
+// Find returns the files that hold a part of a target's plan.
+func (h Holders) Find(t *plan.Target, part string) []*File {
+	every, own := h.at[held{"", part}], h.at[held{t.Machine, part}]
+	found := slices.Concat(every, own)
+	slices.Sort(found)
+	var out []*File
+	for _, i := range slices.Compact(found) {
+		out = append(out, &h.files[i])
+	}
+	return out
+}
+
+// ByMachine returns the files of each machine, in their order; those for every machine are
+// under "".
+func ByMachine(files []File) map[string][]*File {
+	out := map[string][]*File{}
+	for i := range files {
+		f := &files[i]
+		out[f.Machine] = append(out[f.Machine], f)
 	}
 	return out
 }
@@ -129,14 +162,14 @@ func Holders(t *plan.Target, files []File) map[string][]*File {
 // without yoctuned.
 func Unheld(l *plan.Layer, files []File) []Ref {
 	var out []Ref
+	holders, own := HoldersAmong(files), ByMachine(files)
 	for _, t := range l.Targets {
-		held := Holders(t, files)
-		for _, f := range files {
-			if f.Machine != t.Machine || path.Base(f.Path) != PlanFile {
+		for _, f := range own[t.Machine] {
+			if path.Base(f.Path) != PlanFile {
 				continue
 			}
 			for _, m := range f.Means {
-				if m.Kind != Plan && len(held[m.Part()]) == 0 {
+				if m.Kind != Plan && len(holders.Find(t, m.Part())) == 0 {
 					out = append(out, Ref{Target: t.Name, ID: m.Part()})
 				}
 			}

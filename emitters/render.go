@@ -66,6 +66,7 @@ func sinks() template.FuncMap {
 		"powerline":      quote.PowerParam,
 		"md":             quote.Markdown,
 		"mdcode":         quote.MarkdownCode,
+		"mdrow":          quote.MarkdownRow,
 		"number":         quote.Number,
 		"host":           quote.Host,
 		"yaml":           quote.YAML,

@@ -44,10 +44,11 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		"${nonarch_base_libdir}/udev/rules.d", "${nonarch_libdir}/tmpfiles.d", "${nonarch_libdir}/yoctune",
 	}}
 	var means []emitters.Meaning
+	own := emitters.ByMachine(files)
 	for _, target := range l.Targets {
 		m := machine{Machine: target.Machine}
-		for _, f := range files {
-			if f.Install == nil || f.Machine != target.Machine {
+		for _, f := range own[target.Machine] {
+			if f.Install == nil {
 				continue
 			}
 			one := file{Source: path.Base(f.Path), Dest: f.Install.Dest, Exec: f.Mode&0o100 != 0}
@@ -78,13 +79,16 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 			}
 		}
 		for _, f := range m.Files {
-			data.Packaged = append(data.Packaged, packagedFolders(f.Dest)...)
+			for _, folder := range packagedFolders(f.Dest) {
+				if !slices.Contains(data.Packaged, folder) {
+					data.Packaged = append(data.Packaged, folder)
+				}
+			}
 		}
 		data.Enabled = data.Enabled || len(m.Units) > 0
 		data.Machines = append(data.Machines, m)
 	}
 	slices.Sort(data.Packaged)
-	data.Packaged = slices.Compact(data.Packaged)
 	t := emitters.NewTemplate("config", recipe)
 	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("%s/yoctune-%s-config_%d.0.bb", emitters.ConfigDir(l), l.Name, l.Version), Means: means}, data)
 	if err != nil {

@@ -42,14 +42,18 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	for _, f := range files {
 		needs = append(needs, f.Needs...)
 	}
-	every := collect(needs, "", "", false)
+	byMachine := map[string][]emitters.Need{}
+	for _, n := range needs {
+		byMachine[n.Machine] = append(byMachine[n.Machine], n)
+	}
+	every := collect(byMachine[""], "", false)
 	var required, recommended []group
 	for _, t := range l.Targets {
 		for _, set := range []struct {
 			weak bool
 			into *[]group
 		}{{false, &required}, {true, &recommended}} {
-			if packages := collect(needs, t.Machine, t.Name, set.weak); len(packages) > 0 {
+			if packages := collect(byMachine[t.Machine], t.Name, set.weak); len(packages) > 0 {
 				*set.into = append(*set.into, group{t.Machine, packages})
 			}
 		}
@@ -67,11 +71,11 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	return []emitters.File{f}, nil
 }
 
-// collect selects the packages of one machine, by name and once each.
-func collect(needs []emitters.Need, machine, target string, weak bool) []pkg {
+// collect selects the packages that one machine needs, by name and once each.
+func collect(needs []emitters.Need, target string, weak bool) []pkg {
 	var out []pkg
 	for _, n := range needs {
-		if n.Machine == machine && n.Weak == weak {
+		if n.Weak == weak {
 			out = append(out, pkg{n.Package, target, n.ID})
 		}
 	}

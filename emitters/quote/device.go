@@ -18,8 +18,10 @@ func UdevValue(v string) (string, error) {
 	if strings.Contains(v, `\`) {
 		return "", refuse(sink, v, "udev has no way to write a backslash reliably", "")
 	}
-	return `"` + strings.NewReplacer(`"`, `\"`, "%", "%%", "$", "$$").Replace(v) + `"`, nil
+	return `"` + udevEscapes.Replace(v) + `"`, nil
 }
+
+var udevEscapes = strings.NewReplacer(`"`, `\"`, "%", "%%", "$", "$$")
 
 // UdevMatch writes a value that must match literally.
 func UdevMatch(v string) (string, error) {

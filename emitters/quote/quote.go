@@ -57,6 +57,9 @@ func checkText(sink, v, allow string) error {
 	if len(v) > maxLen {
 		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), maxLen), "put long text in a separate file")
 	}
+	if isVisibleASCII(v) {
+		return nil
+	}
 	if !utf8.ValidString(v) {
 		return refuse(sink, v, "it is not valid UTF-8", "")
 	}
@@ -69,6 +72,16 @@ func checkText(sink, v, allow string) error {
 		}
 	}
 	return nil
+}
+
+// isVisibleASCII reports whether v needs no closer look, as is true of most values.
+func isVisibleASCII(v string) bool {
+	for i := range len(v) {
+		if v[i] < ' ' || v[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // checkCharset refuses an empty value and every character outside the set that ok

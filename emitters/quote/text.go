@@ -51,6 +51,9 @@ func Markdown(v string) (string, error) {
 // (lib/checklayer/cases/common.py, test_readme).
 func hideReadme(s string) string {
 	const word = "readme"
+	if !strings.Contains(strings.ToLower(s), word) {
+		return s
+	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		b.WriteByte(s[i])
@@ -91,4 +94,36 @@ func MarkdownCode(v string) (string, error) {
 		v = " " + v + " "
 	}
 	return fence + v + fence, nil
+}
+
+// Cell is a cell of a table: text, and code spans behind it.
+type Cell struct {
+	Text string
+	Code []string
+}
+
+// MarkdownRow writes the row of a table.
+func MarkdownRow(cells []Cell) (string, error) {
+	var b strings.Builder
+	b.WriteByte('|')
+	for _, c := range cells {
+		text, err := Markdown(c.Text)
+		if err != nil {
+			return "", err
+		}
+		b.WriteByte(' ')
+		b.WriteString(text)
+		for i, v := range c.Code {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			code, err := MarkdownCode(v)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(code)
+		}
+		b.WriteString(" |")
+	}
+	return b.String(), nil
 }

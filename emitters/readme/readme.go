@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/knob"
@@ -21,31 +22,18 @@ import (
 //go:embed readme.md.tmpl
 var text string
 
-type row struct {
-	plan.Setting
-	Rule, When, Where string
-	Holders           []string // files that put it in force without yoctuned
-}
-
 // program is one that the layer installs.
 type program struct{ Name, Version, SHA256, Licences string }
 
-type override struct {
-	ID, Profile, Where, By string
-}
+// row is one of a table.
+type row []quote.Cell
 
 type target struct {
 	*plan.Target
 	ArgsBy    string // how kernel arguments reach the kernel; "" without any
 	Rows      []row
-	Overrides []override
+	Overrides []row
 	Alone     bool // some setting is in force by yoctuned alone
-}
-
-type file struct {
-	Path  string
-	Where []string
-	Why   string // the reason, if no line caused the file
 }
 
 var rules = map[string]string{
@@ -70,11 +58,14 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		Layer    *plan.Layer
 		Release  release.Release
 		Targets  []target
-		Files    []file
+		Files    []row
 		Programs []program
 		Flash    bool
 	}{Layer: l, Release: r, Programs: programs(files)}
+	holders := emitters.HoldersAmong(files)
+	targets := map[string]string{} // by machine
 	for _, t := range l.Targets {
+		targets[t.Machine] = t.Name
 		data.Flash = data.Flash || len(t.Kernel.Args) > 0
 		tt := target{Target: t}
 		if l.CoreOnly && len(t.Kernel.Args) > 0 {
@@ -82,24 +73,19 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		} else if b, ok := board.Lookup(t.Board); ok && len(t.Kernel.Args) > 0 {
 			tt.ArgsBy = r.ArgPath(b.SoC).Text()
 		}
-		held := emitters.Holders(t, files)
 		for _, s := range t.Plan.Settings {
-			where, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: s.ID})
-			holders := names(held[s.ID])
-			s.Want = knob.Show(s.Type, s.Want)
-			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], emitters.Line(where), holders})
-			tt.Alone = tt.Alone || len(holders) == 0
+			held := names(holders.Find(t, s.ID))
+			tt.Rows = append(tt.Rows, describeSetting(l, t, s, held))
+			tt.Alone = tt.Alone || len(held) == 0
 		}
 		for _, o := range t.Overrides {
-			by, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: o.ID})
-			tt.Overrides = append(tt.Overrides, override{o.ID, o.Profile, emitters.Line(o.Position), emitters.Line(by)})
+			tt.Overrides = append(tt.Overrides, row{code(o.ID), code(o.Profile), code(emitters.Line(o.Position)), code(place(l, t.Name, o.ID))})
 		}
 		data.Targets = append(data.Targets, tt)
 	}
-	for _, f := range files {
-		data.Files = append(data.Files, describe(l, f))
+	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b emitters.File) int { return strings.Compare(a.Path, b.Path) }) {
+		data.Files = append(data.Files, describeFile(l, f, targets[f.Machine]))
 	}
-	slices.SortFunc(data.Files, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
 	t := emitters.NewTemplate("readme", text)
 	f, err := t.Fill(emitters.File{Path: "README.md"}, data)
 	if err != nil {
@@ -147,15 +133,33 @@ func programs(files []emitters.File) []program {
 	return out
 }
 
-func describe(l *plan.Layer, f emitters.File) file {
-	d := file{Path: f.Path, Why: "the layer itself", Where: emitters.Lines(l, f.Origins)}
-	if f.Install != nil {
-		d.Why = "every target"
-		for _, t := range l.Targets {
-			if t.Machine == f.Machine {
-				d.Why = "all of target " + t.Name
-			}
-		}
+func code(values ...string) quote.Cell { return quote.Cell{Code: values} }
+
+func place(l *plan.Layer, target, id string) string {
+	at, _ := emitters.Position(l, emitters.Ref{Target: target, ID: id})
+	return emitters.Line(at)
+}
+
+func describeSetting(l *plan.Layer, t *plan.Target, s plan.Setting, holders []string) row {
+	r := row{code(s.ID), {Text: rules[s.Compare], Code: []string{knob.Show(s.Type, s.Want)}}, code(holders...)}
+	if l.Runtime.Installed() {
+		r = append(r, quote.Cell{Text: s.Policy}, quote.Cell{Text: when[s.Needs]})
 	}
-	return d
+	return append(r, code(place(l, t.Name, s.ID)))
+}
+
+// describeFile names the lines that caused a file, or else the reason for it. target is that
+// of its machine.
+func describeFile(l *plan.Layer, f emitters.File, target string) row {
+	why := code(emitters.Lines(l, f.Origins)...)
+	switch {
+	case len(why.Code) > 0:
+	case f.Install == nil:
+		why.Text = "the layer itself"
+	case target != "":
+		why.Text = "all of target " + target
+	default:
+		why.Text = "every target"
+	}
+	return row{code(f.Path), why}
 }

@@ -86,7 +86,10 @@ func FindPlainFile(s plan.Setting) PlainFile {
 		}
 	}
 	for _, row := range plainFiles {
-		if matched, err := path.Match(row.attr, name); err != nil || !matched || row.class != s.Select.Class {
+		if row.class != s.Select.Class {
+			continue
+		}
+		if matched, err := path.Match(row.attr, name); err != nil || !matched {
 			continue
 		}
 		f := row.file

@@ -10,9 +10,9 @@ import (
 	"io"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Errors of reading a plan; test with errors.Is.
@@ -98,16 +98,9 @@ func fieldsSince2(path string, v reflect.Value) []string {
 }
 
 func (p *Plan) digest() (string, error) {
-	t, err := toTree(p)
-	if err != nil {
-		return "", err
-	}
 	// The digest field itself is outside, absent rather than empty, so that the
 	// rule "everything but itself" holds for any implementation.
-	if m, ok := t.(map[string]any); ok {
-		delete(m, "digest")
-	}
-	b, err := encode(t)
+	b, err := canonical(p, "digest")
 	if err != nil {
 		return "", err
 	}
@@ -124,84 +117,217 @@ func (o Origins) Encode() ([]byte, error) { return Canonical(o) }
 // Canonical encodes v as JSON with sorted keys, two-space indentation, no HTML
 // escaping, and a newline at the end. Floats with a fraction are refused: a plan
 // holds integers in base units, or decimal text.
-func Canonical(v any) ([]byte, error) {
-	t, err := toTree(v)
-	if err != nil {
+//
+// A test compares it with encoding/json. It exists for speed: a build encodes a plan
+// twice, and a device once at every start.
+func Canonical(v any) ([]byte, error) { return canonical(v, "") }
+
+// canonical encodes v without one field of its outermost struct.
+func canonical(v any, without string) ([]byte, error) {
+	w := canonicalWriter{without: without}
+	if err := w.write(reflect.ValueOf(v)); err != nil {
 		return nil, err
 	}
-	return encode(t)
+	w.out.WriteByte('\n')
+	return w.out.Bytes(), nil
 }
 
-// toTree converts v to maps, lists and scalars, as encoding/json would write it; a test
-// compares the two. It handles the types of plans and leaves others to encoding/json. It
-// exists for speed: a build encodes a plan twice, and a device once at every start.
-func toTree(v any) (any, error) { return valueTree(reflect.ValueOf(v)) }
+// canonicalWriter writes the types of plans, and converts others with encoding/json.
+type canonicalWriter struct {
+	out     bytes.Buffer
+	depth   int
+	without string
+}
 
-func valueTree(v reflect.Value) (any, error) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return nil, nil
+// member is a field of a struct in JSON.
+type member struct {
+	name      string
+	index     int
+	omitEmpty bool
+}
+
+// members holds the fields of a struct type sorted by name, or nil if encoding/json has to
+// write it.
+var members sync.Map // reflect.Type -> []member
+
+func membersOf(t reflect.Type) []member {
+	if known, ok := members.Load(t); ok {
+		list, _ := known.([]member)
+		return list
+	}
+	list := make([]member, 0, t.NumField())
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "" || f.Anonymous {
+			list = nil
+			break
 		}
-		return valueTree(v.Elem())
+		list = append(list, member{name, i, options == "omitempty"})
+	}
+	slices.SortFunc(list, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	members.Store(t, list)
+	return list
+}
+
+var numberType = reflect.TypeFor[json.Number]()
+
+func (w *canonicalWriter) write(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Invalid:
+		w.out.WriteString("null")
+	case reflect.Pointer, reflect.Interface:
+		return w.write(v.Elem()) // invalid if nil
 	case reflect.Struct:
-		m := make(map[string]any, v.NumField())
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if !f.IsExported() || name == "" || f.Anonymous {
-				return treeFromJSON(v)
-			}
-			if options == "omitempty" && isEmpty(v.Field(i)) {
+		return w.writeStruct(v)
+	case reflect.Map:
+		return w.writeMap(v)
+	case reflect.Slice:
+		return w.writeList(v)
+	case reflect.String:
+		if v.Type() == numberType {
+			return w.writeNumber(v.String())
+		}
+		return w.writeString(v.String())
+	case reflect.Bool:
+		w.out.Write(strconv.AppendBool(w.out.AvailableBuffer(), v.Bool()))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		w.out.Write(strconv.AppendInt(w.out.AvailableBuffer(), v.Int(), 10))
+	default:
+		return w.writeByJSON(v)
+	}
+	return nil
+}
+
+func (w *canonicalWriter) writeStruct(v reflect.Value) error {
+	fields := membersOf(v.Type())
+	if fields == nil && v.NumField() > 0 {
+		return w.writeByJSON(v)
+	}
+	without := w.without
+	w.without = ""
+	return w.writeBlock('{', '}', func(next func()) error {
+		for _, m := range fields {
+			f := v.Field(m.index)
+			if m.omitEmpty && isEmpty(f) || m.name == without {
 				continue
 			}
-			t, err := valueTree(v.Field(i))
-			if err != nil {
-				return nil, err
+			next()
+			if err := w.writeMember(m.name, f); err != nil {
+				return err
 			}
-			m[name] = t
 		}
-		return m, nil
-	case reflect.Map:
-		if v.Type().Key().Kind() != reflect.String {
-			return treeFromJSON(v)
-		}
-		if v.IsNil() {
-			return nil, nil
-		}
-		m := make(map[string]any, v.Len())
-		for it := v.MapRange(); it.Next(); {
-			t, err := valueTree(it.Value())
-			if err != nil {
-				return nil, err
-			}
-			m[it.Key().String()] = t
-		}
-		return m, nil
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return treeFromJSON(v)
-		}
-		if v.IsNil() {
-			return nil, nil
-		}
-		list := make([]any, v.Len())
-		for i := range list {
-			t, err := valueTree(v.Index(i))
-			if err != nil {
-				return nil, err
-			}
-			list[i] = t
-		}
-		return list, nil
-	case reflect.String:
-		return v.String(), nil
-	case reflect.Bool:
-		return v.Bool(), nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return json.Number(strconv.FormatInt(v.Int(), 10)), nil
+		return nil
+	})
+}
+
+func (w *canonicalWriter) writeMap(v reflect.Value) error {
+	switch {
+	case v.Type().Key().Kind() != reflect.String:
+		return w.writeByJSON(v)
+	case v.IsNil():
+		w.out.WriteString("null")
+		return nil
 	}
-	return treeFromJSON(v)
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	return w.writeBlock('{', '}', func(next func()) error {
+		for _, k := range keys {
+			next()
+			if err := w.writeMember(k.String(), v.MapIndex(k)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (w *canonicalWriter) writeList(v reflect.Value) error {
+	switch {
+	case v.Type().Elem().Kind() == reflect.Uint8:
+		return w.writeByJSON(v)
+	case v.IsNil():
+		w.out.WriteString("null")
+		return nil
+	}
+	return w.writeBlock('[', ']', func(next func()) error {
+		for i := range v.Len() {
+			next()
+			if err := w.write(v.Index(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeBlock writes what is between two brackets, one item a line. content calls next before
+// each item.
+func (w *canonicalWriter) writeBlock(opening, closing byte, content func(next func()) error) error {
+	const indents = "\n                                "
+	indent := func() {
+		w.out.WriteString(indents[:min(len(indents), 1+2*w.depth)])
+		for range 2*w.depth - len(indents) + 1 {
+			w.out.WriteByte(' ')
+		}
+	}
+	w.out.WriteByte(opening)
+	w.depth++
+	empty := true
+	err := content(func() {
+		if !empty {
+			w.out.WriteByte(',')
+		}
+		empty = false
+		indent()
+	})
+	w.depth--
+	if !empty {
+		indent()
+	}
+	w.out.WriteByte(closing)
+	return err
+}
+
+func (w *canonicalWriter) writeMember(name string, v reflect.Value) error {
+	if err := w.writeString(name); err != nil {
+		return err
+	}
+	w.out.WriteString(": ")
+	return w.write(v)
+}
+
+func (w *canonicalWriter) writeNumber(n string) error {
+	if strings.ContainsAny(n, ".eE") {
+		return fmt.Errorf("plan: number %s is not an integer", n)
+	}
+	w.out.WriteString(n)
+	return nil
+}
+
+func (w *canonicalWriter) writeString(s string) error {
+	if isPlain(s) {
+		w.out.WriteByte('"')
+		w.out.WriteString(s)
+		w.out.WriteByte('"')
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return err
+	}
+	w.out.Write(bytes.TrimRight(b.Bytes(), "\n"))
+	return nil
+}
+
+func (w *canonicalWriter) writeByJSON(v reflect.Value) error {
+	t, err := treeFromJSON(v)
+	if err != nil {
+		return err
+	}
+	return w.write(reflect.ValueOf(t))
 }
 
 // isEmpty reports whether omitempty leaves v out.
@@ -227,100 +353,6 @@ func treeFromJSON(v reflect.Value) (any, error) {
 	var t any
 	err := dec.Decode(&t)
 	return t, err
-}
-
-func encode(tree any) ([]byte, error) {
-	var out bytes.Buffer
-	if err := writeCanonical(&out, tree, 0); err != nil {
-		return nil, err
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
-}
-
-func writeCanonical(w *bytes.Buffer, v any, depth int) error {
-	indent := func(n int) {
-		w.WriteByte('\n')
-		for range n {
-			w.WriteString("  ")
-		}
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) == 0 {
-			w.WriteString("{}")
-			return nil
-		}
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		sort.Strings(keys)
-		w.WriteByte('{')
-		for i, k := range keys {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			indent(depth + 1)
-			if err := writeString(w, k); err != nil {
-				return err
-			}
-			w.WriteString(": ")
-			if err := writeCanonical(w, v[k], depth+1); err != nil {
-				return err
-			}
-		}
-		indent(depth)
-		w.WriteByte('}')
-	case []any:
-		if len(v) == 0 {
-			w.WriteString("[]")
-			return nil
-		}
-		w.WriteByte('[')
-		for i, e := range v {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			indent(depth + 1)
-			if err := writeCanonical(w, e, depth+1); err != nil {
-				return err
-			}
-		}
-		indent(depth)
-		w.WriteByte(']')
-	case json.Number:
-		if strings.ContainsAny(v.String(), ".eE") {
-			return fmt.Errorf("plan: number %s is not an integer", v)
-		}
-		w.WriteString(v.String())
-	case string:
-		return writeString(w, v)
-	case bool:
-		fmt.Fprintf(w, "%t", v)
-	case nil:
-		w.WriteString("null")
-	default:
-		return fmt.Errorf("plan: cannot encode %T", v)
-	}
-	return nil
-}
-
-func writeString(w *bytes.Buffer, s string) error {
-	if isPlain(s) {
-		w.WriteByte('"')
-		w.WriteString(s)
-		w.WriteByte('"')
-		return nil
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return err
-	}
-	w.Write(bytes.TrimRight(b.Bytes(), "\n"))
-	return nil
 }
 
 // isPlain reports whether JSON writes s without escapes, as is true of most strings.

@@ -8,5 +8,5 @@ func CanonicalByJSON(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(t)
+	return Canonical(t)
 }
