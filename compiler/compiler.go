@@ -343,12 +343,14 @@ func (p *Project) buildable() [][]*resolve.Target {
 	for _, g := range groupByRelease(p.Targets) {
 		for len(g) > 0 {
 			var together, later []*resolve.Target
+			taken := map[string]bool{}
 			for _, t := range g {
-				if slices.ContainsFunc(together, func(o *resolve.Target) bool { return o.Machine == t.Machine }) {
+				if taken[t.Machine] {
 					later = append(later, t)
 				} else {
 					together = append(together, t)
 				}
+				taken[t.Machine] = true
 			}
 			groups, g = append(groups, together), later
 		}

@@ -14,11 +14,11 @@ import (
 // layer for the given machines assigns, inherits and appends to. It serves the
 // files that emitters render, and layers whose manifest is of version 1; it does
 // not follow includes and skips functions.
-func ReadBitBake(name string, text []byte, machines []string) []Meaning {
+func ReadBitBake(name string, text []byte, machines map[string]bool) []Meaning {
 	return readBitBake(name, text, machines, nil)
 }
 
-func readBitBake(name string, text []byte, machines []string, causes []cause) []Meaning {
+func readBitBake(name string, text []byte, machines map[string]bool, causes []cause) []Meaning {
 	settings := path.Dir(name) == "conf/yoctune"
 	conf := strings.HasPrefix(name, "conf/") && path.Ext(name) == ".conf"
 	if !conf && !slices.Contains([]string{".bb", ".bbappend", ".inc"}, path.Ext(name)) {
@@ -36,8 +36,14 @@ func readBitBake(name string, text []byte, machines []string, causes []cause) []
 	end := 0 // of the assignment before
 	for _, a := range Assignments(string(text)) {
 		var id string
+		for len(causes) > 0 && causes[0].offset < end {
+			causes = causes[1:]
+		}
 		for _, c := range causes {
-			if c.offset >= end && c.offset <= a.Start || id == "" && c.offset > a.Start && c.offset < a.End {
+			if c.offset >= a.End && c.offset > a.Start {
+				break
+			}
+			if c.offset <= a.Start || id == "" {
 				id = c.ref.ID
 			}
 		}
@@ -63,9 +69,9 @@ func isDynamic(value string) bool {
 
 // MachineOf returns the machine of the last override of a variable. Layers older than
 // overrides for a single machine use the machine's own name.
-func MachineOf(name string, machines []string) string {
+func MachineOf(name string, machines map[string]bool) string {
 	i := strings.LastIndexByte(name, ':')
-	if m := strings.TrimPrefix(name[i+1:], quote.OverridePrefix); i >= 0 && slices.Contains(machines, m) {
+	if m := strings.TrimPrefix(name[i+1:], quote.OverridePrefix); i >= 0 && machines[m] {
 		return m
 	}
 	return ""

@@ -66,9 +66,9 @@ func (m Meaning) Part() string {
 
 // ReadVariables adds to files the meaning of their bitbake variables, once.
 func ReadVariables(l *plan.Layer, files []File) {
-	var machines []string
+	machines := map[string]bool{}
 	for _, t := range l.Targets {
-		machines = append(machines, t.Machine)
+		machines[t.Machine] = true
 	}
 	for i := range files {
 		if f := &files[i]; !f.read {

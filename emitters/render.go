@@ -66,7 +66,7 @@ func sinks() template.FuncMap {
 		"powerline":      quote.PowerParam,
 		"md":             quote.Markdown,
 		"mdcode":         quote.MarkdownCode,
-		"mdrow":          quote.MarkdownRow,
+		"mdrows":         quote.MarkdownRows,
 		"number":         quote.Number,
 		"host":           quote.Host,
 		"yaml":           quote.YAML,

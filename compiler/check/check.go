@@ -102,7 +102,7 @@ func (s *shared) markExplained(symbol string) bool {
 
 // reporter collects the findings of a rule.
 type reporter struct {
-	rule  Rule
+	rule  *Rule
 	found []*finding
 }
 
@@ -110,7 +110,7 @@ type reporter struct {
 type finding struct{ diag.Diagnostic }
 
 // apply runs a rule and adds its findings to a report, without those that off switches off.
-func (r Rule) apply(report *diag.Report, off *suppressed, run func(*reporter)) {
+func (r *Rule) apply(report *diag.Report, off *suppressed, run func(*reporter)) {
 	if off.isSuppressed(r.ID) && !r.Firm {
 		return
 	}
@@ -204,8 +204,8 @@ func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Mo
 	for _, t := range p.Targets {
 		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models, build: &p.Config.Build}
 		for _, last := range []bool{false, true} {
-			for _, r := range rules {
-				if r.run != nil && r.last == last {
+			for i := range rules {
+				if r := &rules[i]; r.run != nil && r.last == last {
 					r.apply(report, off, func(rep *reporter) { r.run(&subject{t, f, rep}) })
 				}
 			}

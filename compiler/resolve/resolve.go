@@ -30,7 +30,8 @@ type Project struct {
 	manifest func(path string) ([]byte, error)
 
 	boardFile func(path string) ([]byte, error)
-	files     map[string]*boardfile.File // board files, by path; nil: it was reported
+	files     map[string]*boardfile.File            // board files, by path; nil: it was reported
+	machines  map[*config.Board]map[string][]string // machines of a release, by its name
 }
 
 // Suppression is a rule that the configuration switches off, and where.
@@ -53,13 +54,15 @@ type Target struct {
 	Exact   bool // Stock was verified for the release
 
 	Replaced []Override // by id
+
+	machines []string // see Machines
 }
 
 // Resolve resolves every target of a configuration that conforms to the schema.
 // manifest and boardFile read files below the configuration's folder. What is wrong goes to
 // the report; targets that could not be resolved are left out.
 func Resolve(root *load.Node, lang *conform.Schema, manifest, boardFile func(string) ([]byte, error), report *diag.Report) *Project {
-	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest, boardFile: boardFile, files: map[string]*boardfile.File{}}
+	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest, boardFile: boardFile, files: map[string]*boardfile.File{}, machines: map[*config.Board]map[string][]string{}}
 	checker := conform.NewChecker(lang, report)
 	checkParts(checker, p)
 	for _, s := range p.Config.Suppress.Sorted() {
@@ -194,6 +197,7 @@ func (p *Project) findFacts(t *Target, checked, report *diag.Report) bool {
 	if !p.findRelease(t, checked, report) || !boardFound {
 		return false
 	}
+	t.machines = p.findMachines(t)
 	t.Exact = t.IsOwn() // it has no stock modes
 	if table, exact, err := t.Board.StockTable(t.Release.Name); err == nil {
 		t.Stock, t.Exact = table, exact
@@ -264,11 +268,23 @@ func reportUnknown(field config.String, checked, report *diag.Report, d diag.Dia
 }
 
 // Machines returns the MACHINEs that fit the target's board on its release.
-func (t *Target) Machines() []string {
-	if t.Custom != nil {
-		return config.Texts(*t.Custom.Machines.Get(t.Release.Name))
+func (t *Target) Machines() []string { return t.machines }
+
+// findMachines returns the machines of a target. Those of a board of the configuration are
+// listed once: a fleet has many.
+func (p *Project) findMachines(t *Target) []string {
+	if t.Custom == nil {
+		return t.Board.Releases[t.Release.Name].Machines
 	}
-	return t.Board.Releases[t.Release.Name].Machines
+	known := p.machines[t.Custom]
+	if known == nil {
+		known = map[string][]string{}
+		p.machines[t.Custom] = known
+	}
+	if _, ok := known[t.Release.Name]; !ok {
+		known[t.Release.Name] = config.Texts(*t.Custom.Machines.Get(t.Release.Name))
+	}
+	return known[t.Release.Name]
 }
 
 func (t *Target) machine() string {

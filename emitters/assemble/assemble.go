@@ -76,7 +76,7 @@ func summaries() []summary { return []summary{packagegroup.Emit, config.Emit, re
 // Emit returns all files of the layer, sorted by path, with all that the manifest
 // records about them. A refusal is an [*emitters.Error].
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	files, err := write(l)
+	files, err := write(l, true)
 	if err != nil {
 		return nil, err
 	}
@@ -86,12 +86,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 
 // Check returns the refusal that Emit would return.
 func Check(l *plan.Layer) error {
-	_, err := write(l)
+	_, err := write(l, false)
 	return err
 }
 
-// write returns the files of the layer, sorted by path, as their emitters leave them.
-func write(l *plan.Layer) ([]emitters.File, error) {
+// write returns the files of the layer, sorted by path, as their emitters leave them. Without
+// content, the files lack what no refusal depends on: their bytes and the variables in them.
+func write(l *plan.Layer, content bool) ([]emitters.File, error) {
 	if err := emitters.CheckNames(l); err != nil {
 		return nil, err
 	}
@@ -101,9 +102,16 @@ func write(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !content {
+			for i := range more {
+				more[i].Data = nil
+			}
+		}
 		files = append(files, more...)
 	}
-	emitters.ReadVariables(l, files)
+	if content {
+		emitters.ReadVariables(l, files)
+	}
 	for _, s := range summaries() {
 		more, err := s(l, files)
 		if err != nil {

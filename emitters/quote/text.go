@@ -102,14 +102,26 @@ type Cell struct {
 	Code []string
 }
 
-// MarkdownRow writes the row of a table.
-func MarkdownRow(cells []Cell) (string, error) {
+// MarkdownRows writes the rows of a table.
+func MarkdownRows(rows [][]Cell) (string, error) {
 	var b strings.Builder
+	for i, cells := range rows {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if err := writeRow(&b, cells); err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
+}
+
+func writeRow(b *strings.Builder, cells []Cell) error {
 	b.WriteByte('|')
 	for _, c := range cells {
 		text, err := Markdown(c.Text)
 		if err != nil {
-			return "", err
+			return err
 		}
 		b.WriteByte(' ')
 		b.WriteString(text)
@@ -119,11 +131,11 @@ func MarkdownRow(cells []Cell) (string, error) {
 			}
 			code, err := MarkdownCode(v)
 			if err != nil {
-				return "", err
+				return err
 			}
 			b.WriteString(code)
 		}
 		b.WriteString(" |")
 	}
-	return b.String(), nil
+	return nil
 }

@@ -26,7 +26,7 @@ var text string
 type program struct{ Name, Version, SHA256, Licences string }
 
 // row is one of a table.
-type row []quote.Cell
+type row = []quote.Cell
 
 type target struct {
 	*plan.Target

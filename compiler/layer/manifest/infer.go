@@ -16,10 +16,10 @@ import (
 // entry (it was edited, or the manifest is of version 1 or nil), its meanings are inferred
 // from its text: the current content of a layer decides. Files that have meanings keep them.
 func Describe(files []emitters.File, m *Manifest) []emitters.File {
-	var machines []string
+	machines := map[string]bool{}
 	for _, f := range files {
 		if path.Base(f.Path) == "plan.json" {
-			machines = append(machines, machineOf(f.Path))
+			machines[machineOf(f.Path)] = true
 		}
 	}
 	out := slices.Clone(files)
@@ -37,7 +37,7 @@ func Describe(files []emitters.File, m *Manifest) []emitters.File {
 				continue
 			}
 		}
-		if machine := machineOf(f.Path); slices.Contains(machines, machine) {
+		if machine := machineOf(f.Path); machines[machine] {
 			f.Machine = machine
 		}
 		f.Means = inferMeanings(*f, machines)
@@ -68,7 +68,7 @@ func CheckSize(f emitters.File) error {
 }
 
 // inferMeanings reads the meanings of a file from its text, as yoctune 0.1 wrote it.
-func inferMeanings(f emitters.File, machines []string) []emitters.Meaning {
+func inferMeanings(f emitters.File, machines map[string]bool) []emitters.Meaning {
 	if len(f.Data) > maxInferred {
 		return nil
 	}
@@ -138,7 +138,7 @@ func readBlacklist(text string) []emitters.Meaning {
 }
 
 // readPackages reads a package group, or the append to it for a collection.
-func readPackages(text, collection string, machines []string) []emitters.Meaning {
+func readPackages(text, collection string, machines map[string]bool) []emitters.Meaning {
 	var out []emitters.Meaning
 	for _, a := range emitters.Assignments(text) {
 		action := "install"
@@ -169,7 +169,7 @@ func readPackages(text, collection string, machines []string) []emitters.Meaning
 var owners = map[string]string{"yoctuned": "runtime", "yoctune-cuda": "runtime.cuda", "yoctuned-serve": "monitor.metrics"}
 
 // readModels reads the addresses and digests of the models recipe.
-func readModels(text string, machines []string) []emitters.Meaning {
+func readModels(text string, machines map[string]bool) []emitters.Meaning {
 	var out []emitters.Meaning
 	assignments := emitters.Assignments(text)
 	sums := map[string]string{} // by the name parameter of an address
@@ -203,7 +203,7 @@ func readModels(text string, machines []string) []emitters.Meaning {
 }
 
 // readEnabled reads the units that the config recipe enables.
-func readEnabled(text string, machines []string) []emitters.Meaning {
+func readEnabled(text string, machines map[string]bool) []emitters.Meaning {
 	var out []emitters.Meaning
 	for machine, words := range commands(text, machines) {
 		if dir, unit := path.Split(words[len(words)-1]); words[0] == "ln" && strings.HasSuffix(dir, ".wants/") {
@@ -215,7 +215,7 @@ func readEnabled(text string, machines []string) []emitters.Meaning {
 }
 
 // readCarried reads the files that the models recipe installs beside the plan.
-func readCarried(text string, machines []string) []emitters.Meaning {
+func readCarried(text string, machines map[string]bool) []emitters.Meaning {
 	var out []emitters.Meaning
 	for machine, words := range commands(text, machines) {
 		from, to := words[max(len(words)-2, 0)], words[len(words)-1]
@@ -228,7 +228,7 @@ func readCarried(text string, machines []string) []emitters.Meaning {
 
 // commands returns the words of each line in the functions of a recipe that are for one
 // machine.
-func commands(text string, machines []string) iter.Seq2[string, []string] {
+func commands(text string, machines map[string]bool) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		machine := ""
 		for line := range strings.Lines(text) {

@@ -22,11 +22,12 @@ type Assignment struct {
 }
 
 // As in bitbake's ConfHandler.py, where the shortest name wins too.
-var assignment = lazyregexp.New(`^(export\s+)?([A-Za-z0-9_.+/${}:~@-]+?)(?:\[([A-Za-z0-9_.+@/-]+)\])?\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(?:"(.*)"|'(.*)')[ \t\r]*$`)
+var assignment = lazyregexp.New(`^(export\s+)?([A-Za-z0-9_.+/${}:~@-]+?)(?:\[([A-Za-z0-9_.+@/-]+)\])?\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(?:"(.*)"|'(.*)')$`)
 
 // ParseAssignment parses a line whose continuation lines are joined.
 func ParseAssignment(line string) (Assignment, bool) {
-	if !strings.Contains(line, "=") {
+	// The expression is slow, and the ends of most other lines suffice.
+	if line = strings.TrimRight(line, " \t\r"); !strings.HasSuffix(line, `"`) && !strings.HasSuffix(line, "'") || strings.HasPrefix(line, "#") || !strings.Contains(line, "=") {
 		return Assignment{}, false
 	}
 	m := assignment.FindStringSubmatch(line)
