@@ -20,7 +20,7 @@ import (
 // for one place in one format; none writes a value unquoted.
 func sinks() template.FuncMap {
 	return template.FuncMap{
-		"bb":             quote.BitBake,
+		"bb":             quote.BitBakeExpanding,
 		"bbvar":          quote.BitBakeVariable,
 		"override":       quote.BitBakeOverride,
 		"machine":        quote.BitBakeMachine,
@@ -39,6 +39,7 @@ func sinks() template.FuncMap {
 		"mirrorpat":      quote.MirrorPattern,
 		"hashserve":      quote.HostPort,
 		"hostpath":       quote.HostPath,
+		"buildpath":      quote.BuildPath,
 		"sh":             quote.Shell,
 		"comment":        quote.Comment,
 		"cpus":           quote.CPUList,

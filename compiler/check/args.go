@@ -181,7 +181,8 @@ func checkArgCores(s *subject) {
 			s.refuse(s.coreCount(), arg, arg.Show(), "the cores of "+s.Board.ID+" are 0 to "+strconv.Itoa(s.Board.Cores-1), "core %d does not exist", cores[i])
 			continue
 		}
-		if name == "nohz_full" && slices.Contains(cores, 0) {
+		// Of "all" the kernel itself keeps the boot core out (kernel/sched/isolation.c).
+		if name == "nohz_full" && arg.Text != "all" && slices.Contains(cores, 0) {
 			s.reportAt(arg, arg.Show(), "leave core 0 out", "core 0 keeps the time for the others and cannot be in nohz_full")
 		}
 		if name == "isolcpus" && len(cores) >= s.Board.Cores {

@@ -372,7 +372,36 @@ func checkSysctlUnknown(s *subject) {
 	}
 }
 
+// families are groups of parameters that come with an option of the kernel's configuration.
+var families = map[string]string{"net.mptcp.": "MPTCP", "net.sctp.": "IP_SCTP", "net.smc.": "SMC", "net.mpls.": "MPLS_ROUTING", "net.bridge.": "BRIDGE_NETFILTER"}
+
+// checkSysctlFamilies reports the parameters of families that the kernel lacks.
+func checkSysctlFamilies(s *subject) {
+	for _, e := range s.sysctls {
+		for prefix, symbol := range families {
+			if e.fact != nil || !strings.HasPrefix(e.Key(), prefix) || s.hasOption(symbol) {
+				continue
+			}
+			d := s.raise(e, "%s is not in kernel %s: it has no %s", e.Key(), s.Release.Kernel, symbol)
+			d.Pos, d.Severity = e.KeyPos(), s.kernelSeverity()
+		}
+	}
+}
+
+// hasOption reports whether the kernel's source has an option; true where it was not read.
+func (s *subject) hasOption(symbol string) bool {
+	if s.kernel == nil {
+		return true
+	}
+	if _, known := s.kernel.Value(symbol); known {
+		return true
+	}
+	_, evaluated := s.kernel.Value("NET")
+	return !evaluated
+}
+
 func checkSysctlAbsent(s *subject) {
+	checkSysctlFamilies(s)
 	for e, f := range s.knownSysctls() {
 		if e.presence.State != sysctl.Absent || f.Has(sysctl.Moved) || knob.ForbiddenSysctl(f.Key) {
 			continue

@@ -22,22 +22,25 @@ func isDocumented(name string) bool {
 func documented() [][2]string {
 	return [][2]string{
 		{"kernel", `
-			acct auto_msgmni bootloader_type cap_last_cap ctrl-alt-del hardlockup_all_cpu_backtrace
+			acct auto_msgmni bootloader_type cap_last_cap core_sort_vma ctrl-alt-del hardlockup_all_cpu_backtrace
 			hardlockup_panic hung_task_all_cpu_backtrace hung_task_check_count
-			hung_task_check_interval_secs ignore-unaligned-usertrap kexec_load_limit_panic
+			hung_task_check_interval_secs hung_task_detect_count io_uring_group ignore-unaligned-usertrap kexec_load_limit_panic
 			kexec_load_limit_reboot max_lock_depth max_rcu_stall_to_panic msg_next_id msgmni ns_last_pid
+			numa_balancing_scan_delay_ms numa_balancing_scan_period_max_ms
+			numa_balancing_scan_period_min_ms numa_balancing_scan_size_mb
 			oops_all_cpu_backtrace ostype overflowgid overflowuid panic_on_io_nmi panic_on_taint
-			panic_on_unrecovered_nmi perf_event_max_contexts_per_stack perf_event_max_stack printk_devkmsg
+			panic_on_unrecovered_nmi panic_sys_info perf_user_access perf_event_max_contexts_per_stack perf_event_max_stack printk_devkmsg
 			printk_ratelimit_burst sched_deadline_period_max_us sem_next_id shm_next_id shm_rmid_forced
-			softlockup_all_cpu_backtrace sysctl_writes_strict tainted traceoff_on_warning unknown_nmi_panic
+			softlockup_all_cpu_backtrace stack_erasing sysctl_writes_strict tainted traceoff_on_warning unknown_nmi_panic
 			unprivileged_userns_clone user_events_max version
 		`},
 		{"kernel.pty", "max reserve"},
 		{"kernel.random", "boot_id poolsize urandom_min_reseed_secs uuid"},
 		{"kernel.seccomp", "actions_logged"},
 		{"net.core", `
-			bpf_jit_kallsyms bpf_jit_limit fb_tunnels_only_for_init_net flow_limit_table_len
-			gro_normal_batch max_skb_frags message_burst netdev_rss_key netdev_tstamp_prequeue
+			bpf_jit_kallsyms bpf_jit_limit dev_weight_rx_bias dev_weight_tx_bias
+			devconf_inherit_init_net fb_tunnels_only_for_init_net flow_limit_table_len
+			gro_normal_batch max_skb_frags mem_pcpu_rsv message_burst netdev_rss_key netdev_tstamp_prequeue
 			skb_defer_max txrehash xfrm_aevent_etime xfrm_aevent_rseqth xfrm_larval_drop
 		`},
 		{"net.ipv4", `
@@ -66,7 +69,7 @@ func documented() [][2]string {
 		{"net.netfilter", "nf_conntrack_generic_timeout nf_conntrack_udp_timeout nf_log_all_netns"},
 		{"vm", `
 			memfd_noexec min_slab_ratio min_unmapped_ratio mmap_rnd_compat_bits movable_gigantic_pages
-			nr_trim_pages numa_zonelist_order
+			nr_trim_pages numa_zonelist_order page_lock_unfairness
 		`},
 	}
 }

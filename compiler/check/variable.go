@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/variable"
 )
@@ -101,6 +102,16 @@ func variableRules() []Rule {
 			build: judgeVariables,
 		},
 		{
+			ID: "build-variable-reference", Severity: diag.Error,
+			Title: "a value refers to a variable that does not exist",
+			Cause: "bitbake puts the value of a variable in for ${NAME}. A name that nothing defines stays in the value as it is written, and one that contains itself stops the build.",
+			Fix:   "correct the name, or set external: true if a layer of yours defines it",
+			Wrong: `build: variables: SSTATE_ALLOW_OVERLAP_FILES: append: ["${DEPLOYDIR_IMAGE}/boot"]`,
+			Right: `build: variables: SSTATE_ALLOW_OVERLAP_FILES: append: ["${DEPLOY_DIR_IMAGE}/boot"]`,
+			See:   "bitbake lib/bb/data_smart.py: expandWithRefs",
+			build: judgeVariables,
+		},
+		{
 			ID: "build-variable-machine", Severity: diag.Error,
 			Title: "the value belongs to another machine",
 			Cause: "The machine's configuration sets the variable, and other recipes depend on its value. A power table of another module names clocks and cores that this module lacks.",
@@ -171,7 +182,7 @@ func (b *builder) judge(v *setting) verdict {
 	}
 	for _, r := range releases {
 		for _, test := range []func(*builder, *setting, release.Release) verdict{
-			judgeRenamed, judgeField, judgeCUDA, judgeMirror, judgeName, judgePlace, judgeMachine, judgeList,
+			judgeRenamed, judgeField, judgeCUDA, judgeMirror, judgeName, judgePlace, judgeMachine, judgeList, judgeReferences,
 		} {
 			if j := test(b, v, r); j.rule != "" {
 				return j
@@ -329,6 +340,32 @@ func judgeList(_ *builder, v *setting, r release.Release) verdict {
 		return verdict{}
 	}
 	return j
+}
+
+var reference = lazyregexp.New(`\$\{([A-Z][A-Z0-9_]*)\}`)
+
+// judgeReferences examines the variables that an entry refers to.
+func judgeReferences(_ *builder, v *setting, r release.Release) verdict {
+	edit := &v.Struct
+	for _, text := range slices.Concat([]config.String{valueOf(v)}, edit.Append.Items, edit.Remove.Items) {
+		for _, m := range reference.FindAllStringSubmatch(text.Text, -1) {
+			j := verdict{rule: "build-variable-reference", at: text}
+			if m[1] == v.Key() {
+				j.message, j.help = "the value of "+v.Key()+" contains itself", "write words to add under append"
+				return j
+			}
+			if _, known := variable.Lookup(r.Name, m[1]); known || edit.External.On || !variable.IsRead(r.Name) {
+				continue
+			}
+			j.message = fmt.Sprintf("%s has no variable %s, and the value keeps the text %s", r.Name, m[1], m[0])
+			near := variable.Nearest(r.Name, m[1])
+			if j.warning = near == ""; !j.warning {
+				j.help = fmt.Sprintf("did you mean %q? Otherwise set external: true", "${"+near+"}")
+			}
+			return j
+		}
+	}
+	return verdict{}
 }
 
 func quoteWords(words []string) string {

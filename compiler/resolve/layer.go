@@ -28,7 +28,7 @@ func (p *Project) Layer(targets []*Target, finder *programs.Finder, report *diag
 	c := &p.Config.Layer
 	l := &plan.Layer{
 		Name: c.Name.Text, Maintainer: c.Maintainer.Text, Description: c.Description.Text,
-		Priority: c.Priority.Or(layerPriority), Version: c.Version.Or(layerVersion),
+		Priority: c.Priority.Or(layerPriority), Version: c.Version.Or(layerVersion), Depends: config.Texts(c.Depends),
 		Release: targets[0].Release.Name, CoreOnly: targets[0].Release.CoreOnly, Origins: plan.Origins{},
 	}
 	for _, f := range c.Node().Fields {

@@ -1,11 +1,14 @@
 package quote
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // BitBake writes a value with its quotes for a .conf, .bb or .inc line.
@@ -33,6 +36,30 @@ func BitBake(v string) (string, error) {
 	default:
 		return `"` + v + `"`, nil
 	}
+}
+
+// reference is a variable whose value bitbake puts in. Code, as in ${@…}, is none.
+var reference = lazyregexp.New(`\$\{[A-Z][A-Z0-9_]*\}`)
+
+// BitBakeExpanding is BitBake for a value that may refer to variables, such as ${DEPLOY_DIR}.
+func BitBakeExpanding(v string) (string, error) {
+	plain := v
+	for _, name := range reference.FindAllString(v, -1) {
+		plain = strings.Replace(plain, name, "", 1)
+	}
+	quoted, err := BitBake(plain)
+	if err != nil {
+		return "", asGiven(err, v)
+	}
+	return quoted[:1] + v + quoted[:1], nil
+}
+
+// asGiven is an error about a part of a value as one about the value.
+func asGiven(err error, v string) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Value = v
+	}
+	return err
 }
 
 // BitBakeVariable writes the name of a variable. An operator such as :append
@@ -142,11 +169,21 @@ func FileName(v string) (string, error) {
 }
 
 // SourceURL writes a URL of SRC_URI without parameters. A semicolon would start
-// one, and schemes that start programs are not in the list.
+// one, and schemes that start programs are not in the list. A query is part of the address that
+// bitbake gives wget, in quotes.
 func SourceURL(v string) (string, error) {
 	const sink = "source URL"
-	u, err := plainURL(sink, v, "https, http or file", "https", "http", "file")
+	address, query, asks := strings.Cut(v, "?")
+	u, err := plainURL(sink, address, "https, http or file", "https", "http", "file")
 	if err != nil {
+		return "", err
+	}
+	if asks && u.Scheme == "file" {
+		return "", refuse(sink, v, "a file: URL has no query", "")
+	}
+	if err := checkCharset(sink, query, "write a query of letters, digits and . _ ~ + - = & % , : / @", func(_ int, r rune) bool {
+		return isAlnum(r) || isAmong("._~+-=&%,:/@", r)
+	}); asks && err != nil {
 		return "", err
 	}
 	if u.Scheme == "file" && (u.Host != "" || !path.IsAbs(u.Path)) {
@@ -271,6 +308,18 @@ func HostPath(v string) (string, error) {
 	}
 	if !path.IsAbs(v) || path.Clean(v) != v {
 		return "", refuse(sink, v, "it is not a clean absolute path", "")
+	}
+	return v, nil
+}
+
+// BuildPath is HostPath for a path in bitbake's configuration, which may be below a variable.
+func BuildPath(v string) (string, error) {
+	below := v
+	if i := strings.IndexByte(v, '}'); i > 0 && reference.MatchString(v[:i+1]) && strings.HasPrefix(v, "${") {
+		below = v[i+1:]
+	}
+	if _, err := HostPath(below); err != nil {
+		return "", asGiven(err, v)
 	}
 	return v, nil
 }

@@ -10,8 +10,9 @@ type Layer struct {
 	Name        string // collection and layer name, [a-z][a-z0-9-]*
 	Maintainer  string // "Name <mail>"
 	Description string
-	Priority    int // BBFILE_PRIORITY
-	Version     int // LAYERVERSION
+	Priority    int      // BBFILE_PRIORITY
+	Version     int      // LAYERVERSION
+	Depends     []string // collections of LAYERDEPENDS besides those that every layer needs
 	Release     string
 	CoreOnly    bool      // for boards without a BSP of NVIDIA's: openembedded-core alone
 	Targets     []*Target // sorted by name; each has its own MACHINE

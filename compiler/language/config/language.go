@@ -31,6 +31,7 @@ type Layer struct {
 	Description String
 	Priority    Int
 	Version     Int
+	Depends     List[String]
 	Serial      Int
 }
 
@@ -41,6 +42,7 @@ func (c *Layer) decode(p Place) {
 	c.Description.decode(c.field("description"))
 	c.Priority.decode(c.field("priority"))
 	c.Version.decode(c.field("version"))
+	c.Depends.decode(c.field("depends"))
 	c.Serial.decode(c.field("serial"))
 }
 

@@ -62,7 +62,7 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "sstate", required: false, doc: "Shared state cache.", value: &shape{op: object, obj: &structure{
 				fields: []*member{
-					{name: "dir", required: false, doc: "SSTATE_DIR.", value: &shape{op: named, def: "#AbsPath"}},
+					{name: "dir", required: false, doc: "SSTATE_DIR.", value: &shape{op: named, def: "#BuildPath"}},
 					{name: "mirrors", required: false, doc: "Mirrors of the shared state, by name; lower order comes first.", value: &shape{op: object, obj: &structure{
 						patterns: []pattern{
 							{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Mirror"}},
@@ -72,7 +72,7 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "downloads", required: false, doc: "Downloads.", value: &shape{op: object, obj: &structure{
 				fields: []*member{
-					{name: "dir", required: false, doc: "DL_DIR.", value: &shape{op: named, def: "#AbsPath"}},
+					{name: "dir", required: false, doc: "DL_DIR.", value: &shape{op: named, def: "#BuildPath"}},
 					{name: "mirrors", required: false, doc: "Mirrors tried before the upstream address, by name; lower order comes first.", value: &shape{op: object, obj: &structure{
 						patterns: []pattern{
 							{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Mirror"}},
@@ -93,7 +93,7 @@ var language = Schema{defs: []*definition{
 					{name: "address", required: false, doc: "BB_HASHSERVE.", value: &shape{op: named, def: "#HostPort"}},
 					{name: "upstream", required: false, doc: "BB_HASHSERVE_UPSTREAM.", value: &shape{op: named, def: "#HostPort"}},
 					{name: "off", required: false, doc: "Disable hash equivalence: a task is rebuilt whenever its inputs change, even if its output does not (OEBasicHash).", value: &shape{op: basic, kind: load.Bool}},
-					{name: "database", required: false, doc: "Folder of the local server's database (BB_HASHSERVE_DB_DIR); never on NFS.", value: &shape{op: named, def: "#AbsPath"}},
+					{name: "database", required: false, doc: "Folder of the local server's database (BB_HASHSERVE_DB_DIR); never on NFS.", value: &shape{op: named, def: "#BuildPath"}},
 					{name: "server", required: false, doc: "Units for a server that several builders share, below contrib/hashserv of the layer.", value: &shape{op: named, def: "#HashServer"}},
 				},
 			}}},
@@ -187,6 +187,7 @@ var language = Schema{defs: []*definition{
 			{name: "memory", required: true, doc: "Memory for the build.", value: &shape{op: named, def: "#Size"}},
 		},
 	}}},
+	{name: "#BuildPath", doc: "a path of the build machine: absolute, or below a variable of bitbake such as \"${TOPDIR}/sstate\"; without \"..\" or blanks", value: &shape{op: matches, text: "^(\\$\\{[A-Z][A-Z0-9_]*\\})?(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
 	{name: "#Bus", doc: "Power management of PCI Express and USB.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "pcie", required: false, doc: "PCI Express.", value: &shape{op: named, def: "#PCIe"}},
@@ -560,9 +561,10 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#IRQName", doc: "the action name of an interrupt, as in the last column of /proc/interrupts; globs are allowed", value: &shape{op: all, parts: []*shape{
+	{name: "#IRQName", doc: "the action name of an interrupt, as in the last column of /proc/interrupts; globs are allowed. The number in the first column is not a name: it differs from boot to boot.", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$"},
+		&shape{op: matches, text: "[^0-9]"},
 	}}},
 	{name: "#Kas", doc: "A configuration for kas.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
@@ -641,6 +643,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 65535},
 			}}},
+			{name: "depends", required: false, doc: "Collections of other layers that the layer needs (LAYERDEPENDS), besides those of openembedded-core and the BSP, such as \"acme\".", value: &shape{op: list, elem: &shape{op: named, def: "#Name"}}},
 			{name: "serial", required: false, doc: "Serial of the plans: a device refuses a plan older than the one it runs.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
@@ -662,9 +665,9 @@ var language = Schema{defs: []*definition{
 			{name: "for", required: true, doc: "Duration of the load.", value: &shape{op: named, def: "#Duration"}},
 		},
 	}}},
-	{name: "#MachineName", doc: "a bitbake machine name: letters, digits, \".\", \"_\", \"+\" and \"-\"", value: &shape{op: all, parts: []*shape{
+	{name: "#MachineName", doc: "a bitbake machine name, which is also an override: lower-case letters, digits, \".\" and \"-\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 80},
-		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9._+-]*$"},
+		&shape{op: matches, text: "^[a-z0-9][a-z0-9.-]*$"},
 	}}},
 	{name: "#Memory", doc: "Memory management.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
