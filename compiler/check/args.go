@@ -307,6 +307,17 @@ func (s *subject) removedArgs() []*config.NamedScalar {
 	return slices.DeleteFunc(slices.Clone(s.Config.Kernel.Args.Entries), func(a *config.NamedScalar) bool { return a.Kind() != load.Null })
 }
 
+// isStock reports whether the machine itself sets an argument with the same value: what is wrong
+// with that is the BSP's (kernel-arg-stock).
+func (s *subject) isStock(arg *config.NamedScalar) bool {
+	text := arg.Text
+	if arg.Kind() == load.Bool {
+		text = ""
+	}
+	m, ok := s.Release.Machine(s.Machine)
+	return ok && slices.Contains(strings.Fields(m.KernelArgs), formatArg(arg.Key(), text))
+}
+
 // stockArgs are the names in the machine's own KERNEL_ARGS.
 func (s *subject) stockArgs() []string {
 	var names []string

@@ -20,6 +20,7 @@ import (
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // Rule is one thing that can be wrong with a target.
@@ -133,6 +134,19 @@ func (r *reporter) raise(part config.Part, format string, args ...any) *finding 
 		Message: fmt.Sprintf(format, args...), Help: r.rule.Fix, See: nameFact(r.rule.See, at.Key()),
 	}}
 	r.found = append(r.found, f)
+	return f
+}
+
+// nearLetters is the length of a word from which one wrong letter is a slip, in names of packages,
+// recipes and modules: layers add their own, and short ones are near each other.
+const nearLetters = 10
+
+// unlessSlip makes a finding about an unknown name a warning, unless the name can hardly be
+// anything but the known one with a slip.
+func (f *finding) unlessSlip(name, near string, letters int) *finding {
+	if !spelling.IsSlip(name, near, letters) {
+		f.Severity = min(f.Severity, diag.Warning)
+	}
 	return f
 }
 

@@ -19,7 +19,7 @@ func nameRules() []Rule {
 		{
 			ID: "kernel-arg-name", Severity: diag.Error,
 			Title: "misspelt kernel argument",
-			Cause: "Neither the kernel nor systemd, dracut or the BSP reads an argument of that name, and one has nearly the same. The kernel passes what it does not know to the first program, without a message.",
+			Cause: "Neither the kernel nor systemd, dracut or the BSP reads an argument of that name, and one has nearly the same. The kernel passes what it does not know to the first program, without a message. A warning where the tables are not of the very kernel.",
 			Fix:   "write the name that the kernel reads, or set external: true if a program or driver of yours reads it",
 			Wrong: `kernel: args: isolcpu: "4-5"`, Right: "cpu: isolate: [4, 5]",
 			See: "yoctune facts show NAME; Documentation/admin-guide/kernel-parameters.txt",
@@ -46,7 +46,7 @@ func nameRules() []Rule {
 		{
 			ID: "module-name", Severity: diag.Error,
 			Title: "misspelt kernel module",
-			Cause: "No option of the kernel and no recipe of the BSP builds a module of that name, and one has nearly the same. systemd-modules-load then fails at each boot, and a blacklist entry blocks nothing.",
+			Cause: "No option of the kernel and no recipe of the BSP builds a module of that name, and one has nearly the same. systemd-modules-load then fails at each boot, and a blacklist entry blocks nothing. A warning where more than a slip parts the two names, and where the tables are not of the very kernel: a recipe of yours may build it.",
 			Fix:   "write the module's name, or set external: true if a recipe of yours builds it",
 			Wrong: `modules: sch_fqq: "blacklist"`, Right: `modules: sch_fq: "blacklist"`,
 			See: "yoctune facts show NAME; the kernel's Makefiles",
@@ -108,7 +108,7 @@ func (s *subject) arguments() []argument {
 	s.args = []argument{}
 	for _, arg := range s.Config.Kernel.Args.Entries {
 		name := arg.Key()
-		if arg.External.On || arg.Kind() == load.Null { // kernel-arg-remove
+		if arg.External.On || arg.Kind() == load.Null || s.isStock(arg) { // kernel-arg-remove
 			continue
 		}
 		a := argument{Scalar: &arg.Scalar}
@@ -165,7 +165,7 @@ func (s *subject) splitArgs(name string) (first, second string) {
 func checkArgName(s *subject) {
 	for _, a := range s.arguments() {
 		if a.unknown && a.message != "" {
-			s.reportKey(a.Scalar, a.help, "%s", a.message)
+			s.reportName(a.Scalar, a.Key(), a.help, "%s", a.message).unlessOwn(s)
 		}
 	}
 }
@@ -330,7 +330,8 @@ func (s *subject) modules() []moduleEntry {
 func checkModuleName(s *subject) {
 	for _, m := range s.modules() {
 		if m.near != "" {
-			s.reportKey(m.String, fmt.Sprintf("did you mean %q?", m.near), "kernel %s has no module %s", s.Release.Kernel, m.Key())
+			s.reportName(m.String, m.Key(), fmt.Sprintf("did you mean %q? Otherwise set external: true", m.near), "kernel %s has no module %s", s.Release.Kernel, m.Key()).
+				unlessSlip(linux.Fold(m.Key()), m.near, nearLetters).unlessOwn(s)
 		}
 	}
 }

@@ -355,6 +355,20 @@ func (s *subject) hasTables() bool {
 	return ok && (set.L4T == "" || !s.Config.Kernel.Recipe.IsSet())
 }
 
+// ownsTables reports whether the tables are of the very kernel. Those of a version line are
+// mainline's: a vendor's kernel of that line has more arguments and modules.
+func (s *subject) ownsTables() bool {
+	set, ok := kernel.Find(s.Release.Kernel)
+	return ok && set.L4T != ""
+}
+
+// unlessOwn makes a finding about an unknown name a warning where the tables are of another kernel.
+func (f *finding) unlessOwn(s *subject) {
+	if !s.ownsTables() {
+		f.Severity = min(f.Severity, diag.Warning)
+	}
+}
+
 func checkKernelTables(s *subject) {
 	k := &s.Config.Kernel
 	if !k.Version.IsSet() || s.hasTables() {

@@ -8,6 +8,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/facts/recipe"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // The rules of this file look the names of packages, recipes and images up in the facts.
@@ -16,7 +17,7 @@ func packageRules() []Rule {
 		{
 			ID: "package-name", Severity: diag.Error,
 			Title: "misspelt package",
-			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP makes a package of that name, and one makes a package with nearly the same. bitbake stops once it has parsed all recipes; a package to keep out is kept out under its own name only.",
+			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP makes a package of that name, and one makes a package with nearly the same. bitbake stops once it has parsed all recipes; a package to keep out is kept out under its own name only. A warning where more than a slip parts the two names: a layer of yours may have it.",
 			Fix:   "write the package's name, or set external: true if a layer of yours has it",
 			Wrong: `packages: vimm: "install"`, Right: `packages: vim: "install"`,
 			See: "the recipes' PACKAGES",
@@ -34,7 +35,7 @@ func packageRules() []Rule {
 		{
 			ID: "recipe-name", Severity: diag.Error,
 			Title: "misspelt recipe",
-			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP has that name, and one has nearly the same. A setting of a recipe that does not exist has no effect and gives no message.",
+			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP has that name, and one has nearly the same. A setting of a recipe that does not exist has no effect and gives no message. A warning where more than a slip parts the two names: a layer of yours may have it.",
 			Fix:   "write the recipe's name",
 			Wrong: "targets: cam: release: \"scarthgap\"\nbuild: parallel: recipes: webkitgtkk: 4",
 			Right: "targets: cam: release: \"scarthgap\"\nbuild: parallel: recipes: webkitgtk: 4",
@@ -71,7 +72,7 @@ func (s *subject) unknownPackages(report func(at config.String, name, near strin
 
 // findPackage reports whether a package is known, and one that was probably meant if not.
 func (s *subject) findPackage(name string) (known bool, near string) {
-	if module, ok := strings.CutPrefix(name, linux.PackageOf("")); ok {
+	if module, ok := strings.CutPrefix(name, linux.PackageOf("")); ok && s.hasTables() {
 		if _, known := linux.FindModule(s.Release.Kernel, module); known {
 			return true, ""
 		}
@@ -89,7 +90,7 @@ func (s *subject) findPackage(name string) (known bool, near string) {
 func checkPackageName(s *subject) {
 	s.unknownPackages(func(at config.String, name, near string) {
 		if near != "" {
-			s.reportName(at, name, fmt.Sprintf("did you mean %q? Otherwise set external: true under packages", near), "%s has no package %s", s.Release.Name, name)
+			s.reportName(at, name, fmt.Sprintf("did you mean %q? Otherwise set external: true under packages", near), "%s has no package %s", s.Release.Name, name).unlessSlip(name, near, nearLetters)
 		}
 	})
 }
@@ -103,12 +104,13 @@ func checkPackageUnknown(s *subject) {
 }
 
 // reportName raises the rule at a name, which is the key of a part or its value.
-func (r *reporter) reportName(at config.Part, name, help, format string, args ...any) {
+func (r *reporter) reportName(at config.Part, name, help, format string, args ...any) *finding {
 	if at.Where().Key() == name {
 		r.reportKey(at, help, format, args...)
-		return
+	} else {
+		r.reportAt(at, at.Where().Show(), help, format, args...)
 	}
-	r.reportAt(at, at.Where().Show(), help, format, args...)
+	return r.found[len(r.found)-1]
 }
 
 func checkRecipeName(b *builder) {
@@ -119,8 +121,9 @@ func checkRecipeName(b *builder) {
 			}
 		}
 		for _, r := range b.releases() {
-			if near := recipe.Nearest(r.Name, name, kind); near != "" {
-				b.reportName(at, name, fmt.Sprintf("did you mean %q?", near), "%s has no %s %s", r.Name, what, name)
+			// A recipe of a layer of yours has no mark: what is two letters away is left alone.
+			if near := recipe.Nearest(r.Name, name, kind); near != "" && spelling.DistanceWithin(name, near, 1) == 1 {
+				b.reportName(at, name, fmt.Sprintf("did you mean %q?", near), "%s has no %s %s", r.Name, what, name).unlessSlip(name, near, nearLetters)
 				return
 			}
 		}

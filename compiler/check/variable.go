@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/variable"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // The rules of this file check build.variables against the variables that the metadata of
@@ -244,6 +245,10 @@ func judgeMirror(_ *builder, v *setting, _ release.Release) verdict {
 	return verdict{}
 }
 
+// variableLetters is the length of a word from which one wrong letter is a slip, in names of
+// variables.
+const variableLetters = 5
+
 // judgeName examines whether the release has the variable.
 func judgeName(_ *builder, v *setting, r release.Release) verdict {
 	name := v.Key()
@@ -263,6 +268,7 @@ func judgeName(_ *builder, v *setting, r release.Release) verdict {
 	}
 	if j.near = variable.Nearest(r.Name, name); j.near != "" {
 		j.help = fmt.Sprintf("did you mean %q? Otherwise set external: true", j.near)
+		j.warning = !spelling.IsSlip(name, j.near, variableLetters)
 		return j
 	}
 	j.message = fmt.Sprintf("%s is not known to openembedded at %s", name, r.Name)

@@ -38,6 +38,49 @@ func Distance(a, b string) int {
 // limit+1, which makes it quick for long lists.
 func DistanceWithin(a, b string, limit int) int { return bounded([]byte(a), []byte(b), limit) }
 
+// IsSlip reports whether name can hardly be anything but a known name with one slip: two
+// neighbours swapped, a letter doubled, or one letter wrong in a word of at least letters letters.
+// Between names of which layers add their own, shorter words are too near each other (iperf and
+// gperf, scipy and scapy), and numbers name another version (vpi3 and vpi4).
+func IsSlip(name, known string, letters int) bool {
+	if DistanceWithin(name, known, 1) != 1 || withoutDigits(name) == withoutDigits(known) {
+		return false
+	}
+	start := 0
+	for start < min(len(name), len(known)) && name[start] == known[start] {
+		start++
+	}
+	if len(name) == len(known) && start+1 < len(name) && name[start] == known[start+1] && name[start+1] == known[start] {
+		return true
+	}
+	longer := name
+	if len(known) > len(name) {
+		longer = known
+	}
+	// A letter too many, or too few, beside the same letter.
+	if len(name) != len(known) && start > 0 && longer[start] == longer[start-1] {
+		return true
+	}
+	from := strings.LastIndexAny(known[:start], separators) + 1
+	to := strings.IndexAny(known[start:], separators)
+	if to < 0 {
+		to = len(known) - start
+	}
+	return start+to-from >= letters
+}
+
+// separators part the words of a name.
+const separators = "-_./"
+
+func withoutDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
 func bounded[T comparable](a, b []T, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1

@@ -31,6 +31,27 @@ func TestDistanceCountsASwapOfNeighboursOnce(t *testing.T) {
 	}
 }
 
+func TestASlipIsNotAnotherNameOfTheSameKind(t *testing.T) {
+	const letters = 10
+	for _, c := range []struct {
+		name, known string
+		want        bool
+	}{
+		{"vimm", "vim", true}, {"bahs", "bash", true}, {"webkitgtkk", "webkitgtk", true},
+		{"networkmanger", "networkmanager", true}, {"libm", "libmm", true},
+		{"iperf", "gperf", false}, {"python3-scipy", "python3-scapy", false}, {"snapshot", "rsnapshot", false},
+		{"vpi3-tests", "vpi4-tests", false}, {"deepstream-9.1", "deepstream-7.1", false}, {"vim", "vim", false},
+		{"networkmanag", "networkmanager", false},
+	} {
+		if got := IsSlip(c.name, c.known, letters); got != c.want {
+			t.Errorf("%s for %s: %v", c.name, c.known, got)
+		}
+	}
+	if !IsSlip("XTRA_IMAGE_FEATURES", "EXTRA_IMAGE_FEATURES", 5) || IsSlip("DATEH", "DATE", 5) {
+		t.Error("variables have words of five letters and more")
+	}
+}
+
 func FuzzDistanceWithin(f *testing.F) {
 	f.Add("evt", "vet", 2)
 	f.Fuzz(func(t *testing.T, a, b string, limit int) {

@@ -148,6 +148,7 @@ class Referee:
         self.reasons = collections.Counter()
         self.tried, self.no_result = set(), []
         self.lost, self.refused, self.layers = [], collections.Counter(), []
+        self.findings = {}
 
     def run(self, *args):
         return subprocess.run([self.options.yoctune, *args], capture_output=True, text=True, timeout=self.options.timeout, errors="replace")
@@ -157,7 +158,8 @@ class Referee:
         for layer in sorted(layers) or [top]:
             machines = os.path.join(layer, "conf", "machine")
             own = sorted(n[:-5] for n in os.listdir(machines) if n.endswith(".conf")) if os.path.isdir(machines) else []
-            runs = [("as it is", []), ("stock machine", [*STOCK, "--machine", MACHINE])]
+            runs = [("as it is", []), ("stock machine", [*STOCK, "--machine", MACHINE]),
+                    ("own release", [*STOCK[:2], "--machine", MACHINE])]
             if own:
                 runs.append(("own machine " + own[0], STOCK[2:] + ["--machine", own[0]]))
             for label, flags in runs:
@@ -190,6 +192,7 @@ class Referee:
                     self.no_result.append({"layer": name, "run": label, "text": (done.stderr.strip().splitlines() or [""])[0]})
                 return
             summary = rows[-1]
+            self.vet(name, label, layer, rows, config)
             built = self.run("build", config, "-o", out, "--runtime", self.options.runtime)
             if built.returncode != 0:
                 self.lose(name, label, "build refuses the configuration", (built.stderr or built.stdout).strip()[:400])
@@ -199,6 +202,38 @@ class Referee:
             self.compare(name, label, layer, rows, After(out, summary["machine"]))
             if self.options.checkouts and label == "a file by name":
                 self.real_bitbake(name, label, layer, rows, out)
+
+    def vet(self, name, label, layer, rows, config):
+        """Counts what the rules find: the lines that import left for them, and what vet finds after."""
+        for r in rows:
+            if r.get("type") != "line":
+                continue
+            where = f"{os.path.relpath(r['file'], os.path.dirname(layer))}:{r['line']}: {r['text']}"
+            for m in re.finditer(r"the checks refuse it: (.*?) \[([A-Za-z0-9-]+)\](?=$|; )", r.get("why") or ""):
+                self.found("error", m.group(2), name, label, m.group(1), where)
+            for remark in r.get("remarks") or []:
+                if m := re.fullmatch(r"(warning|error): (.*) \[([A-Za-z0-9-]+)\]", remark, re.S):
+                    self.found(m.group(1), m.group(3), name, label, m.group(2), where)
+        done = self.run("vet", os.path.dirname(config), "--format", "json")
+        for line in done.stdout.splitlines():
+            row = json.loads(line) if line.startswith("{") else {}
+            if row.get("severity") == "error" or row.get("type") == "diagnostic" and row.get("severity") == "warning":
+                self.found(row["severity"], row.get("id", ""), name, label, row.get("message", ""), "the imported configuration")
+
+    def found(self, severity, rule, layer, run, message, where):
+        self.findings.setdefault((severity, rule, message), []).append({"layer": layer, "run": run, "where": where})
+
+    def alarms(self):
+        """The findings by rule: how many, in how many layers, and each message with one place."""
+        rules = {}
+        for (severity, rule, message), places in sorted(self.findings.items()):
+            of = rules.setdefault(f"{severity} {rule}", {"findings": 0, "layers": set(), "messages": []})
+            of["findings"] += len(places)
+            of["layers"] |= {p["layer"] for p in places}
+            of["messages"].append({"message": message, "layers": len({p["layer"] for p in places}), "first": places[0]})
+        for of in rules.values():
+            of["layers"] = len(of["layers"])
+        return rules
 
     def real_bitbake(self, name, label, path, rows, layer):
         """The lines that set build, and the layer, each before the release's own bitbake."""
@@ -408,6 +443,7 @@ def main():
     p.add_argument("--checkouts", help="folder with bitbake, openembedded-core and meta-tegra of scarthgap: bitbake -e, before and after")
     p.add_argument("--commits", help="file with FOLDER COMMIT lines")
     p.add_argument("-o", "--output", required=True)
+    p.add_argument("--alarms", help="file for what the rules find in these layers, each with the line it is about")
     p.add_argument("folders", nargs="+")
     options = p.parse_args()
     logging.getLogger("BitBake").setLevel(logging.CRITICAL)
@@ -436,6 +472,10 @@ def main():
     with open(options.output, "w") as f:
         json.dump(record, f, indent=1, ensure_ascii=False)
         f.write("\n")
+    if options.alarms:
+        with open(options.alarms, "w") as f:
+            json.dump(referee.alarms(), f, indent=1, ensure_ascii=False)
+            f.write("\n")
     print(json.dumps({"layers": record["layers"], "lost silently": len(referee.lost), **record["totals"]}))
     return 1 if referee.lost else 0
 
