@@ -18,7 +18,7 @@ import (
 // samples declare every field of a target that has an effect on a device. A file other than
 // the plan must have the text, unless it is "": then the line must be an error.
 var samples = []struct{ path, cue, text string }{
-	{"power.default", `default: "15W"`, `NVPMODEL_CONFIG_DEFAULT:yoctune-on-jetson-orin-nano-devkit = "0"`},
+	{"power.default", `default: "15W"`, `YOCTUNE_POWER_DEFAULT:yoctune-on-jetson-orin-nano-devkit = "15W"`},
 	{"power", `power: {table: "extend", default: "MINE", modes: MINE: {from: "15W", cpu: {online: [0, 1], min: "729.6MHz", max: "1.1904GHz"}, gpu: {min: "306MHz", max: "408MHz", mask: 1}, emc: max: "665.6MHz", devfreq: "*.gpu": {min: "306MHz", max: "408MHz"}, thermal: "cpu-thermal": passive: 80}}`, "CPU_A78_0 MAX_FREQ 1190400"},
 	{"power.adaptive", `power: {default: "15W", adaptive: {up: {load: 80, for: "2s"}, down: {load: 40, for: "3s"}, ladder: ["15W", "25W"], dwell: "5s", cool: "3s", budget: 3}}`, ""},
 	{"cpu.isolate", `cpu: isolate: [5]`, "isolcpus=managed_irq,domain,5"},

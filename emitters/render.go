@@ -27,6 +27,7 @@ func sinks() template.FuncMap {
 		"overrideprefix": func() string { return quote.OverridePrefix },
 		"bbregex":        quote.BitBakeRegex,
 		"layername":      quote.LayerName,
+		"classname":      quote.ClassName,
 		"pkg":            quote.Package,
 		"version":        quote.Version,
 		"sha256":         quote.SHA256,

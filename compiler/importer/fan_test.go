@@ -1,7 +1,6 @@
 package importer_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,34 +72,37 @@ func TestFanTablesRoundTrip(t *testing.T) {
 		if p.Report.Failed() || len(layers) != 1 {
 			t.Fatalf("%s: the imported configuration does not build: %v\n%s", name, p.Report.All(), got.Config)
 		}
-		var function, profiles string
-		wanted := map[string]string{}
-		for _, f := range layers[0].Files {
-			switch {
-			case strings.HasSuffix(f.Path, "tegra-nvfancontrol-yoctune-box.inc"):
-				function = string(f.Data)
-				for _, key := range []string{"PROFILE", "GOVERNOR", "CONTROL"} {
-					_, rest, _ := strings.Cut(function, "YOCTUNE_FAN_"+key+":jetson-orin-nano-devkit = \"")
-					wanted[key], _, _ = strings.Cut(rest, "\"")
-				}
-			case strings.HasSuffix(f.Path, "fan-profiles.conf"):
-				profiles = string(f.Data)
+		folder := t.TempDir()
+		installed, program := filepath.Join(folder, "nvfancontrol.conf"), filepath.Join(folder, "program.py")
+		write := func(name string, data []byte) {
+			if err := os.WriteFile(name, data, 0o644); err != nil {
+				t.Fatal(err)
 			}
 		}
-		start, end := strings.Index(function, "\ndef "), strings.Index(function, "\npython ")
-		if start < 0 || end < start {
-			t.Fatalf("%s: no function in\n%s", name, function)
+		write(installed, []byte(text))
+		args := []string{"-I", program, "--stock", "stock.conf", installed}
+		for _, f := range layers[0].Files {
+			switch {
+			case strings.HasSuffix(f.Path, ".inc") && strings.Contains(f.Path, "tegra-nvfancontrol"):
+				for _, key := range []string{"PROFILE", "GOVERNOR", "CONTROL"} {
+					_, rest, ok := strings.Cut(string(f.Data), "YOCTUNE_FAN_"+key+":yoctune-on-jetson-orin-nano-devkit = \"")
+					if value, _, _ := strings.Cut(rest, "\""); ok {
+						args = append(args, "--"+strings.ToLower(key), value)
+					}
+				}
+			case strings.HasSuffix(f.Path, "nvfancontrol.py"):
+				write(program, f.Data)
+			case strings.HasSuffix(f.Path, "fan-profiles.conf"):
+				write(installed+".profiles", f.Data)
+				args = append(args, "--profiles", installed+".profiles")
+			}
 		}
-		in, err := json.Marshal(map[string]any{"stock": text, "ours": profiles, "wanted": wanted})
+		if output, err := exec.Command("python3", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %q: %v\n%s", name, args, err, output)
+		}
+		out, err := os.ReadFile(installed)
 		if err != nil {
 			t.Fatal(err)
-		}
-		cmd := exec.Command("python3", "-I", "-c", function[start:end]+"\nimport json, sys\ni = json.load(sys.stdin)\nprint(yoctune_nvfancontrol_merge(i['stock'], i['ours'], i['wanted'], 'a', 'b'), end='')\n")
-		cmd.Stdin = strings.NewReader(string(in))
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
 		}
 		if was, now := tables(text), tables(string(out)); was != now {
 			t.Errorf("%s: was\n%s\nis\n%s", name, was, now)

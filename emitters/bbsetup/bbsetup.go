@@ -74,7 +74,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		layers = append(layers, "meta-tegra")
 	}
 	for _, c := range r.Checkouts() {
-		sources[c.Name] = source{remote{map[string]address{"origin": {c.URI}}, c.Branch, c.Branch}}
+		sources[c.Name] = source{remote{map[string]address{"origin": {c.URI}}, c.Branch, c.Commit}}
 	}
 	var files []emitters.File
 	for _, t := range l.Targets {

@@ -35,6 +35,7 @@ type machine struct {
 func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	data := struct {
 		Layer    *plan.Layer
+		Common   machine // what every machine has
 		Machines []machine
 		Folders  []string
 		Packaged []string // folders that FILES does not have by itself
@@ -88,6 +89,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		data.Enabled = data.Enabled || len(m.Units) > 0
 		data.Machines = append(data.Machines, m)
 	}
+	data.Common, data.Machines = split(data.Machines)
 	slices.Sort(data.Packaged)
 	t := emitters.NewTemplate("config", recipe)
 	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("%s/yoctune-%s-config_%d.0.bb", emitters.ConfigDir(l), l.Name, l.Version), Means: means}, data)
@@ -95,6 +97,35 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		return nil, err
 	}
 	return []emitters.File{f}, nil
+}
+
+// split takes what all machines have out of them.
+func split(machines []machine) (common machine, rest []machine) {
+	if len(machines) == 0 {
+		return common, nil
+	}
+	first, others := machines[0], machines[1:]
+	common = machine{
+		Files:   shared(first.Files, others, func(m machine) []file { return m.Files }),
+		Folders: shared(first.Folders, others, func(m machine) []string { return m.Folders }),
+		Units:   shared(first.Units, others, func(m machine) []string { return m.Units }),
+		Started: shared(first.Started, others, func(m machine) []string { return m.Started }),
+	}
+	for _, m := range machines {
+		rest = append(rest, machine{m.Machine, without(m.Files, common.Files), without(m.Folders, common.Folders),
+			without(m.Units, common.Units), without(m.Started, common.Started)})
+	}
+	return common, rest
+}
+
+func shared[T comparable](first []T, others []machine, list func(machine) []T) []T {
+	return slices.DeleteFunc(slices.Clone(first), func(one T) bool {
+		return slices.ContainsFunc(others, func(m machine) bool { return !slices.Contains(list(m), one) })
+	})
+}
+
+func without[T comparable](all, drop []T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return slices.Contains(drop, one) })
 }
 
 // packagedFolders returns the folder that FILES must name for an installed file: none if

@@ -20,9 +20,9 @@ import (
 var (
 	//go:embed nvfancontrol.inc.tmpl
 	inc string
-	// The part of the .inc that no value goes into.
-	//go:embed nvfancontrol.inc.py
-	function string
+	// The program that do_install runs.
+	//go:embed nvfancontrol.py
+	program []byte
 	//go:embed profiles.conf.tmpl
 	profiles string
 	//go:embed fan.conf.tmpl
@@ -101,9 +101,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Data = append(f.Data, function...)
 	for _, t := range targets {
 		f.Needs = append(f.Needs, emitters.Need{Package: pkg, Machine: t.Machine, ID: "fan"})
 	}
-	return append(files, f, emitters.GatedAppend(folder+"tegra-nvfancontrol_%.bbappend", l.Name, name, machines)), nil
+	return append(files, f, emitters.File{Path: folder + "files/yoctune-" + l.Name + "-nvfancontrol.py", Mode: 0o644, Data: program}, emitters.GatedAppend(folder+"tegra-nvfancontrol_%.bbappend", l.Name, name, machines)), nil
 }

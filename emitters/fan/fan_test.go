@@ -63,22 +63,21 @@ func merge(t *testing.T, inputs ...input) []answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var inc string
+	functions := ""
 	for _, f := range files {
-		if strings.HasSuffix(f.Path, ".inc") {
-			inc = string(f.Data)
+		if text, _, ok := strings.Cut(string(f.Data), "\nif __name__"); ok {
+			functions = text
 		}
 	}
-	start, end := strings.Index(inc, "\ndef "), strings.Index(inc, "\npython ")
-	if start < 0 || end < start {
-		t.Fatalf("the .inc holds no function:\n%s", inc)
+	if functions == "" {
+		t.Fatal("the layer lacks the program")
 	}
-	program := inc[start:end] + `
+	program := functions + `
 import json, sys
 out = []
 for i in json.load(sys.stdin):
     try:
-        out.append({'Text': yoctune_nvfancontrol_merge(i['Stock'], i['Ours'], i['Wanted'] or {}, 'nvfancontrol_x.conf', 'fan.conf')})
+        out.append({'Text': merge(i['Stock'], i['Ours'], i['Wanted'] or {}, 'nvfancontrol_x.conf', 'fan.conf')})
     except ValueError as e:
         out.append({'Error': str(e)})
 print(json.dumps(out))

@@ -2,9 +2,9 @@
 // add it to the kernel's recipe. Every BSP kernel inherits kernel-yocto, which
 // collects .cfg files of SRC_URI and merges them after the defconfig.
 //
-// kernel-yocto's own audit only warns, at a level most builds do not show. So the
-// append compares the finished .config with the fragment after do_configure, and
-// stops the build with the configuration line of each missing option.
+// kernel-yocto's own audit only warns, at a level most builds do not show. So the append adds
+// a task of the layer's class after do_configure. It compares the finished .config with the
+// fragment, and stops the build with the configuration line of each missing option.
 package kernel
 
 import (
@@ -24,9 +24,6 @@ var (
 	fragment string
 	//go:embed kernel.inc.tmpl
 	inc string
-	// No value goes into it.
-	//go:embed check.inc.py
-	check string
 )
 
 // Emit returns nothing when no target configures its kernel.
@@ -78,8 +75,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, nil
 	}
 	it := emitters.NewTemplate("kernel", inc)
-	base := "linux-yoctune-" + l.Name
-	name := base + ".inc"
+	name := "linux-yoctune-" + l.Name + ".inc"
 	f, err := it.Fill(emitters.File{Path: "recipes-kernel/linux/" + name}, struct {
 		Name    string
 		Targets []*plan.Target
@@ -88,7 +84,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, f, emitters.File{Path: "recipes-kernel/linux/" + base + "-check.inc", Mode: 0o644, Data: []byte(check)})
+	files = append(files, f)
 	for _, pn := range slices.Sorted(maps.Keys(recipes)) {
 		files = append(files, emitters.GatedAppend("recipes-kernel/linux/"+pn+"_%.bbappend", l.Name, name, machines))
 	}

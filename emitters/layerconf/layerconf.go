@@ -1,5 +1,5 @@
-// Package layerconf writes what makes a folder a layer: conf/layer.conf, the
-// licence, and SECURITY.md, which yocto-check-layer requires from walnascar on.
+// Package layerconf writes what makes a folder a layer: conf/layer.conf, the class that its
+// recipes share, the licence, and SECURITY.md, which yocto-check-layer requires from walnascar on.
 package layerconf
 
 import (
@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -16,13 +17,15 @@ import (
 var (
 	//go:embed layer.conf.tmpl
 	layerConf string
+	//go:embed class.bbclass.tmpl
+	class string
 	//go:embed COPYING.MIT.tmpl
 	copying string
 	//go:embed SECURITY.md.tmpl
 	security string
 )
 
-// Emit returns the three files.
+// Emit returns the four files.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	r, err := emitters.Release(l)
 	if err != nil {
@@ -36,6 +39,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 
 		Pipelines, Serves bool     // some target has them
 		Root              []string // services with a command that run as root
+		Fragments         bool     // some target has kernel options, which the class compares
 	}{Layer: l, Release: r}
 	if l.Runtime.Installed() {
 		if data.Version, err = yoctuned.Version(l); err != nil {
@@ -43,6 +47,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 	}
 	for _, t := range l.Targets {
+		data.Fragments = data.Fragments || len(t.Kernel.Config) > 0
 		data.Pipelines, data.Serves = data.Pipelines || len(t.Plan.Pipelines) > 0, data.Serves || t.Serves()
 		for _, s := range t.Services {
 			if s.IsWhole() && s.IsRoot() && !slices.Contains(data.Root, s.Name) {
@@ -55,9 +60,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			data.Dynamic = append(data.Dynamic, o.Collection)
 		}
 	}
+	className, err := quote.ClassName(l.Name)
+	if err != nil {
+		return nil, &emitters.Error{Emitter: "layerconf", Ref: emitters.Ref{ID: "layer.name"}, Err: err}
+	}
 	var files []emitters.File
 	for _, f := range []struct{ path, text string }{
 		{"conf/layer.conf", layerConf},
+		{"classes/" + className + ".bbclass", class},
 		{"COPYING.MIT", copying},
 		{"SECURITY.md", security},
 	} {

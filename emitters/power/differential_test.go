@@ -35,7 +35,7 @@ type reading struct {
 	}
 }
 
-// bitbakeReads runs the parser of the .inc file over texts.
+// bitbakeReads runs the parser of the build's program over texts.
 func bitbakeReads(t *testing.T, texts []string) []reading {
 	t.Helper()
 	program := buildFunctions(t) + `
@@ -44,7 +44,7 @@ out = []
 for text in json.load(sys.stdin):
     try:
         out.append({'Sections': [{'Kind': s['kind'], 'Line': s['line'], 'Fields': s['fields'], 'Rows': [{'Line': n, 'Words': w} for n, w in s['rows']]}
-                                 for s in yoctune_nvpmodel_sections(text, 'stock')]})
+                                 for s in sections(text, 'stock')]})
     except ValueError as e:
         out.append({'Error': str(e)})
 print(json.dumps(out))

@@ -37,13 +37,13 @@ GPU MAX_FREQ 306000000
 `
 )
 
-type input struct{ Stock, Blocks, Mode, Fan string }
+type input struct{ Stock, Blocks, Mode, Fan, Chosen string }
 
 type answer struct{ Text, Error string }
 
 func merge(t *testing.T, stock, blocks, mode string) (string, string) {
 	t.Helper()
-	a := mergeAll(t, []input{{stock, blocks, mode, ""}})[0]
+	a := mergeAll(t, []input{{Stock: stock, Blocks: blocks, Mode: mode}})[0]
 	return a.Text, a.Error
 }
 
@@ -56,7 +56,7 @@ import json, sys
 out = []
 for i in json.load(sys.stdin):
     try:
-        out.append({'Text': yoctune_nvpmodel_merge(i['Stock'], i['Blocks'], i['Mode'], 'nvpmodel_x.conf', 'modes.conf', i['Fan'])})
+        out.append({'Text': merge(i['Stock'], i['Blocks'], i['Mode'], 'nvpmodel_x.conf', 'modes.conf', i['Fan'], i['Chosen'])})
     except ValueError as e:
         out.append({'Error': str(e)})
 print(json.dumps(out))
@@ -69,24 +69,20 @@ print(json.dumps(out))
 	return answers
 }
 
-// buildFunctions returns the Python functions of the .inc file.
+// buildFunctions returns the Python functions of the program that the build runs.
 func buildFunctions(t *testing.T) string {
 	t.Helper()
 	files, err := power.Emit(emittest.Vision(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var inc string
 	for _, f := range files {
-		if strings.HasSuffix(f.Path, ".inc") {
-			inc = string(f.Data)
+		if functions, _, ok := strings.Cut(string(f.Data), "\nif __name__"); ok {
+			return functions
 		}
 	}
-	start, end := strings.Index(inc, "\ndef "), strings.Index(inc, "\npython ")
-	if start < 0 || end < start {
-		t.Fatalf("the .inc holds no function:\n%s", inc)
-	}
-	return inc[start:end]
+	t.Fatal("the layer lacks the program")
+	return ""
 }
 
 // runPython gives a program JSON and decodes the JSON that it prints.
@@ -127,6 +123,24 @@ func TestStockModeIsSelectedByName(t *testing.T) {
 	}
 }
 
+// A build that sets NVPMODEL_CONFIG_DEFAULT for itself keeps it unless the layer chooses
+// another mode.
+func TestContradictionWithTheBuildsDefault(t *testing.T) {
+	answers := mergeAll(t, []input{
+		{Stock: stockTable, Mode: "25W", Chosen: "1"},
+		{Stock: stockTable, Mode: "25W", Chosen: "0"},
+		{Stock: stockTable, Mode: "25W", Chosen: "7"},
+	})
+	if answers[0].Error != "" {
+		t.Error(answers[0].Error)
+	}
+	for i, want := range map[int]string{1: `NVPMODEL_CONFIG_DEFAULT = "0" chooses the mode 15W, and power.default of the yoctune layer chooses 25W (id 1)`, 2: `"7" chooses the mode of that id`} {
+		if !strings.Contains(answers[i].Error, want) {
+			t.Errorf("got %q, want %q", answers[i].Error, want)
+		}
+	}
+}
+
 func TestStockDefaultStays(t *testing.T) {
 	got, msg := merge(t, stockTable, block, "")
 	if msg != "" || !strings.Contains(got, "NAME=EDGE") || !strings.Contains(got, "PM_CONFIG DEFAULT=0 >") {
@@ -137,7 +151,7 @@ func TestStockDefaultStays(t *testing.T) {
 func TestR32FanProfileFollowsTheDefaultMode(t *testing.T) {
 	before := stockTable + "< FAN_CONFIG DEFAULT=quiet >\n"
 	want := strings.Replace(stockTable, "< PM_CONFIG DEFAULT=0 >", "< PM_CONFIG DEFAULT=1 >", 1) + "< FAN_CONFIG DEFAULT=cool >\n"
-	for i, got := range mergeAll(t, []input{{before, "", "25W", "cool"}, {stockTable, "", "25W", "cool"}}) {
+	for i, got := range mergeAll(t, []input{{before, "", "25W", "cool", ""}, {stockTable, "", "25W", "cool", ""}}) {
 		if got.Error != "" || got.Text != want {
 			t.Errorf("%d: %s\n%s", i, got.Error, got.Text)
 		}
@@ -181,7 +195,7 @@ func TestBuildStopsForAWrongPowerTable(t *testing.T) {
 	}
 	inputs := make([]input, len(cases))
 	for i, tc := range cases {
-		inputs[i] = input{tc.stock, tc.block, tc.mode, ""}
+		inputs[i] = input{Stock: tc.stock, Blocks: tc.block, Mode: tc.mode}
 	}
 	for i, got := range mergeAll(t, inputs) {
 		if !strings.Contains(got.Error, cases[i].want) {

@@ -4,18 +4,17 @@
 // NVIDIA's package, so the layer never carries it. The build appends our
 // POWER_MODEL blocks to the installed file and stops when they conflict with it: a
 // duplicate id or name, or an undeclared PARAM, would make nvpmodel fail half way
-// on the device.
+// on the device. The default is looked up by name in the same file. An id from a table that
+// differs would choose another mode without a message.
 package power
 
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/fan"
-	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -24,47 +23,14 @@ var (
 	modes string
 	//go:embed nvpmodel.inc.tmpl
 	inc string
-	// The part of the .inc that no value goes into.
-	//go:embed nvpmodel.inc.py
-	function string
+	// The program that do_install runs.
+	//go:embed nvpmodel.py
+	program []byte
 )
 
 // extends reports whether the target adds modes of its own.
 func extends(t *plan.Target) bool {
 	return t.Plan.Power != nil && len(t.Plan.Power.Modes) > 0
-}
-
-// StockID is the id for NVPMODEL_CONFIG_DEFAULT, or -1 where that variable must
-// be left alone: nothing is chosen, modes are added (the build then sets the
-// default), or the stock table of the release has not been verified. An id
-// from a table that may differ would silently choose another mode, so there the
-// build looks the name up in the real file instead.
-func StockID(l *plan.Layer, t *plan.Target) (int, error) {
-	if t.Plan.Power == nil || t.Plan.Power.Default == "" || extends(t) || t.Plan.Power.Table == plan.PowerHeld {
-		return -1, nil
-	}
-	table, ok := stockTable(l, t)
-	if !ok {
-		return -1, nil
-	}
-	m, ok := table.Mode(t.Plan.Power.Default)
-	if !ok {
-		return -1, &emitters.Error{Emitter: "power", Ref: emitters.Ref{Target: t.Name, ID: "power.default"},
-			Err: fmt.Errorf("board %s has no power mode named %q on %s", t.Board, t.Plan.Power.Default, l.Release)}
-	}
-	return m.ID, nil
-}
-
-func stockTable(l *plan.Layer, t *plan.Target) (board.Table, bool) {
-	b, ok := board.Lookup(t.Board)
-	if !ok {
-		return board.Table{}, false
-	}
-	if slices.ContainsFunc(b.Releases[l.Release].Others, func(o board.Other) bool { return o.Machine == t.Machine }) {
-		return board.Table{}, false // this machine installs another file than the one that was read
-	}
-	table, sure, err := b.StockTable(l.Release)
-	return table, err == nil && sure
 }
 
 // modeMeanings are the modes that the target adds to the table.
@@ -95,8 +61,7 @@ func fanProfile(l *plan.Layer, t *plan.Target) (string, error) {
 	return t.Fan.Profile, nil
 }
 
-// Emit returns nothing when every target keeps the stock table or selects a mode
-// of it by id.
+// Emit returns nothing when every target keeps the stock table and its default.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	mt := emitters.NewTemplate("power", modes)
 	var (
@@ -121,18 +86,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			return nil, &emitters.Error{Emitter: "power", Ref: emitters.Ref{Target: t.Name, ID: "power.table"},
 				Err: fmt.Errorf("no complete table is verified for board %s on %s; use \"extend\"", t.Board, l.Release)}
 		}
-		id, err := StockID(l, t)
-		if err != nil {
-			return nil, err
-		}
-		wanted := t.Plan.Power.Default
-		if id >= 0 {
-			wanted = "" // NVPMODEL_CONFIG_DEFAULT chooses it
-		}
-		if wanted == "" && !extends(t) && profile == "" {
+		if t.Plan.Power.Default == "" && !extends(t) && profile == "" {
 			continue
 		}
-		targets = append(targets, target{t.Name, t.Machine, wanted, extends(t), profile})
+		targets = append(targets, target{t.Name, t.Machine, t.Plan.Power.Default, extends(t), profile})
 		if !extends(t) {
 			continue
 		}
@@ -160,6 +117,5 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Data = append(f.Data, function...)
-	return append(files, f, emitters.GatedAppend("recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", l.Name, name, machines)), nil
+	return append(files, f, emitters.File{Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/yoctune-%s-nvpmodel.py", l.Name), Mode: 0o644, Data: program}, emitters.GatedAppend("recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", l.Name, name, machines)), nil
 }

@@ -110,6 +110,13 @@ func LayerName(v string) (string, error) {
 	})
 }
 
+// ClassName writes the name of the bitbake class of the layer with the given name. Names of
+// classes have no '-': a class that exports functions makes it part of theirs.
+func ClassName(layer string) (string, error) {
+	name, err := LayerName(layer)
+	return "yoctune_" + strings.ReplaceAll(name, "-", "_"), err
+}
+
 // Collection writes the name of a foreign layer (BBFILE_COLLECTIONS), which
 // becomes part of a path and of BBFILES_DYNAMIC, where a colon would end it.
 func Collection(v string) (string, error) {

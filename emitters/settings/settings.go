@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
-	"github.com/yoctune/yoctune/emitters/power"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/variable"
@@ -31,7 +30,6 @@ var (
 
 type target struct {
 	*plan.Target
-	StockID        int    // for NVPMODEL_CONFIG_DEFAULT, -1 to leave it
 	StockIsolation string // cores that the machine's own KERNEL_ARGS isolate and this target replaces
 }
 
@@ -74,11 +72,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		ArgVariables []string
 	}{Layer: l, Release: r, HasBuild: hasBuild(l.Build), Variables: assignments(l.Build.Variables, r), ArgVariables: release.CoreArgVariables()}
 	for _, t := range l.Targets {
-		id, err := power.StockID(l, t)
-		if err != nil {
-			return nil, err
-		}
-		data.Targets = append(data.Targets, target{t, id, stockIsolation(t)})
+		data.Targets = append(data.Targets, target{t, stockIsolation(t)})
 	}
 
 	if err := refuse(l.Build, r); err != nil {

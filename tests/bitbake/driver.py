@@ -531,7 +531,7 @@ def run_function(referee, request):
             d.setVar(name, value)
         with contextlib.redirect_stdout(io.StringIO()):
             bb.build.exec_func(request["function"], d)
-    return {"after": (d.getVarFlag("do_configure", "postfuncs") or "").split()}
+    return {}
 
 
 VERBS = {"eval": evaluate, "layer": parse_layer, "attach": attach, "run": run_function}

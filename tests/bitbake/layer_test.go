@@ -228,7 +228,7 @@ var mayPreset = regexp.MustCompile(`^(` + strings.Join([]string{
 	`BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_COLLECTIONS|UNPACKDIR|YOCTUNE_LAYERS`,
 	`(BBFILE_PATTERN|BBFILE_PRIORITY|LAYERVERSION|LAYERSERIES_COMPAT|LAYERDEPENDS)_[a-z][a-z0-9-]*`,
 	`BB_CONF_FRAGMENT_(SUMMARY|DESCRIPTION)`,
-	`INIT_MANAGER|DISTRO_FEATURES|DISTROOVERRIDES|KERNEL_ARGS|NVPMODEL_CONFIG_DEFAULT`,
+	`INIT_MANAGER|DISTRO_FEATURES|DISTROOVERRIDES|KERNEL_ARGS`,
 	`IMAGE_INSTALL|CORE_IMAGE_EXTRA_INSTALL|PACKAGE_EXCLUDE|BAD_RECOMMENDATIONS`,
 	`do_fetch|BB_NUMBER_THREADS|PARALLEL_MAKE|BB_PRESSURE_MAX_(CPU|IO|MEMORY)|INHERIT`,
 	`SSTATE_MIRRORS|PREMIRRORS|SSTATE_DIR|DL_DIR|BB_HASHSERVE|BB_HASHSERVE_UPSTREAM|BB_SIGNATURE_HANDLER`,
@@ -317,14 +317,12 @@ func checkConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 		}
 	}
 	if p.Power != nil && p.Power.Default != "" && p.Power.Table != plan.PowerHeld {
-		// By the BSP's variable, or by the name that the layer's own task looks up
-		// in the table it finds.
-		chosen := on.Config["NVPMODEL_CONFIG_DEFAULT"] != ""
+		chosen := false
 		for _, r := range on.Appends {
-			chosen = chosen || r.Values["YOCTUNE_POWER_DEFAULT"] == p.Power.Default
+			chosen = chosen || strings.Contains(r.Functions["do_install"], `--default "`+p.Power.Default+`"`)
 		}
 		if !chosen {
-			complain("no variable chooses the power mode %q of the plan", p.Power.Default)
+			complain("no do_install chooses the power mode %q of the plan", p.Power.Default)
 		}
 	}
 	return complaints

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -226,17 +227,24 @@ func readCarried(text string, machines map[string]bool) []emitters.Meaning {
 	return out
 }
 
-// commands returns the words of each line in the functions of a recipe that are for one
-// machine.
+// commands returns the words of each line in the functions of a recipe, for each machine that
+// the function is for.
 func commands(text string, machines map[string]bool) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
-		machine := ""
+		all := slices.Sorted(maps.Keys(machines))
+		var of []string
 		for line := range strings.Lines(text) {
 			if name, ok := strings.CutSuffix(strings.TrimSpace(line), "() {"); ok {
-				machine = emitters.MachineOf(name, machines)
+				of = all
+				if machine := emitters.MachineOf(name, machines); machine != "" {
+					of = []string{machine}
+				}
 			}
-			if words := strings.Fields(line); machine != "" && len(words) > 0 && !yield(machine, words) {
-				return
+			words := strings.Fields(line)
+			for _, machine := range of {
+				if len(words) > 0 && !yield(machine, words) {
+					return
+				}
 			}
 		}
 	}

@@ -146,7 +146,7 @@ func table() []Release {
 			Go: "1.17", GoVersion: "1.17.13", GCC: "11.5", Glibc: "2.35", Systemd: "250.14", CMake: "3.22.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, false),
 			Signatures: "OEBasicHash", TmpDir: "tmp-glibc",
-			Read: "meta-tegra 94e3db31, oe-core 9687b9409d, bitbake a9f09b9e2",
+			Read: "meta-tegra 94e3db3146dc273ec1df463426c0fcaeacc51b5f, oe-core 9687b9409d3a1e121f0f04de856055764d0a392e, bitbake a9f09b9e2f187f07a6f6dfd1caa3fd2f3d564a8a",
 		},
 		{
 			Name: "kirkstone", Series: "kirkstone", BitBake: "2.0", L4T: "35.6.4",
@@ -157,7 +157,7 @@ func table() []Release {
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, false),
 			Signatures: "OEBasicHash", TmpDir: "tmp-glibc",
 			SysctlFiles: []string{"60-nvsciipc.conf"},
-			Read:        "meta-tegra 47519b99, oe-core 9687b9409d, bitbake a9f09b9e2",
+			Read:        "meta-tegra 47519b99e34475ee9e3e8840da5f1111ab7dee0f, oe-core 9687b9409d3a1e121f0f04de856055764d0a392e, bitbake a9f09b9e2f187f07a6f6dfd1caa3fd2f3d564a8a",
 		},
 		{
 			Name: "scarthgap-l4t-r35.x", Series: "scarthgap", BitBake: "2.8", L4T: "35.6.4",
@@ -168,7 +168,7 @@ func table() []Release {
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
 			SysctlFiles: []string{"60-nvsciipc.conf"},
-			Read:        "meta-tegra 0c507bfe, oe-core 543550522f, bitbake 0880963fe",
+			Read:        "meta-tegra 0c507bfe8d64a0e113beeff8f45e7fe0dfb5bc80, oe-core 543550522f831479f07d332a40ba343c53ae1065, bitbake 0880963fea4d91a034e4a6e007d23f98658ab986",
 		},
 		{
 			Name: "scarthgap", Series: "scarthgap", BitBake: "2.8", L4T: "36.5.0",
@@ -180,7 +180,7 @@ func table() []Release {
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
 			SysctlFiles: []string{"60-nvsciipc.conf"},
-			Read:        "meta-tegra 37530d28, oe-core 543550522f, bitbake 0880963fe",
+			Read:        "meta-tegra 37530d284a27b904c34a94ef5856015825749b06, oe-core 543550522f831479f07d332a40ba343c53ae1065, bitbake 0880963fea4d91a034e4a6e007d23f98658ab986",
 		},
 		{
 			Name: "walnascar", Series: "walnascar", BitBake: "2.12", L4T: "36.4.3",
@@ -193,7 +193,7 @@ func table() []Release {
 			Fragments: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
 			SysctlFiles: []string{"60-nvsciipc.conf"},
-			Read:        "meta-tegra 4b247bdd, oe-core bba638620f, bitbake ac0973009",
+			Read:        "meta-tegra 4b247bddaec4381f7b87c63911ad779c3835edd1, oe-core bba638620fd241cb43b5c7b64e07e84b4dff6024, bitbake ac097300921590ed6a814f2c3fa08a59f4ded92d",
 		},
 		{
 			Name: "whinlatter", Series: "whinlatter", BitBake: "2.16", L4T: "36.4.4",
@@ -206,7 +206,7 @@ func table() []Release {
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
 			SysctlFiles: []string{"60-nvsciipc.conf"},
-			Read:        "meta-tegra 46edb3b9, oe-core 8751ec8342, bitbake 713fbbdb9",
+			Read:        "meta-tegra 46edb3b92574c5433fdab9f26242bfbe6180df97, oe-core 8751ec83421192fc0f8495fb95798f9eb7be77a0, bitbake 713fbbdb9ecc195ceb2216a2345e0d79dbee2135",
 		},
 		{
 			Name: "wrynose", Series: "wrynose", BitBake: "2.18", L4T: "39.2.0",
@@ -219,7 +219,7 @@ func table() []Release {
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, TmpDir: "tmp",
 			SysctlFiles: []string{"90-tegra-settings.conf"},
-			Read:        "meta-tegra 727633de, oe-core ef022bf82d, bitbake fae9db316",
+			Read:        "meta-tegra 727633deca9b72643112d1aebadafb736dad60c0, oe-core ef022bf82d79015802309d14c28b13373ebe53f5, bitbake fae9db3168dbff1b8c76fe9c6726a9687ff97514",
 		},
 		{
 			Name: "master", Series: "blacksail", BitBake: "master", L4T: "39.2.0",
@@ -232,7 +232,7 @@ func table() []Release {
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, LicenseRefs: true, TmpDir: "tmp",
 			SysctlFiles: []string{"90-tegra-settings.conf"},
-			Read:        "meta-tegra d5d93dc6, oe-core 35a2c6ed79, bitbake c251833d2",
+			Read:        "meta-tegra d5d93dc69befb39cbb3537ab71b68e8b37bb9d9b, oe-core 35a2c6ed7987763dadbe45ad86095e1aee1c7314, bitbake c251833d2062ef92fc7e77ab6456af928ad1d31a",
 		},
 	}
 }
@@ -274,20 +274,28 @@ func (r Release) HasImageFeature(name string) bool {
 	return slices.Contains(r.ImageFeatures, name)
 }
 
-// Checkout is a repository that a build of the release takes.
-type Checkout struct{ Name, URI, Branch string }
+// Checkout is a repository that a build of the release takes, and the commit of its branch
+// that the facts of the release were read at.
+type Checkout struct{ Name, URI, Branch, Commit string }
 
 // Checkouts are the repositories that every build takes: bitbake, openembedded-core
 // and, unless CoreOnly, meta-tegra.
 func (r Release) Checkouts() []Checkout {
 	all := []Checkout{
-		{"bitbake", "https://git.openembedded.org/bitbake", r.BitBake},
-		{"openembedded-core", "https://git.openembedded.org/openembedded-core", r.CoreBranch()},
+		{"bitbake", "https://git.openembedded.org/bitbake", r.BitBake, r.commit("bitbake")},
+		{"openembedded-core", "https://git.openembedded.org/openembedded-core", r.CoreBranch(), r.commit("oe-core")},
 	}
 	if r.CoreOnly {
 		return all
 	}
-	return append(all, Checkout{"meta-tegra", "https://github.com/OE4T/meta-tegra", r.Name})
+	return append(all, Checkout{"meta-tegra", "https://github.com/OE4T/meta-tegra", r.Name, r.commit("meta-tegra")})
+}
+
+// commit is the commit of a repository that the facts were read at.
+func (r Release) commit(repository string) string {
+	_, rest, _ := strings.Cut(r.Read, repository+" ")
+	commit, _, _ := strings.Cut(rest, ",")
+	return commit
 }
 
 // CoreBranch is the branch of openembedded-core, and of layers that go with it.

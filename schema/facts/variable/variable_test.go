@@ -54,7 +54,7 @@ func TestSourcesAreTheReleasesOwn(t *testing.T) {
 		r, _ := release.Lookup(name)
 		for part := range strings.SplitSeq(r.Read, ", ") {
 			repository, commit, _ := strings.Cut(part, " ")
-			if got := read[[2]string{name, repository}]; got == "" || !strings.HasPrefix(got, commit) {
+			if got := read[[2]string{name, repository}]; got == "" || !strings.HasPrefix(commit, got) {
 				t.Errorf("%s: %s was read at %q, the other facts at %s", name, repository, got, commit)
 			}
 		}

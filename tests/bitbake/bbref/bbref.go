@@ -163,17 +163,15 @@ func TryRecipes(t testing.TB, request Request, series string, collections ...str
 	return answer.Recipes, answer.Problems
 }
 
-// Run runs a python function defined in file as bitbake would run it after a task, with variables
-// set. It returns the messages of the function, and the functions that file appends to
-// do_configure.
-func Run(t testing.TB, file, function string, variables map[string]string) (problems []Problem, afterConfigure []string) {
+// Run runs a python task defined in file as bitbake would run it, with variables set. It returns
+// the messages of the task.
+func Run(t testing.TB, file, function string, variables map[string]string) []Problem {
 	t.Helper()
 	path, err := filepath.Abs(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var answer struct {
-		After    []string  `json:"after"`
 		Problems []Problem `json:"errors"`
 	}
 	runDriver(t, "run", struct {
@@ -181,7 +179,7 @@ func Run(t testing.TB, file, function string, variables map[string]string) (prob
 		Function  string            `json:"function"`
 		Variables map[string]string `json:"variables"`
 	}{path, function, variables}, &answer)
-	return answer.Problems, answer.After
+	return answer.Problems
 }
 
 // runDriver runs the driver. A call takes about a quarter of a second.

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
-	emitter "github.com/yoctune/yoctune/emitters/kernel"
+	"github.com/yoctune/yoctune/emitters/layerconf"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -289,18 +289,19 @@ func (r *result) compareRequests(frag *kconfig.Config, got *kconfig.Result, real
 	}
 }
 
-// buildCheck runs the function that a generated layer adds to do_configure: it
+// buildCheck runs the function that a generated layer runs after do_configure: it
 // must name each request that the real .config does not hold, and no other.
 func (r *result) buildCheck(g rig, frag *kconfig.Config, real map[string]string) error {
 	t := &plan.Target{Name: "t", Machine: "jetson-orin-nano-devkit", Kernel: plan.Kernel{Config: []plan.ConfigOption{{Symbol: "PSI", Value: "y"}}}}
-	files, err := emitter.Emit(&plan.Layer{Name: "x", Release: "scarthgap", Targets: []*plan.Target{t}})
+	files, err := layerconf.Emit(&plan.Layer{Name: "x", Release: "scarthgap", Targets: []*plan.Target{t}})
 	if err != nil {
 		return err
 	}
 	program := ""
 	for _, f := range files {
-		if strings.HasSuffix(f.Path, "-check.inc") {
-			program, _, _ = strings.Cut(string(f.Data), "\npython ")
+		if strings.HasSuffix(f.Path, ".bbclass") {
+			_, program, _ = strings.Cut(string(f.Data), "\ndef ")
+			program, _, _ = strings.Cut("def "+program, "\npython do_")
 		}
 	}
 	program += "\nimport sys\nprint('\\n'.join(yoctune_kernel_differences(open(sys.argv[1]).read(), 'f', open(sys.argv[2]).read(), '')))\n"

@@ -2,13 +2,14 @@
 SUMMARY = "Packages of the yoctune layer low-power-edge"
 DESCRIPTION = "Everything that an image needs for the tuning of the layer low-power-edge."
 
-# A package of a higher serial replaces an installed one.
-PR = "r1"
+# The last number is the serial of the plan: a package of a higher one replaces an installed one.
+PV = "1.0.1"
 
 PACKAGE_ARCH = "${MACHINE_ARCH}"
 
-inherit packagegroup
+inherit packagegroup features_check
 
+REQUIRED_DISTRO_FEATURES = "yoctune-low-power-edge"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit-nvme)$"
 
 # Small images lack packagegroup-base, which would bring nvpmodel.

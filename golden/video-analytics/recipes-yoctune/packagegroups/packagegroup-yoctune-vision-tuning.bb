@@ -2,13 +2,14 @@
 SUMMARY = "Packages of the yoctune layer vision-tuning"
 DESCRIPTION = "Everything that an image needs for the tuning of the layer vision-tuning."
 
-# A package of a higher serial replaces an installed one.
-PR = "r1"
+# The last number is the serial of the plan: a package of a higher one replaces an installed one.
+PV = "1.0.1"
 
 PACKAGE_ARCH = "${MACHINE_ARCH}"
 
-inherit packagegroup
+inherit packagegroup features_check
 
+REQUIRED_DISTRO_FEATURES = "yoctune-vision-tuning"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit)$"
 
 # Small images lack packagegroup-base, which would bring nvpmodel.

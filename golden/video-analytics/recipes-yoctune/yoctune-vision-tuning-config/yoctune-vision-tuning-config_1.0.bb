@@ -6,12 +6,11 @@ SECTION = "base"
 LICENSE = "MIT"
 LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/MIT;md5=0835ade698e0bcf8506ecda2f7b4f302"
 
-# A package of a higher serial replaces an installed one.
-PR = "r1"
+# The last number is the serial of the plan: a package of a higher one replaces an installed one.
+PV = "1.0.1"
 
 # files/yoctune-on-<machine>/ is found through FILESOVERRIDES
-SRC_URI = ""
-SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
+SRC_URI = "\
     file://95-yoctune.conf \
     file://99-yoctune.rules \
     file://yoctune-late.conf \
@@ -28,38 +27,13 @@ S = "${UNPACKDIR}"
 
 PACKAGE_ARCH = "${MACHINE_ARCH}"
 
-inherit systemd features_check
+inherit systemd features_check yoctune_vision_tuning
 
 INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit)$"
-REQUIRED_DISTRO_FEATURES = "systemd"
+REQUIRED_DISTRO_FEATURES = "systemd yoctune-vision-tuning"
 
-addhandler yoctune_compare_layers
-yoctune_compare_layers[eventmask] = "bb.event.RecipeParsed"
-python yoctune_compare_layers() {
-    # bitbake combines layers without a message. Of two that tune one machine, it would
-    # drop power modes, kernel arguments and files.
-    name = 'vision-tuning'
-    machine = d.getVar('MACHINE')
-    features = (d.getVar('DISTRO_FEATURES') or '').split()
-    layers = [entry.split(':')[:3] for entry in (d.getVar('YOCTUNE_LAYERS') or '').split()]
-    tuning = sorted(layer for layer, machines, _ in layers
-                    if machine in machines.split(',') and 'yoctune-' + layer in features)
-    if name not in tuning:
-        return
-    if len(tuning) > 1:
-        bb.fatal('the layers %s all tune the machine %s, and a device has one plan. '
-                 'Merge their targets into the configuration of one layer, or remove all but one from conf/bblayers.conf.' % (', '.join(tuning), machine))
-    versions = {layer: version for layer, _, version in layers if version != 'none'}
-    others = sorted('%s (%s)' % (layer, version) for layer, version in versions.items()
-                    if version != versions.get(name, version))
-    if others:
-        bb.fatal('the layer %s for the machine %s has yoctuned %s, but bitbake builds one version for all layers, and these have another: %s. '
-                 'Build all layers with one version of yoctune, or remove the others from conf/bblayers.conf.'
-                 % (name, machine, versions[name], ', '.join(others)))
-}
-
-SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " yoctune-late.service yoctune-zram.service"
+SYSTEMD_SERVICE:${PN} = "yoctune-late.service yoctune-zram.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -71,9 +45,6 @@ do_unpack[cleandirs] += "\
 
 do_install() {
     install -d ${D}${nonarch_libdir}/yoctune
-}
-
-do_install:append:yoctune-on-jetson-orin-nano-devkit() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
     install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json

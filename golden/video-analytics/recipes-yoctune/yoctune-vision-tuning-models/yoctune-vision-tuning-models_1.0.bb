@@ -6,8 +6,8 @@ SECTION = "misc"
 # Each file has the license of its author.
 LICENSE = "CLOSED"
 
-# A package of a higher serial replaces an installed one.
-PR = "r1"
+# The last number is the serial of the plan: a package of a higher one replaces an installed one.
+PV = "1.0.1"
 
 SRC_URI = ""
 SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
@@ -21,7 +21,10 @@ S = "${UNPACKDIR}"
 
 PACKAGE_ARCH = "${MACHINE_ARCH}"
 
+inherit features_check
+
 INHIBIT_DEFAULT_DEPS = "1"
+REQUIRED_DISTRO_FEATURES = "yoctune-vision-tuning"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit)$"
 
 do_configure[noexec] = "1"

@@ -1,4 +1,4 @@
-package kernel_test
+package layerconf_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/emitters/emittest"
 	"github.com/yoctune/yoctune/emitters/kernel"
+	"github.com/yoctune/yoctune/emitters/layerconf"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -21,7 +22,11 @@ func emitted(t *testing.T, l *plan.Layer, suffix string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
+	own, err := layerconf.Emit(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, own...) {
 		if strings.HasSuffix(f.Path, suffix) {
 			return string(f.Data)
 		}
@@ -36,12 +41,12 @@ type comparison struct{ Fragment, Config, Origins string }
 // with one start of Python.
 func compare(t *testing.T, pairs ...comparison) [][]string {
 	t.Helper()
-	inc := emitted(t, emittest.Vision(t), "-check.inc")
-	start, end := strings.Index(inc, "\ndef "), strings.Index(inc, "\npython ")
+	class := emitted(t, emittest.Vision(t), ".bbclass")
+	start, end := strings.Index(class, "\ndef "), strings.Index(class, "\npython do_")
 	if start < 0 || end < start {
-		t.Fatalf("the .inc holds no function:\n%s", inc)
+		t.Fatalf("the class lacks the functions:\n%s", class)
 	}
-	program := inc[start:end] + `
+	program := class[start:end] + `
 import json, sys
 print(json.dumps([yoctune_kernel_differences(i['Fragment'], 'x.cfg', i['Config'], i['Origins']) for i in json.load(sys.stdin)]))
 `

@@ -1,0 +1,1 @@
+require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-low-power-edge', bb.utils.contains_any('MACHINE', 'jetson-orin-nano-devkit-nvme', 'tegra-nvpmodel-base-yoctune-low-power-edge.inc', '', d), '', d)}
