@@ -6,6 +6,7 @@
 //	facts renamed   -oe-core REPO -bitbake REPO
 //	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
 //	facts packages  with these repositories and -meta-virtualization REPO
+//	facts system    with these repositories, -systemd VERSION=FOLDER... and -base-passwd FOLDER
 //	facts directives -systemd VERSION=FOLDER... -kmod REPO -kmod-tag TAG...
 //	facts tuned -tuned REPO
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
@@ -37,7 +38,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, directives, tuned, kernels, names or threads")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names or threads")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -48,6 +49,7 @@ func run(args []string) error {
 		metaOE    = flags.String("meta-openembedded", "", "git `repository` of meta-openembedded")
 		community = flags.String("meta-tegra-community", "", "git `repository` of OE4T/meta-tegra-community")
 		virtual   = flags.String("meta-virtualization", "", "git `repository` of meta-virtualization")
+		passwd    = flags.String("base-passwd", "", "`folder` with passwd.master and group.master of base-passwd")
 		kmod      = flags.String("kmod", "", "git `repository` of kmod")
 		tuned     = flags.String("tuned", "", "git `repository` of tuned")
 		sources   = flags.String("sources", "", "`folder` of the repositories that linux.Sources names, each as OWNER+NAME")
@@ -96,6 +98,8 @@ func run(args []string) error {
 		return writePackages(layers, filepath.Join(facts, "recipe"))
 	case "renamed":
 		return writeRenamed(repository(*oeCore), repository(*bitbake), filepath.Join(data, "renamed.json"))
+	case "system":
+		return writeSystem(layers, trees, *passwd, filepath.Join(facts, "system"))
 	case "directives":
 		return writeDirectives(trees, repository(*kmod), tags, filepath.Join(facts, "directive", "data", "directives.txt"))
 	case "tuned":
@@ -107,7 +111,7 @@ func run(args []string) error {
 	case "names":
 		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, directives, tuned, kernels, names or threads", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names or threads", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

@@ -96,6 +96,7 @@ type reading struct {
 	*recipes
 	vars    map[string]string
 	words   []assigned
+	system  []assigned // of variables that name units, users and groups
 	seen    map[string]bool
 	inherit map[string]bool
 }
@@ -145,6 +146,8 @@ func (r *reading) assign(s string) {
 	variable, op, overrides := a.Split()
 	switch {
 	case op == "remove":
+	case variable == "SYSTEMD_SERVICE" || variable == "USERADD_PARAM" || variable == "GROUPADD_PARAM":
+		r.system = append(r.system, assigned{variable, openPython(a.Value)})
 	case isNaming(variable):
 		r.words = append(r.words, assigned{variable, openPython(a.Value)})
 	case len(overrides) > 0:
@@ -245,7 +248,7 @@ func (r *recipes) readRecipe(file string) *reading {
 	name, version := recipeName(file)
 	one := &reading{recipes: r, vars: map[string]string{"PN": name, "BPN": name, "PV": version}, seen: map[string]bool{}, inherit: map[string]bool{}}
 	for range 2 { // a variable may be assigned after its use
-		one.seen, one.words = map[string]bool{}, []assigned{{"PACKAGES", r.defaults["PACKAGES"]}}
+		one.seen, one.words, one.system = map[string]bool{}, []assigned{{"PACKAGES", r.defaults["PACKAGES"]}}, nil
 		one.read(file)
 		for _, a := range r.appends[name] {
 			one.read(a)
@@ -374,17 +377,22 @@ func (r *recipes) addRecipes(t nameTable, n int) {
 	}
 }
 
+// packageSources are the layers of a release that make packages, with the branch or commit of each.
+func packageSources(rel release.Release, repositories map[string]repository) [][2]string {
+	containers := [2]string{"meta-virtualization", coreBranch(rel)}
+	if _, err := repositories[containers[0]].git("rev-parse", "--verify", "--quiet", containers[1]+"^{commit}"); err != nil {
+		containers[1] = "master"
+	}
+	return append(metadataSources(rel)[1:], containers)
+}
+
 // writePackages writes the names of recipes and packages of every release.
 func writePackages(repositories map[string]repository, out string) error {
 	t := nameTable{}
 	for n, name := range release.Names() {
 		rel, _ := release.Lookup(name)
 		files := map[string]string{}
-		containers := [2]string{"meta-virtualization", coreBranch(rel)}
-		if _, err := repositories[containers[0]].git("rev-parse", "--verify", "--quiet", containers[1]+"^{commit}"); err != nil {
-			containers[1] = "master"
-		}
-		for _, s := range append(metadataSources(rel)[1:], containers) {
+		for _, s := range packageSources(rel, repositories) {
 			commit, err := repositories[s[0]].git("rev-parse", "--short=12", s[1])
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
