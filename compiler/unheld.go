@@ -135,9 +135,9 @@ func runtimeUses(t *resolve.Target) []unheld {
 		if !asksNothing(svc.Node()) {
 			add(svc.Place, svc.Key())
 		}
-		for _, units := range []config.List[config.String]{svc.After, svc.Wants, svc.Requires} {
+		for _, units := range []config.List[config.NamedString]{svc.After, svc.Wants, svc.Requires} {
 			for _, unit := range units.Items {
-				add(unit.Place, unit.Text)
+				add(unit.Where(), unit.Text)
 			}
 		}
 		for _, program := range svc.Exec.Items[:min(1, len(svc.Exec.Items))] {

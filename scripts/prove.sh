@@ -145,7 +145,7 @@ facts() {
 	title "facts: the tables of names again from their sources"
 	count_names
 	[ -n "${YOCTUNE_UPSTREAM-}" ] || { skip "set YOCTUNE_UPSTREAM"; return; }
-	run go test ./internal/cmd/facts -run 'TheGeneratorWrites|DocumentedVariables' -count 1 -v
+	run go test ./internal/cmd/facts -run 'TheGeneratorWrites|DocumentedVariables|DeclaredUnits' -count 1 -v
 	if [ -n "${YOCTUNE_BITBAKE_PACKAGES-}" ]; then
 		run go test ./schema/facts/recipe -run EveryPackageOfBitbake -count 1 -v
 	else

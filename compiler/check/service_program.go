@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
-	"github.com/yoctune/yoctune/schema/spelling"
+	"github.com/yoctune/yoctune/schema/facts/system"
 )
 
 func programRules() []Rule {
@@ -32,10 +33,19 @@ func programRules() []Rule {
 		See:   "systemd.exec(5): RestrictRealtime=; chrt(1)",
 		run:   checkServiceChrt,
 	}, {
+		ID: "user-name", Severity: diag.Error,
+		Title: "misspelt user or group",
+		Cause: "No recipe of the release creates a user or group of that name, and one creates one with nearly the same. systemd does not start a program as a user or group that does not exist (217/USER, 216/GROUP).",
+		Fix:   "write the name, or {value: NAME, external: true} if a layer of yours creates it",
+		Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], user: "deamon"}`,
+		Right: `services: "a.service": {exec: ["/usr/bin/yes"], user: "daemon"}`,
+		See:   "openembedded-core meta/classes/useradd.bbclass",
+		run:   checkUserName,
+	}, {
 		ID: "service-user", Severity: diag.Warning,
-		Title: "nothing creates the service's user",
-		Cause: "systemd does not start a program as a user that does not exist (217/USER). An image has the users of base-passwd, of systemd and of its packages, and no package of the configuration can create this one.",
-		Fix:   "name the package that creates the user with package, set external: true if the image gets it by other means, or choose a user that exists",
+		Title: "nothing creates the service's user or group",
+		Cause: "systemd does not start a program as a user or group that does not exist (217/USER, 216/GROUP). An image has those of base-passwd, of systemd and of its packages, and no package of the configuration can create this one.",
+		Fix:   "name the package that creates it with package, write {value: NAME, external: true} if the image gets it by other means, or choose one that exists",
 		Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], user: "robot"}`,
 		Right: `services: "a.service": {exec: ["/usr/bin/yes"], user: "daemon"}`,
 		See:   "openembedded-core meta/classes/useradd.bbclass",
@@ -63,36 +73,76 @@ func isRealtimeRequest(options []config.String) bool {
 	return len(options) == 0 || !slices.Contains([]string{"-o", "--other", "-b", "--batch", "-i", "--idle"}, options[0].Text)
 }
 
-// userOf returns the user of a service, from its field or its unit.
-func userOf(svc *config.Service) config.Scalar {
-	if dynamic := svc.Unit.Get("Service").Get("DynamicUser"); dynamic.IsSet() && resolve.DirectiveValue(dynamic.Scalar) == "yes" {
-		return config.Scalar{} // systemd creates it
-	}
-	if user := svc.Unit.Get("Service").Get("User"); user.IsSet() {
-		return user.Scalar
-	}
-	return svc.User
+// account is a user or group that a service names.
+type account struct {
+	config.NamedScalar
+	kind system.Kind
+	of   *config.Service
 }
 
-func checkServiceUser(s *subject) {
+// accounts lists the users and groups that services name and that systemd looks up by name.
+func (s *subject) accounts() []account {
+	var all []account
 	for _, svc := range s.Config.Services.Entries {
-		if user := userOf(svc); user.IsSet() && !svc.Package.IsSet() && !svc.External.On &&
-			!slices.Contains(strings.Fields(baseUsers), user.Text) && !s.mayProvide("") {
-			help := ""
-			if near := spelling.Nearest(user.Text, strings.Fields(baseUsers)); near != "" && near != "root" {
-				help = fmt.Sprintf("did you mean %q?", near)
+		section := svc.Unit.Get("Service")
+		if dynamic := section.Get("DynamicUser"); dynamic.IsSet() && resolve.DirectiveValue(dynamic.Scalar) == "yes" || svc.Package.IsSet() || svc.External.On {
+			continue // systemd or the package creates it
+		}
+		add := func(kind system.Kind, names ...config.NamedScalar) {
+			for _, name := range names {
+				if _, err := strconv.Atoi(name.Text); name.IsSet() && name.Text != "" && err != nil && !name.External.On {
+					all = append(all, account{name, kind, svc})
+				}
 			}
-			s.reportAt(user, user.Show(), help, "no package of the configuration creates the user %s of %s", user.Text, svc.Key())
+		}
+		add(system.User, svc.User)
+		add(system.Group, svc.Group)
+		add(system.Group, svc.SupplementaryGroups.Items...)
+		for name, kind := range map[string]system.Kind{"User": system.User, "Group": system.Group, "SupplementaryGroups": system.Group} {
+			for _, v := range section.Get(name).Elements() {
+				for word := range strings.FieldsSeq(v.Text) {
+					add(kind, config.NamedScalar{Scalar: config.Scalar{Place: v.Place, Text: word}, External: section.Get(name).External})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func checkUserName(s *subject) {
+	for _, a := range s.accounts() {
+		if _, known := system.Find(s.Release.Name, a.kind, a.Text); known {
+			continue
+		}
+		if near := system.Nearest(s.Release.Name, a.kind, a.Text); near != "" {
+			s.reportAt(a, a.Show(), fmt.Sprintf("did you mean %q? Otherwise write {value: %q, external: true}", near, a.Text), "no recipe of %s creates the %s %s of %s", s.Release.Name, a.kind, a.Text, a.of.Key())
 		}
 	}
 }
 
-// baseUsers are the users of Debian's base-passwd (passwd.master), which is
-// openembedded-core's too, and those that systemd and dbus create on every series
-// (USERADD_PARAM of systemd_*.bb and dbus_*.bb with their default PACKAGECONFIG).
-const baseUsers = `
-	root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc nobody
-	messagebus systemd-network systemd-resolve systemd-timesync`
+func checkServiceUser(s *subject) {
+	for _, a := range s.accounts() {
+		from, known := system.Find(s.Release.Name, a.kind, a.Text)
+		switch {
+		case known && (from.IsAlwaysThere() || s.mayInstall(from.Package)):
+		case known && from.Feature != "":
+			s.reportAt(a, a.Show(), "", "%s creates the %s %s of %s with %s in its PACKAGECONFIG only", from.Package, a.kind, a.Text, a.of.Key(), from.Feature)
+		case known:
+			s.reportAt(a, a.Show(), fmt.Sprintf(`add packages: %q: "install", which creates it, or write {value: %q, external: true} if the image has it`, from.Package, a.Text),
+				"no package of the configuration creates the %s %s of %s", a.kind, a.Text, a.of.Key())
+		case system.Nearest(s.Release.Name, a.kind, a.Text) == "" && !s.mayProvide(""):
+			s.reportAt(a, a.Show(), "", "no package of the configuration creates the %s %s of %s", a.kind, a.Text, a.of.Key())
+		}
+	}
+}
+
+// mayInstall reports whether the configuration installs a package, or a group of packages that
+// may have it.
+func (s *subject) mayInstall(name string) bool {
+	return slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.NamedString) bool {
+		return p.Text == "install" && (p.Key() == name || strings.HasPrefix(p.Key(), name+"-") || strings.HasPrefix(name, p.Key()+"-") || strings.HasPrefix(p.Key(), "packagegroup-"))
+	})
+}
 
 // pipelineHelp replaces the rule's help for pipelines, which have no field for a package.
 const pipelineHelp = `install the package that has it: packages: NAME: "install"`

@@ -47,7 +47,7 @@ func (r *resolver) service(c *config.Service) plan.Service {
 	s := plan.Service{
 		Name: c.Key(), Description: c.Description.Text, Exec: config.Texts(c.Exec), Type: c.Type.Text,
 		User: c.User.Text, Group: c.Group.Text, Directory: c.WorkingDirectory.Text,
-		After: config.Texts(c.After), Wants: config.Texts(c.Wants), Requires: config.Texts(c.Requires),
+		After: config.Names(c.After), Wants: config.Names(c.Wants), Requires: config.Names(c.Requires),
 		CPUs: cpulist.Format(config.Cores(c.CPUs)), Scheduling: c.Scheduling.Text, Priority: c.Priority.Value,
 		MemoryLock: c.MemoryLock.On, CPUQuota: c.CPUQuota.Value, Restart: c.Restart.Text,
 		CPUWeight: c.CPUWeight.Value, IOWeight: c.IOWeight.Value, Enable: c.Enable.On, Hardening: c.Hardening.On,

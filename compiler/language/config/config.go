@@ -367,6 +367,18 @@ func Texts(l List[String]) []string {
 	return out
 }
 
+// Names returns the elements of a list of names, nil when the list is absent.
+func Names(l List[NamedString]) []string {
+	if !l.IsSet() {
+		return nil
+	}
+	out := make([]string, len(l.Items))
+	for i, s := range l.Items {
+		out[i] = s.Text
+	}
+	return out
+}
+
 // Cores returns a list of core numbers, sorted and without repeats.
 func Cores(l List[Int]) []int {
 	var out []int

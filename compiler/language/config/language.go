@@ -420,14 +420,14 @@ type Service struct {
 	Package               String
 	External              Bool
 	Type                  String
-	User                  Scalar
-	Group                 Scalar
-	SupplementaryGroups   List[Scalar]
+	User                  NamedScalar
+	Group                 NamedScalar
+	SupplementaryGroups   List[NamedScalar]
 	WorkingDirectory      String
 	Slice                 String
-	After                 List[String]
-	Wants                 List[String]
-	Requires              List[String]
+	After                 List[NamedString]
+	Wants                 List[NamedString]
+	Requires              List[NamedString]
 	Environment           Map[String]
 	EnvironmentFiles      List[String]
 	ExecStartPre          List[List[String]]

@@ -7,6 +7,15 @@ import "github.com/yoctune/yoctune/compiler/language/load"
 // language is data that the linker lays out: it costs a start nothing.
 var language = Schema{defs: []*definition{
 	{name: "#AbsPath", doc: "an absolute path, without \"..\" or blanks", value: &shape{op: matches, text: "^(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
+	{name: "#Account", doc: "The name of a user or group, or its number.", value: &shape{op: either, parts: []*shape{
+		&shape{op: named, def: "#User"},
+		&shape{op: object, obj: &structure{
+			fields: []*member{
+				{name: "value", required: true, doc: "", value: &shape{op: named, def: "#User"}},
+				{name: "external", required: false, doc: "A layer of yours creates the user or group: the release's recipes need not.", value: &shape{op: basic, kind: load.Bool}},
+			},
+		}},
+	}}},
 	{name: "#Adaptive", doc: "Load-driven mode switching with hysteresis.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "up", required: true, doc: "Load at which the next higher mode is selected.", value: &shape{op: named, def: "#LoadStep"}},
@@ -1209,14 +1218,14 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "notify", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "oneshot", True: false}},
 			}}},
-			{name: "user", required: false, doc: "User that runs the service, by name or number; root by default.", value: &shape{op: named, def: "#User"}},
-			{name: "group", required: false, doc: "Group of the service's processes; by default that of its user.", value: &shape{op: named, def: "#User"}},
-			{name: "supplementaryGroups", required: false, doc: "Further groups of the service's processes.", value: &shape{op: list, elem: &shape{op: named, def: "#User"}}},
+			{name: "user", required: false, doc: "User that runs the service, by name or number; root by default.", value: &shape{op: named, def: "#Account"}},
+			{name: "group", required: false, doc: "Group of the service's processes; by default that of its user.", value: &shape{op: named, def: "#Account"}},
+			{name: "supplementaryGroups", required: false, doc: "Further groups of the service's processes.", value: &shape{op: list, elem: &shape{op: named, def: "#Account"}}},
 			{name: "workingDirectory", required: false, doc: "Folder in which the service's programs start.", value: &shape{op: named, def: "#AbsPath"}},
 			{name: "slice", required: false, doc: "Slice of the service, without \".slice\". With cpu.isolate the slice gets the isolated cores.", value: &shape{op: named, def: "#SliceName"}},
-			{name: "after", required: false, doc: "Units to start after.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
-			{name: "wants", required: false, doc: "Units to start together with it.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
-			{name: "requires", required: false, doc: "Units that this service requires.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitName"}}},
+			{name: "after", required: false, doc: "Units to start after.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitReference"}}},
+			{name: "wants", required: false, doc: "Units to start together with it.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitReference"}}},
+			{name: "requires", required: false, doc: "Units that this service requires.", value: &shape{op: list, elem: &shape{op: named, def: "#UnitReference"}}},
 			{name: "environment", required: false, doc: "Environment variables.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#EnvironmentName"}, value: &shape{op: named, def: "#Word"}},
@@ -1660,6 +1669,15 @@ var language = Schema{defs: []*definition{
 	{name: "#UnitName", doc: "a systemd unit name, such as \"network-online.target\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 119},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.@-]*\\.(service|target|socket|device|mount|path|timer|slice)$"},
+	}}},
+	{name: "#UnitReference", doc: "The name of a unit that another one refers to.", value: &shape{op: either, parts: []*shape{
+		&shape{op: named, def: "#UnitName"},
+		&shape{op: object, obj: &structure{
+			fields: []*member{
+				{name: "value", required: true, doc: "", value: &shape{op: named, def: "#UnitName"}},
+				{name: "external", required: false, doc: "A layer of yours brings the unit: the release's recipes need not.", value: &shape{op: basic, kind: load.Bool}},
+			},
+		}},
 	}}},
 	{name: "#UnitSection", doc: "a section of a service's unit: \"Unit\", \"Service\" or \"Install\"", value: &shape{op: matches, text: "^(Unit|Service|Install)$"}},
 	{name: "#User", doc: "a name of a user or group: lower-case letters, digits, \"_\" and \"-\"; or its number", value: &shape{op: either, parts: []*shape{

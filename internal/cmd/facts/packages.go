@@ -94,11 +94,13 @@ func (r *recipes) statements(file string) []string {
 // reading is one recipe with what it includes and inherits.
 type reading struct {
 	*recipes
-	vars    map[string]string
-	words   []assigned
-	system  []assigned // of variables that name units, users and groups
-	seen    map[string]bool
-	inherit map[string]bool
+	vars   map[string]string
+	words  []assigned
+	system []naming // of variables that name units, users and groups
+	// features are the words of PACKAGECONFIG that depend on no other variable.
+	features string
+	seen     map[string]bool
+	inherit  map[string]bool
 }
 
 // assigned is a value of a variable that names packages.
@@ -146,8 +148,15 @@ func (r *reading) assign(s string) {
 	variable, op, overrides := a.Split()
 	switch {
 	case op == "remove":
+	case variable == "PACKAGECONFIG" && len(overrides) == 0:
+		r.features += " " + inlinePython.ReplaceAllStringFunc(a.Value, func(code string) string {
+			if !withSystemd.MatchString(code) {
+				return ""
+			}
+			return openPython(" " + code + " ")
+		})
 	case variable == "SYSTEMD_SERVICE" || variable == "USERADD_PARAM" || variable == "GROUPADD_PARAM":
-		r.system = append(r.system, assigned{variable, openPython(a.Value)})
+		r.system = append(r.system, naming{variable, overrides, a.Value})
 	case isNaming(variable):
 		r.words = append(r.words, assigned{variable, openPython(a.Value)})
 	case len(overrides) > 0:
@@ -248,7 +257,7 @@ func (r *recipes) readRecipe(file string) *reading {
 	name, version := recipeName(file)
 	one := &reading{recipes: r, vars: map[string]string{"PN": name, "BPN": name, "PV": version}, seen: map[string]bool{}, inherit: map[string]bool{}}
 	for range 2 { // a variable may be assigned after its use
-		one.seen, one.words, one.system = map[string]bool{}, []assigned{{"PACKAGES", r.defaults["PACKAGES"]}}, nil
+		one.seen, one.features, one.words, one.system = map[string]bool{}, "", []assigned{{"PACKAGES", r.defaults["PACKAGES"]}}, nil
 		one.read(file)
 		for _, a := range r.appends[name] {
 			one.read(a)

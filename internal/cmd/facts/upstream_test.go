@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/facts/system"
 	"github.com/yoctune/yoctune/schema/facts/variable"
 )
 
@@ -53,6 +55,74 @@ func TestTheRecipesAreWhatTheGeneratorWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareFiles(t, filepath.Join(out, "recipes.bin"), "../../../schema/facts/recipe/recipes.bin")
+}
+
+func TestTheUnitsAndAccountsAreWhatTheGeneratorWrites(t *testing.T) {
+	_, folder := upstream(t)
+	trees, err := filepath.Glob(filepath.Join(folder, "systemd", "*"))
+	if err != nil || len(trees) == 0 {
+		t.Skipf("%s/systemd has no unpacked sources of systemd, each under its version: %v", folder, err)
+	}
+	root := t.TempDir()
+	out := filepath.Join(root, "schema", "facts", "system")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"system", "-root", root, "-base-passwd", filepath.Join(folder, "base-passwd")}
+	for _, tree := range trees {
+		args = append(args, "-systemd", filepath.Base(tree)+"="+tree)
+	}
+	for _, name := range []string{"bitbake", "oe-core", "meta-tegra", "meta-openembedded", "meta-tegra-community", "meta-virtualization"} {
+		args = append(args, "-"+name, filepath.Join(folder, name))
+	}
+	if err := run(args); err != nil {
+		t.Fatal(err)
+	}
+	compareFiles(t, filepath.Join(out, "system.bin"), "../../../schema/facts/system/system.bin")
+}
+
+// An independent count: each literal unit of SYSTEMD_SERVICE and the last word of each useradd
+// and groupadd command, found line by line.
+func TestDeclaredUnitsAndAccountsAreInTheTable(t *testing.T) {
+	of, folder := upstream(t)
+	line := regexp.MustCompile(`(?m)^(SYSTEMD_SERVICE|USERADD_PARAM|GROUPADD_PARAM)[^\n=]*=\s*"([^"]*)"`)
+	account := regexp.MustCompile(`(?:^|[ ;])([a-z_][a-z0-9_-]*)\s*(?:;|$)`)
+	for _, name := range release.Names() {
+		r, _ := release.Lookup(name)
+		total, lacking, computed := map[string]int{}, map[string]int{}, 0
+		for _, s := range packageSources(r, map[string]repository{"meta-virtualization": repository(filepath.Join(folder, "meta-virtualization"))}) {
+			files, err := of(s[0]).readFiles(s[1], func(n string) bool { return isRecipeFile(n) && filepath.Ext(n) != ".bbclass" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range files {
+				for _, m := range line.FindAllStringSubmatch(strings.ReplaceAll(text, "\\\n", " "), -1) {
+					if strings.Contains(m[2], "${") {
+						computed++
+						continue
+					}
+					kind, words := system.Unit, strings.Fields(m[2])
+					if m[1] != "SYSTEMD_SERVICE" {
+						words = nil
+						for _, w := range account.FindAllStringSubmatch(strings.TrimSpace(m[2]), -1) {
+							words = append(words, w[1])
+						}
+						if kind = system.User; m[1] == "GROUPADD_PARAM" {
+							kind = system.Group
+						}
+					}
+					for _, word := range words {
+						total[m[1]]++
+						if _, ok := system.Find(name, kind, word); !ok {
+							lacking[m[1]]++
+							t.Errorf("%s: %s %s has %s, the table lacks it", name, s[0], file, word)
+						}
+					}
+				}
+			}
+		}
+		t.Logf("%s: in the sources %v, not in the table %v; %d values need an expansion", name, total, lacking, computed)
+	}
 }
 
 func compareFiles(t *testing.T, made, committed string) {

@@ -5,8 +5,10 @@
 package system
 
 import (
+	"cmp"
 	_ "embed"
 	"iter"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/yoctune/yoctune/schema/facts/nametable"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 //go:embed system.bin
@@ -31,14 +34,25 @@ const (
 	Group Kind = "group"
 )
 
-// IsInEveryImage reports whether every image with systemd contains what a recipe brings.
-func IsInEveryImage(recipe string) bool {
-	switch recipe {
-	case "base-passwd", "systemd", "dbus", "systemd-serialgetty", "systemd-conf":
+// IsInEveryImage reports whether every image with systemd contains a package:
+// packagegroup-core-boot and systemd need or
+// recommend it.
+func IsInEveryImage(name string) bool {
+	switch name {
+	case "base-passwd", "systemd", "dbus", "dbus-common", "systemd-serialgetty", "systemd-conf", "udev", "systemd-networkd":
 		return true
 	}
 	return false
 }
+
+// Origin is what brings a name.
+type Origin struct {
+	Package string // "" for a unit that systemd names and other recipes may bring
+	Feature string // the word of PACKAGECONFIG that it needs, where the default lacks it
+}
+
+// IsAlwaysThere reports whether every image with systemd has what comes from there.
+func (o Origin) IsAlwaysThere() bool { return o.Feature == "" && IsInEveryImage(o.Package) }
 
 // Has reports whether a release was read.
 func Has(rel string) bool { return mask(rel) != 0 }
@@ -59,37 +73,102 @@ func mask(rel string) uint64 {
 	return 0
 }
 
-// Find returns the recipe that brings a name; false if no recipe of the release does.
-func Find(rel string, kind Kind, name string) (recipe string, ok bool) {
+// Find returns what brings a name; false if no recipe of the release does.
+func Find(rel string, kind Kind, name string) (from Origin, ok bool) {
 	row, _ := table().Find(string(kind) + " " + name)
-	return recipeIn(row, mask(rel))
+	return originIn(row, mask(rel))
 }
 
-// Names yields the names of a kind that recipes of a release bring, sorted, with the recipes.
-func Names(rel string, kind Kind) iter.Seq2[string, string] { return names(rel, string(kind)+" ") }
+// FindUnit returns what brings a unit, the template that it is an instance of, or the socket,
+// timer or path that starts it and has its name.
+func FindUnit(rel, name string) (from Origin, ok bool) {
+	if stem, instance, ok := strings.Cut(name, "@"); ok {
+		name = stem + "@" + path.Ext(instance)
+	}
+	if from, ok = Find(rel, Unit, name); ok {
+		return from, ok
+	}
+	stem, isService := strings.CutSuffix(name, ".service")
+	for _, starts := range []string{".socket", ".timer", ".path"} {
+		if from, ok = Find(rel, Unit, stem+starts); ok && isService {
+			return from, ok
+		}
+	}
+	return Origin{}, false
+}
 
-func names(rel, prefix string) iter.Seq2[string, string] {
+// Nearest returns the name of a kind that another one was probably meant to be, or "". Units are
+// of the same type.
+func Nearest(rel string, kind Kind, name string) string {
+	ext := ""
+	if kind == Unit {
+		ext = path.Ext(name)
+	}
+	stem, begins := strings.TrimSuffix(name, ext), ""
+	near := NearestOf(stem, func(yield func(string) bool) {
+		for other := range Names(rel, kind) {
+			other, ok := strings.CutSuffix(other, ext)
+			if !ok || other == "root" { // a user of one's own is often "robot"
+				continue
+			}
+			if begins == "" && strings.HasPrefix(stem, "systemd-") && strings.HasPrefix(other, stem) {
+				begins = other + ext
+			}
+			if !yield(other) {
+				return
+			}
+		}
+	}, ext)
+	return cmp.Or(near, begins)
+}
+
+// NearestOf returns the candidate that a stem was probably meant to be, with ext. Names that
+// differ in digits alone are of a series, such as cam1 and cam2.
+func NearestOf(stem string, candidates iter.Seq[string], ext string) string {
+	best, limit := "", min((len(stem)+1)/4, 2)
+	for other := range candidates {
+		if d := spelling.DistanceWithin(stem, other, limit); d <= limit && d > 0 && withoutDigits(other) != withoutDigits(stem) {
+			best, limit = other+ext, d-1
+		}
+	}
+	return best
+}
+
+func withoutDigits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// Names yields the names of a kind that recipes of a release bring, sorted, with their origins.
+func Names(rel string, kind Kind) iter.Seq2[string, Origin] { return names(rel, string(kind)+" ") }
+
+func names(rel, prefix string) iter.Seq2[string, Origin] {
 	bit := mask(rel)
-	return func(yield func(string, string) bool) {
+	return func(yield func(string, Origin) bool) {
 		for line, row := range table().All() {
 			name, ok := strings.CutPrefix(line, prefix)
 			if !ok {
 				continue
 			}
-			if recipe, held := recipeIn(row, bit); held && !yield(name, recipe) {
+			if from, held := originIn(row, bit); held && !yield(name, from) {
 				return
 			}
 		}
 	}
 }
 
-// recipeIn reads the row of a name.
-func recipeIn(row string, bit uint64) (string, bool) {
+// originIn reads the row of a name.
+func originIn(row string, bit uint64) (Origin, bool) {
 	for group := range strings.SplitSeq(row, "\t") {
-		set, recipe, _ := strings.Cut(group, ";")
+		set, from, _ := strings.Cut(group, ";")
 		if n, err := strconv.ParseUint(set, 16, 16); err == nil && n&bit != 0 {
-			return recipe, true
+			name, feature, _ := strings.Cut(from, " ")
+			return Origin{Package: name, Feature: feature}, true
 		}
 	}
-	return "", false
+	return Origin{}, false
 }
