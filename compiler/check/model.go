@@ -327,6 +327,9 @@ func checkModelOutput(s *subject) {
 		if u.next == nil || u.next.Post == nil || !out.Ranked {
 			continue
 		}
+		if what, _ := headFault(u); what != "" {
+			continue // model-head reports it
+		}
 		want := describeExpected(u.next.Post, budget.OutputShape(&u.stage, u.in, u.model), len(u.model.Outputs))
 		switch {
 		case out.Type != onnx.Float32:
@@ -338,7 +341,11 @@ func checkModelOutput(s *subject) {
 		if u.level > 0 {
 			part = s.findPart(u)
 		}
-		s.reportAt(part, u.next.Post.Kind, "", "%s reads %s, and %s gives %s", u.next.Post.Kind, want, u.name(), out)
+		help := ""
+		if head, why := u.findHead(out); head != "" && u.next.Post.Head != "" && head != u.next.Post.Head {
+			help = fmt.Sprintf("set head: %q: the output has %s", head, why)
+		}
+		s.reportAt(part, u.next.Post.Kind, help, "%s reads %s, and %s gives %s", u.next.Post.Kind, want, u.name(), out)
 	}
 }
 

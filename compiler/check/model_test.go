@@ -36,6 +36,19 @@ func TestModelsAreCheckedAgainstStages(t *testing.T) {
 		"small.onnx": encoded(one(f32("x", 1, 3, 320, 320)), one(f32("y", 1, 84, 2100))),
 		"class.onnx": encoded(one(f32("x", 0, 3, 224, 224)), []onnx.Value{f32("y", 0, 1000), f32("features", 0, 7, 7, 64)}),
 	}
+	for name, shape := range map[string][]int64{"v5": {1, 25200, 85}, "rows": {1, 8400, 84}, "end": {1, 300, 6}, "one": {1, 25200, 6}, "pose-end": {1, 300, 57}, "p6": {1, 84, 8500}, "two-classes": {1, 6, 8400}} {
+		models[name+".onnx"] = encoded(one(f32("images", 1, 3, 640, 640)), one(f32("output0", shape...)))
+	}
+	for name, outputs := range map[string][]onnx.Value{
+		"nms":    {f32("num_dets", 1, 1), f32("det_boxes", 1, 100, 4), f32("det_scores", 1, 100), f32("det_classes", 1, 100)},
+		"tf":     {f32("detection_boxes", 1, 100, 4), f32("detection_classes", 1, 100), f32("detection_scores", 1, 100), f32("num_detections", 1)},
+		"detr":   {f32("logits", 1, 100, 92), f32("pred_boxes", 1, 100, 4)},
+		"rtdetr": {f32("labels", 1, 300), f32("boxes", 1, 300, 4), f32("scores", 1, 300)},
+		"ssd":    {f32("scores", 1, 3000, 2), f32("boxes", 1, 3000, 4)},
+		"extra":  {f32("output0", 1, 84, 8400), f32("boxes", 1, 8400, 4)},
+	} {
+		models[name+".onnx"] = encoded(one(f32("images", 1, 3, 640, 640)), outputs)
+	}
 	const head = `pipelines: p: {
 	source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}
 	stages: {
@@ -64,6 +77,25 @@ func TestModelsAreCheckedAgainstStages(t *testing.T) {
 		{"classes of boxes", with(`"detect"`, `"argmax"`), "model-output", "b: {", "one row of classes"},
 		{"text of boxes", with(`"detect"`, `"regions"`), "model-output", "b: {", "[1 1 height width]"},
 		{"another head", with(`"detect"`, `"detect", head: "v10"`), "model-output", "b: {", "[1 boxes 6]"},
+		{"v5 by v5", with("yolo.", "v5.", `"detect"`, `"detect", head: "v5"`), "", "", ""},
+		{"v5 by the default", with("yolo.", "v5."), "model-head", "b: {", "three boxes for each cell"},
+		{"v5 of one class by v10", with("yolo.", "one.", `"detect"`, `"detect", head: "v10"`), "model-head", "b: {", "three boxes"},
+		{"v8 by v5", with(`"detect"`, `"detect", head: "v5"`), "model-head", "b: {", "one box for each cell"},
+		{"v8 by v11", with(`"detect"`, `"detect", head: "v11"`), "", "", ""},
+		{"v8 in rows", with("yolo.", "rows."), "", "", ""},
+		{"v8 of two classes", with("yolo.", "two-classes."), "", "", ""},
+		{"boxes of a fourth grid", with("yolo.", "p6."), "", "", ""},
+		{"end to end by the default", with("yolo.", "end."), "model-head", "b: {", "300 boxes of six values"},
+		{"end to end by v10", with("yolo.", "end.", `"detect"`, `"detect", head: "v10"`), "", "", ""},
+		{"points, end to end", with("yolo.", "pose-end.", `"detect"`, `"keypoints"`), "model-head", "b: {", "300 boxes of 57 values"},
+		{"EfficientNMS", with("yolo.", "nms."), "model-head", "b: {", "EfficientNMS"},
+		{"EfficientNMS, its boxes", with("yolo.", "nms.", `.onnx"`, `.onnx", outputTensor: "det_boxes"`), "model-head", "b: {", "EfficientNMS"},
+		{"SSD of TensorFlow", with("yolo.", "tf."), "model-head", "b: {", "SSD of TensorFlow"},
+		{"DETR", with("yolo.", "detr."), "model-head", "b: {", "DETR"},
+		{"RT-DETR", with("yolo.", "rtdetr."), "model-head", "b: {", "RT-DETR"},
+		{"SSD", with("yolo.", "ssd."), "model-head", "b: {", "SSD"},
+		{"the values of DETR", with("yolo.", "detr.", `"detect"`, `"raw", top: 5`), "model-output", "b: {", "at most 4096 values"},
+		{"boxes beside v8", with("yolo.", "extra."), "", "", ""},
 		{"masks without prototypes", with(`"detect"`, `"segment"`), "model-output", "b: {", "two outputs"},
 		{"boxes of classes", with("640", "224", "yolo.onnx", "class.onnx"), "model-output", "b: {", "boxes"},
 		{"a smaller size", with("\n}", "\n\tdegrade: ladder: [\n\t\t{fps: 15},\n\t\t{sizes: f: {width: 416, height: 416}},\n\t]\n}"), "model-shape", "sizes: f", "step 2"},

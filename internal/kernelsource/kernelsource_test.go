@@ -3,6 +3,7 @@ package kernelsource_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,15 @@ func tree(t *testing.T) *kernelsource.Tree {
 		"kernel/sched/Makefile":                           "obj-y += util.o\n",
 		"kernel/sched/util.c":                             "#ifdef CONFIG_ISOLATION\n# include \"isolation.c\"\n#endif\n",
 		"kernel/sched/isolation.c":                        "static int isolate(char *str)\n{\n\tif (strncmp(str, \"domain,\", 7)) ;\n\treturn cpulist_parse(str, mask);\n}\n__setup(\"isolcpus=\", isolate);\n",
-		"drivers/Makefile":                                "obj-$(CONFIG_NET) += net/\n",
+		"drivers/Makefile":                                "obj-$(CONFIG_NET) += net/\nobj-y += block/ flash/\n",
+		"drivers/block/Makefile":                          "obj-y += ring.o plain.o\n",
+		"drivers/block/ring.c":                            "#define RING \"ring\"\n#define RING_DEPTH 0x20 /* slots */\nset->queue_depth = RING_DEPTH;\nblk_mq_alloc_disk(set);\nsprintf(disk->disk_name, RING \"%d\", i);\n",
+		"drivers/block/plain.c":                           "static const struct block_device_operations o = {\n\t.submit_bio = s,\n};\nsnprintf(disk->disk_name, DISK_NAME_LEN, \"plain%u\", i);\nprintk(\"%s\", disk->disk_name);\n",
+		"drivers/flash/Makefile":                          "obj-y += names.o queue.o\n",
+		"drivers/flash/names.c":                           "flash_format_disk_name(\"fl\", index, disk->disk_name, DISK_NAME_LEN);\n",
+		"drivers/flash/queue.c":                           "static unsigned int depth = 512;\ndevice_param(depth, 0644);\nadmin.queue_depth = FL_AQ_DEPTH;\ndev->q = min_t(u32, LIMIT(cap) + 1,\n\t\tdepth);\ntag_set.queue_depth = min_t(unsigned, dev->q,\n\tBLK_MQ_MAX_DEPTH) - 1;\nblk_mq_alloc_tag_set(&tag_set);\n",
+		"include/linux/blkdev.h":                          "#define BLKDEV_MIN_RQ\t4\n#define BLKDEV_DEFAULT_RQ\t128\nenum {\n\tBLK_MQ_MAX_DEPTH\t= 10240,\n};\n",
+		"block/blk-mq-sched.h":                            "#define MAX_SCHED_RQ (16 * BLKDEV_DEFAULT_RQ)\n",
 		"drivers/net/Makefile":                            "obj-$(CONFIG_R8) += r8.o\nr8-objs := core.o\nr8-$(CONFIG_R8_PTP) += ptp.o\nEXTRA = lib-a.o\nobj-$(CONFIG_MULTI) += $(EXTRA)\n",
 		"drivers/net/core.c":                              "module_param_named(msg, debug, uint, 0);\nMODULE_ALIAS(\"r8-old\");\nMODULE_ALIAS(\"pci:v1\");\n",
 		"drivers/net/ptp.c":                               "#define ptp_param(name) module_param(ptp_##name, bool, 0)\nptp_param(on);\n",
@@ -52,6 +61,21 @@ func tree(t *testing.T) *kernelsource.Tree {
 		t.Fatal(err)
 	}
 	return tree
+}
+
+func TestDisksOfATree(t *testing.T) {
+	tree := tree(t)
+	if got, want := tree.QueueLimits(), (kernelsource.QueueLimits{Min: 4, Scheduler: 2048}); got != want {
+		t.Errorf("limits %+v, want %+v", got, want)
+	}
+	want := []kernelsource.Disk{
+		{Names: "fl*", Depth: 511, Param: "depth", Less: 1, Queued: true, Source: "drivers/flash/names.c"},
+		{Names: "plain#", Direct: true, Source: "drivers/block/plain.c"},
+		{Names: "ring#", Depth: 32, Queued: true, Source: "drivers/block/ring.c"},
+	}
+	if got := tree.Disks(tree.Objects()); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
 }
 
 func TestArgumentsOfATree(t *testing.T) {

@@ -143,7 +143,7 @@ func (t *Tree) add(name string, data []byte) {
 			t.declares[name] = true
 		}
 	}
-	if strings.HasSuffix(name, ".h") && !t.declares[name] && path.Base(path.Dir(name)) != "rcu" {
+	if strings.HasSuffix(name, ".h") && !t.declares[name] && path.Base(path.Dir(name)) != "rcu" && !slices.Contains(queueHeaders, t.inner(name)) {
 		data = nil
 	}
 	if data != nil {

@@ -11,7 +11,7 @@
 //	facts tuned -tuned REPO
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
 //	facts names     -sources DIR -meta-tegra REPO       # kernel arguments and modules
-//	facts threads   -sources DIR                        # kernel threads, and features of network interfaces
+//	facts threads   -sources DIR                        # kernel threads, features of network interfaces, and disks
 //
 // update lays the files out, sorts them, and derives what follows from them: which
 // machines carry a board, which stock table a release installs, and how a device is

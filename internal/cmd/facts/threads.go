@@ -9,10 +9,10 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/linux"
 )
 
-// writeThreads writes the tables of kernel threads and of features of network interfaces, from
-// the sources of [writeNames].
+// writeThreads writes the tables of kernel threads, of features of network interfaces, and of
+// disks, from the sources of [writeNames].
 func writeThreads(mirror, out string) error {
-	threads, features := nameTable{}, nameTable{}
+	threads, features, disks := nameTable{}, nameTable{}, nameTable{}
 	for n, set := range kernel.Sets() {
 		facts, _, err := kernel.Open(set.Name)
 		if err != nil {
@@ -27,14 +27,18 @@ func writeThreads(mirror, out string) error {
 			if err != nil {
 				return err
 			}
-			addThreads(threads, tree, tree.Objects(), p, s, n)
+			objects := tree.Objects()
+			addThreads(threads, tree, objects, p, s, n)
+			if !s.OutOfTree {
+				addDisks(disks, tree, objects, p, n)
+			}
 			for _, name := range tree.NetFeatures() {
 				features.add(name, "", n)
 			}
-			fmt.Fprintf(os.Stderr, "facts: %s %s: %d threads, %d features so far\n", set.Name, s.Repository, len(threads), len(features))
+			fmt.Fprintf(os.Stderr, "facts: %s %s: %d threads, %d features, %d kinds of disks so far\n", set.Name, s.Repository, len(threads), len(features), len(disks))
 		}
 	}
-	return writeTables(out, map[string]nameTable{"threads.bin": threads, "features.bin": features})
+	return writeTables(out, map[string]nameTable{"threads.bin": threads, "features.bin": features, "disks.bin": disks})
 }
 
 // addThreads adds the kernel threads that an arm64 kernel can have.
@@ -55,5 +59,24 @@ func addThreads(threads nameTable, tree *kernelsource.Tree, objects []kernelsour
 			mark = "bound"
 		}
 		threads.add(name, alternatives(lists)+";"+mark, n)
+	}
+}
+
+// addDisks adds the kinds of disks that an arm64 kernel can have, and the limits of their queues.
+func addDisks(disks nameTable, tree *kernelsource.Tree, objects []kernelsource.Object, p *possible, n int) {
+	limits := tree.QueueLimits()
+	disks.add(linux.QueueLimitsLine, fmt.Sprintf("%d;%d", limits.Min, limits.Scheduler), n)
+	for _, d := range tree.Disks(objects) {
+		if !p.all(d.Needs) {
+			continue
+		}
+		queue := ""
+		switch {
+		case d.Queued:
+			queue = "q"
+		case d.Direct:
+			queue = "d"
+		}
+		disks.add(d.Names, fmt.Sprintf("%d;%s;%d;%s;%s", d.Depth, d.Param, d.Less, queue, d.Source), n)
 	}
 }

@@ -142,6 +142,32 @@ func TestKnownThreads(t *testing.T) {
 	}
 }
 
+func TestKnownDisks(t *testing.T) {
+	for _, line := range linux.Kernels() {
+		known := map[string]linux.Disk{}
+		for d := range linux.Disks(line) {
+			known[d.Names] = d
+		}
+		nvme, mmc := known["nvme#n#"], known["mmcblk#*"]
+		if nvme.Depth != 1023 || nvme.Less != 1 || !nvme.Matches("nvme*") || !nvme.Matches("nvme0n1") || nvme.Matches("nvme0") {
+			t.Errorf("%s: %+v", line, nvme)
+		}
+		if old := line == "4.9"; old != (nvme.Param == "") || old != (mmc.Depth == 0) || !old && mmc.Depth != 64 || old != (linux.MaxScheduled(line) == 0) || !old && linux.MaxScheduled(line) != 2048 {
+			t.Errorf("%s: %+v, %+v, %d", line, nvme, mmc, linux.MaxScheduled(line))
+		}
+		for _, name := range []string{"zram#", "ram#", "md#", "bcache#"} {
+			if !known[name].Direct {
+				t.Errorf("%s: %s is %+v", line, name, known[name])
+			}
+		}
+		for _, name := range []string{"sd*", "sr#", "vd*", "dm-#", "loop#", "nbd#", "mtdblock#", "ubiblock#_#"} {
+			if d, ok := known[name]; !ok || d.Direct {
+				t.Errorf("%s: %s is %+v", line, name, d)
+			}
+		}
+	}
+}
+
 func TestThreadsMatchGlobs(t *testing.T) {
 	for _, c := range []struct {
 		name, glob string

@@ -60,6 +60,11 @@ func (t Thread) Matches(glob string) bool {
 	if strings.HasPrefix(t.Name, "*") {
 		glob = strings.NewReplacer("*", "\x00", "?", "\x00").Replace(glob)
 	}
+	return matches(t.Name, glob)
+}
+
+// matches reports whether a glob can select a name of a pattern of the tables.
+func matches(pattern, glob string) bool {
 	type place struct{ i, j int }
 	seen := map[place]bool{}
 	var match func(i, j int) bool
@@ -68,7 +73,7 @@ func (t Thread) Matches(glob string) bool {
 			return false // tried before
 		}
 		seen[place{i, j}] = true
-		a, b := t.Name[i:], glob[j:]
+		a, b := pattern[i:], glob[j:]
 		switch {
 		case a == "" && b == "":
 			return true
