@@ -38,6 +38,9 @@ type File struct {
 	read   bool // Means has the variables
 }
 
+// DropContent drops what a refusal does not depend on, to save memory.
+func (f *File) DropContent() { f.Data, f.causes = nil, nil }
+
 // PipelineUnit is the systemd unit that runs a pipeline.
 func PipelineUnit(name string) string { return "yoctuned-pipeline@" + name + ".service" }
 

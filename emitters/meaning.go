@@ -107,42 +107,41 @@ const PlanFile = "plan.json"
 // itself and the keys it is signed with do nothing alone.
 type Holders struct {
 	files []File
-	at    map[held][]int // indices of files, ascending
+	means map[string][]means // by machine; "" for every machine
 }
 
-// held is a part of the plan of one machine, or with machine "" of every machine.
-type held struct{ machine, part string }
+// means is a meaning of a file, by their indices.
+type means struct{ file, meaning int }
 
 // HoldersAmong returns the finder for the files of a layer.
 func HoldersAmong(files []File) Holders {
-	h := Holders{files, map[held][]int{}}
+	h := Holders{files, map[string][]means{}}
 	for i := range files {
 		f := &files[i]
 		if path.Base(f.Path) == PlanFile {
 			continue
 		}
 		for j := range f.Means {
-			m := &f.Means[j]
-			if m.Kind == Package {
-				continue // needed by what holds the part
-			}
-			key := held{cmp.Or(m.Machine, f.Machine), m.Part()}
-			if found := h.at[key]; len(found) == 0 || found[len(found)-1] != i {
-				h.at[key] = append(found, i)
+			if m := &f.Means[j]; m.Kind != Package { // which is needed by what holds the part
+				machine := cmp.Or(m.Machine, f.Machine)
+				h.means[machine] = append(h.means[machine], means{i, j})
 			}
 		}
 	}
 	return h
 }
 
-// Find returns the files that hold a part of a target's plan.
-func (h Holders) Find(t *plan.Target, part string) []*File {
-	every, own := h.at[held{"", part}], h.at[held{t.Machine, part}]
-	found := slices.Concat(every, own)
-	slices.Sort(found)
-	var out []*File
-	for _, i := range slices.Compact(found) {
-		out = append(out, &h.files[i])
+// Find returns the files that hold each part of a target's plan, by part.
+func (h Holders) Find(t *plan.Target) map[string][]*File {
+	found := slices.Concat(h.means[""], h.means[t.Machine])
+	slices.SortFunc(found, func(a, b means) int { return cmp.Or(a.file-b.file, a.meaning-b.meaning) })
+	out := map[string][]*File{}
+	for _, m := range found {
+		f := &h.files[m.file]
+		part := f.Means[m.meaning].Part()
+		if list := out[part]; len(list) == 0 || list[len(list)-1] != f {
+			out[part] = append(list, f)
+		}
 	}
 	return out
 }
@@ -164,12 +163,13 @@ func Unheld(l *plan.Layer, files []File) []Ref {
 	var out []Ref
 	holders, own := HoldersAmong(files), ByMachine(files)
 	for _, t := range l.Targets {
+		held := holders.Find(t)
 		for _, f := range own[t.Machine] {
 			if path.Base(f.Path) != PlanFile {
 				continue
 			}
 			for _, m := range f.Means {
-				if m.Kind != Plan && len(holders.Find(t, m.Part())) == 0 {
+				if m.Kind != Plan && len(held[m.Part()]) == 0 {
 					out = append(out, Ref{Target: t.Name, ID: m.Part()})
 				}
 			}

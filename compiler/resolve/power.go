@@ -227,33 +227,38 @@ func (c clocks) lines(online []int, low, high string) []plan.PowerParam {
 
 // findRebootModes lists the modes between which and m the GPU's gating masks differ.
 func findRebootModes(m plan.PowerMode, own []plan.PowerMode, stock board.Table) []string {
-	mine := masks(m.Params)
+	mine := ownMasks(m)
 	var out []string
 	for _, s := range stock.Modes {
-		var params []plan.PowerParam
-		for _, p := range s.Settings {
-			params = append(params, plan.PowerParam{Param: p[0], Arg: p[1], Value: p[2]})
-		}
-		if masks(params) != mine {
+		if masks(s.Settings) != mine {
 			out = append(out, s.Name)
 		}
 	}
 	for _, o := range own {
-		if o.Name != m.Name && masks(o.Params) != mine {
+		if o.Name != m.Name && ownMasks(o) != mine {
 			out = append(out, o.Name)
 		}
 	}
 	return out
 }
 
-func masks(params []plan.PowerParam) string {
+// masks returns the gating masks of a mode's parameters.
+func masks(settings [][3]string) string {
 	var b strings.Builder
-	for _, p := range params {
-		if strings.HasSuffix(p.Arg, "_PG_MASK") {
-			b.WriteString(p.Arg + "=" + p.Value + ";")
+	for _, s := range settings {
+		if arg, value := s[1], s[2]; strings.HasSuffix(arg, "_PG_MASK") {
+			b.WriteString(arg + "=" + value + ";")
 		}
 	}
 	return b.String()
+}
+
+func ownMasks(m plan.PowerMode) string {
+	settings := make([][3]string, len(m.Params))
+	for i, p := range m.Params {
+		settings[i] = [3]string{p.Param, p.Arg, p.Value}
+	}
+	return masks(settings)
 }
 
 // PolicyCores are the cores that share a clock. A test of the facts reads every

@@ -104,7 +104,7 @@ func write(l *plan.Layer, content bool) ([]emitters.File, error) {
 		}
 		if !content {
 			for i := range more {
-				more[i].Data = nil
+				more[i].DropContent()
 			}
 		}
 		files = append(files, more...)

@@ -28,6 +28,12 @@ func SystemdWord(v string) (string, error) {
 	return systemdWord("systemd word", v, false)
 }
 
+// A replacer is costly to make.
+var (
+	systemdEscapes  = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "%", "%%")
+	tmpfilesEscapes = strings.NewReplacer(`\`, `\\`, "%", "%%")
+)
+
 func systemdWord(sink, v string, exec bool) (string, error) {
 	// Line feed and tab have escapes; the other control characters could be
 	// written as \x.. but no argument of a service has needed one honestly.
@@ -41,8 +47,7 @@ func systemdWord(sink, v string, exec bool) (string, error) {
 	if plain {
 		return v, nil
 	}
-	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "%", "%%")
-	w := r.Replace(v)
+	w := systemdEscapes.Replace(v)
 	if exec {
 		w = strings.ReplaceAll(w, "$", "$$")
 	}
@@ -146,8 +151,7 @@ func SystemdEnvironment(name, value string) (string, error) {
 	if err := checkText(sink, value, "\n\t"); err != nil {
 		return "", err
 	}
-	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "%", "%%")
-	return `"` + name + "=" + r.Replace(value) + `"`, nil
+	return `"` + name + "=" + systemdEscapes.Replace(value) + `"`, nil
 }
 
 // SystemdUnit writes the name of a unit that is not a template. Names that need
@@ -224,5 +228,5 @@ func TmpfilesText(v string) (string, error) {
 	if v == "" || v == "-" || strings.TrimSpace(v) != v {
 		return "", refuse(sink, v, "it is empty, \"-\", or begins or ends with a blank, which would be dropped", "")
 	}
-	return strings.NewReplacer(`\`, `\\`, "%", "%%").Replace(v), nil
+	return tmpfilesEscapes.Replace(v), nil
 }

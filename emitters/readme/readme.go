@@ -28,12 +28,38 @@ type program struct{ Name, Version, SHA256, Licences string }
 // row is one of a table.
 type row = []quote.Cell
 
+// target is a part of the document. Its tables are made when they are written: those of a
+// thousand targets are large.
 type target struct {
 	*plan.Target
-	ArgsBy    string // how kernel arguments reach the kernel; "" without any
-	Rows      []row
-	Overrides []row
-	Alone     bool // some setting is in force by yoctuned alone
+	ArgsBy  string // how kernel arguments reach the kernel; "" without any
+	layer   *plan.Layer
+	holders emitters.Holders
+}
+
+// Alone reports whether some setting is in force by yoctuned alone.
+func (t target) Alone() bool {
+	held := t.holders.Find(t.Target)
+	return slices.ContainsFunc(t.Plan.Settings, func(s plan.Setting) bool { return len(held[s.ID]) == 0 })
+}
+
+// Rows describe the settings.
+func (t target) Rows() []row {
+	held := t.holders.Find(t.Target)
+	var out []row
+	for _, s := range t.Plan.Settings {
+		out = append(out, describeSetting(t.layer, t.Target, s, names(held[s.ID])))
+	}
+	return out
+}
+
+// Replaced describes the values of profiles that the target overrides.
+func (t target) Replaced() []row {
+	var out []row
+	for _, o := range t.Overrides {
+		out = append(out, row{code(o.ID), code(o.Profile), code(emitters.Line(o.Position)), code(place(t.layer, t.Name, o.ID))})
+	}
+	return out
 }
 
 var rules = map[string]string{
@@ -67,19 +93,11 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	for _, t := range l.Targets {
 		targets[t.Machine] = t.Name
 		data.Flash = data.Flash || len(t.Kernel.Args) > 0
-		tt := target{Target: t}
+		tt := target{Target: t, layer: l, holders: holders}
 		if l.CoreOnly && len(t.Kernel.Args) > 0 {
 			tt.ArgsBy = "what reads " + strings.Join(release.CoreArgVariables(), ", ") + " in the machine's BSP"
 		} else if b, ok := board.Lookup(t.Board); ok && len(t.Kernel.Args) > 0 {
 			tt.ArgsBy = r.ArgPath(b.SoC).Text()
-		}
-		for _, s := range t.Plan.Settings {
-			held := names(holders.Find(t, s.ID))
-			tt.Rows = append(tt.Rows, describeSetting(l, t, s, held))
-			tt.Alone = tt.Alone || len(held) == 0
-		}
-		for _, o := range t.Overrides {
-			tt.Overrides = append(tt.Overrides, row{code(o.ID), code(o.Profile), code(emitters.Line(o.Position)), code(place(l, t.Name, o.ID))})
 		}
 		data.Targets = append(data.Targets, tt)
 	}
