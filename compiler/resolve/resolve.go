@@ -152,6 +152,7 @@ func (p *Project) target(own *config.Target, checker *conform.Checker, report *d
 	r := &resolver{t: t, c: t.Config, report: report, origins: t.Origins, plan: &plan.Plan{
 		Layer: layer.Name.Text, Target: t.Name, Board: t.Board.ID, Machine: t.Machine,
 		Release: t.Release.Name, L4T: t.Release.L4T, Serial: int64(layer.Serial.Or(1)), Rollback: "keep",
+		Settings: make([]plan.Setting, 0, 64),
 	}}
 	if t.IsOwn() {
 		r.plan.Identities = t.File.Identities()

@@ -82,7 +82,7 @@ func key(l *plan.Layer, t *plan.Target, k plan.PublicKey) (emitters.File, error)
 // properties: what no other file of the layer means is in force only where yoctuned is (see
 // [emitters.Unheld]).
 func meanings(t *plan.Target) []emitters.Meaning {
-	out := []emitters.Meaning{{Kind: emitters.Plan, Name: t.Name, Value: t.Plan.Digest}}
+	out := append(make([]emitters.Meaning, 0, len(t.Plan.Settings)+8), emitters.Meaning{Kind: emitters.Plan, Name: t.Name, Value: t.Plan.Digest})
 	for _, s := range t.Plan.Settings {
 		if arg, ok := strings.CutPrefix(s.ID, "kernel.args."); ok {
 			m := emitters.Meaning{Kind: emitters.Argument, Name: arg, ID: s.ID}

@@ -101,9 +101,10 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		}
 		data.Targets = append(data.Targets, tt)
 	}
-	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b emitters.File) int { return strings.Compare(a.Path, b.Path) }) {
-		data.Files = append(data.Files, describeFile(l, f, targets[f.Machine]))
+	for i := range files {
+		data.Files = append(data.Files, describeFile(l, &files[i], targets[files[i].Machine]))
 	}
+	slices.SortFunc(data.Files, func(a, b row) int { return strings.Compare(a[0].Code[0], b[0].Code[0]) })
 	t := emitters.NewTemplate("readme", text)
 	f, err := t.Fill(emitters.File{Path: "README.md"}, data)
 	if err != nil {
@@ -168,7 +169,7 @@ func describeSetting(l *plan.Layer, t *plan.Target, s plan.Setting, holders []st
 
 // describeFile names the lines that caused a file, or else the reason for it. target is that
 // of its machine.
-func describeFile(l *plan.Layer, f emitters.File, target string) row {
+func describeFile(l *plan.Layer, f *emitters.File, target string) row {
 	why := code(emitters.Lines(l, f.Origins)...)
 	switch {
 	case len(why.Code) > 0:

@@ -72,13 +72,17 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 // the ends of a frequency window, the upper one is first: the modes of nvpmodel have the
 // lowest clock as the lower.
 func collect(settings []plan.Setting, place knob.Place) (lines []line, means []emitters.Meaning) {
-	ordered := slices.Clone(settings)
-	slices.SortStableFunc(ordered, func(a, b plan.Setting) int { return knob.ComparePrecedence(a.Select, b.Select) })
-	for _, s := range ordered {
-		if f := knob.FindPlainFile(s); slices.Contains(f.Places, place) {
-			lines = append(lines, line{s.ID, f.Node, f.Want, s.Optional})
-			means = append(means, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
+	var held []plan.Setting
+	for _, s := range settings {
+		if slices.Contains(knob.FindPlainFile(s).Places, place) {
+			held = append(held, s)
 		}
+	}
+	slices.SortStableFunc(held, func(a, b plan.Setting) int { return knob.ComparePrecedence(a.Select, b.Select) })
+	for _, s := range held {
+		f := knob.FindPlainFile(s)
+		lines = append(lines, line{s.ID, f.Node, f.Want, s.Optional})
+		means = append(means, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
 	}
 	return lines, means
 }

@@ -125,11 +125,16 @@ func Canonical(v any) ([]byte, error) { return canonical(v, "") }
 // canonical encodes v without one field of its outermost struct.
 func canonical(v any, without string) ([]byte, error) {
 	w := canonicalWriter{without: without}
+	const most = 16 << 10
+	w.out.Grow(most)
 	if err := w.write(reflect.ValueOf(v)); err != nil {
 		return nil, err
 	}
 	w.out.WriteByte('\n')
-	return w.out.Bytes(), nil
+	if w.out.Len() > most {
+		return w.out.Bytes(), nil
+	}
+	return bytes.Clone(w.out.Bytes()), nil
 }
 
 // canonicalWriter writes the types of plans, and converts others with encoding/json.

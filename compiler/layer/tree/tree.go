@@ -102,6 +102,7 @@ type Comparison struct {
 	files   []emitters.File
 	absent  bool               // there was no folder
 	listing []byte             // manifest to write
+	made    *manifest.Manifest // listing, unless it came with the files
 	was     *manifest.Manifest // manifest in the folder, nil if there is none
 }
 
@@ -131,8 +132,14 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		return nil, folderError(out, err)
 	}
 	defer root.Close()
-	if c.was, err = readManifest(root); err != nil {
-		return nil, folderError(out, err)
+	was, _, err := readExisting(root, manifest.Name)
+	switch {
+	case err == nil && c.made != nil && bytes.Equal(was, c.listing):
+		c.was = c.made // decoding that of a large layer takes longer than all else
+	default:
+		if c.was, err = readManifest(root); err != nil {
+			return nil, folderError(out, err)
+		}
 	}
 	var owned map[string]manifest.File
 	if c.was != nil {
@@ -161,7 +168,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 			return nil, folderError(out, err)
 		}
 	}
-	if was, _, err := readExisting(root, manifest.Name); err != nil || !bytes.Equal(was, c.listing) {
+	if !bytes.Equal(was, c.listing) {
 		c.Actions = append(c.Actions, Action{Kind: Change, Path: manifest.Name, Was: was, Now: c.listing, Mode: 0o644})
 	}
 	c.sort()
@@ -187,6 +194,9 @@ type Kept struct {
 // same version that yoctune wrote to a folder: two machines build different bytes of them.
 // A file that was edited, and an archive with another program, stay different.
 func KeepUnreleased(out string, files []emitters.File) ([]emitters.File, []Kept, error) {
+	if !slices.ContainsFunc(files, func(f emitters.File) bool { return f.Unreleased }) {
+		return files, nil, nil
+	}
 	root, err := openFolder(out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return files, nil, nil
@@ -310,7 +320,8 @@ func (c *Comparison) makeListing() error {
 	if c.listing != nil {
 		return nil
 	}
-	b, err := manifest.Of(c.files).Encode()
+	c.made = manifest.Of(c.files)
+	b, err := c.made.Encode()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFolder, err)
 	}
