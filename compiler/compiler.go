@@ -255,7 +255,9 @@ func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files 
 	p.book = forecast.NewBook(cache)
 	check.Run(p.Project, report, p.book, files.model)
 	p.book.Save()
-	p.reportUnheld()
+	if p.Conforms {
+		p.reportUnheld()
+	}
 	return p
 }
 

@@ -2,13 +2,13 @@ package check
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -213,7 +213,7 @@ const (
 )
 
 // interfaceSysctl matches a parameter of one network interface.
-var interfaceSysctl = regexp.MustCompile(`^net[./]ipv[46][./](?:conf|neigh)[./](.+)[./][^./]+$`)
+var interfaceSysctl = lazyregexp.New(`^net[./]ipv[46][./](?:conf|neigh)[./](.+)[./][^./]+$`)
 
 func checkDeviceNameLength(s *subject) {
 	check := func(part config.Part, name, what string, limit int) {

@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/kconfig"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 )
 
@@ -226,12 +227,12 @@ func (s *subject) optionValue(symbol string) (value string, known bool) {
 }
 
 var (
-	numberForm   = regexp.MustCompile(`^-?(0[xX][0-9a-fA-F]+|[0-9]+)$`)
-	unsignedForm = regexp.MustCompile(`^(0[xX][0-9a-fA-F]+|[0-9]+)$`)
-	digitsForm   = regexp.MustCompile(`^-?[0-9]`)
-	boolForm     = regexp.MustCompile(`^([yYnNtTfF01].*|[oO][nNfF].*)$`)
-	sizeForm     = regexp.MustCompile(`^(0[xX][0-9a-fA-F]+|[0-9]+)[KMGTPEkmgtpe]?$`)
-	rangeForm    = regexp.MustCompile(`^(0[xX][0-9a-fA-F]+|[0-9]+)[KMGTPEkmgtpe]?([@-](0[xX][0-9a-fA-F]+|[0-9a-fA-F]+)[KMGTPEkmgtpe]?)*$`)
+	numberForm   = lazyregexp.New(`^-?(0[xX][0-9a-fA-F]+|[0-9]+)$`)
+	unsignedForm = lazyregexp.New(`^(0[xX][0-9a-fA-F]+|[0-9]+)$`)
+	digitsForm   = lazyregexp.New(`^-?[0-9]`)
+	boolForm     = lazyregexp.New(`^([yYnNtTfF01].*|[oO][nNfF].*)$`)
+	sizeForm     = lazyregexp.New(`^(0[xX][0-9a-fA-F]+|[0-9]+)[KMGTPEkmgtpe]?$`)
+	rangeForm    = lazyregexp.New(`^(0[xX][0-9a-fA-F]+|[0-9]+)[KMGTPEkmgtpe]?([@-](0[xX][0-9a-fA-F]+|[0-9a-fA-F]+)[KMGTPEkmgtpe]?)*$`)
 )
 
 // expectedValue returns what an argument takes if it does not take the value that is set; ""
@@ -252,14 +253,14 @@ func expectedValue(a argument) string {
 
 // valueForm returns the pattern of an argument's values, with words for it; nil where they are
 // not known.
-func valueForm(a linux.Arg) (*regexp.Regexp, string) {
+func valueForm(a linux.Arg) (*lazyregexp.Regexp, string) {
 	switch a.Name {
 	case "hugepagesz", "default_hugepagesz": // of an arm64 kernel with pages of 4 KiB
-		return regexp.MustCompile(`^(64[Kk]|2[Mm]|32[Mm]|1[Gg])$`), "64K, 2M, 32M or 1G"
+		return lazyregexp.New(`^(64[Kk]|2[Mm]|32[Mm]|1[Gg])$`), "64K, 2M, 32M or 1G"
 	case "preempt": // compared in a function of the scheduler
-		return regexp.MustCompile(`^(none|voluntary|full|lazy)$`), "none, voluntary, full or lazy"
+		return lazyregexp.New(`^(none|voluntary|full|lazy)$`), "none, voluntary, full or lazy"
 	case "loglevel":
-		return regexp.MustCompile(`^[0-8]$`), "a level from 0 to 8"
+		return lazyregexp.New(`^[0-8]$`), "a level from 0 to 8"
 	}
 	switch a.Value {
 	case "bool", "invbool", "bool_enable_only":
@@ -284,7 +285,7 @@ func valueForm(a linux.Arg) (*regexp.Regexp, string) {
 	for i, w := range all {
 		quoted[i] = regexp.QuoteMeta(w)
 	}
-	form := regexp.MustCompile("^(" + strings.Join(quoted, "|") + ")$")
+	form := lazyregexp.New("^(" + strings.Join(quoted, "|") + ")$")
 	return form, joinOr(all)
 }
 

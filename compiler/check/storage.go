@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/knob"
 )
@@ -88,8 +88,8 @@ func (s *subject) unknownDisks(yield func(e *config.Storage, near string)) {
 }
 
 var (
-	leading   = regexp.MustCompile(`^[A-Za-z]+`)
-	partition = regexp.MustCompile(`^(?:((?:nvme\d+n|mmcblk|nbd|loop|md)\d+)p\d+|((?:sd|vd|xvd)[a-z]+)\d+)$`)
+	leading   = lazyregexp.New(`^[A-Za-z]+`)
+	partition = lazyregexp.New(`^(?:((?:nvme\d+n|mmcblk|nbd|loop|md)\d+)p\d+|((?:sd|vd|xvd)[a-z]+)\d+)$`)
 )
 
 // diskOfPartition returns the disk of a partition's name, "" for any other name.

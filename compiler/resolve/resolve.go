@@ -27,6 +27,7 @@ type Project struct {
 	Config   *config.Config // of Root
 	Targets  []*Target      // by name
 	Suppress []Suppression
+	Conforms bool // all but the targets' contents conforms to the schema
 	manifest func(path string) ([]byte, error)
 
 	boardFile func(path string) ([]byte, error)
@@ -60,7 +61,8 @@ type Target struct {
 
 // Resolve resolves every target of a configuration that conforms to the schema.
 // manifest and boardFile read files below the configuration's folder. What is wrong goes to
-// the report; targets that could not be resolved are left out.
+// the report; targets that could not be resolved are left out. An error elsewhere, such as a
+// layer without a maintainer, leaves them in: the rules judge what can be judged.
 func Resolve(root *load.Node, lang *conform.Schema, manifest, boardFile func(string) ([]byte, error), report *diag.Report) *Project {
 	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest, boardFile: boardFile, files: map[string]*boardfile.File{}, machines: map[*config.Board]map[string][]string{}}
 	checker := conform.NewChecker(lang, report)
@@ -70,7 +72,11 @@ func Resolve(root *load.Node, lang *conform.Schema, manifest, boardFile func(str
 			p.Suppress = append(p.Suppress, Suppression{plan.Suppression{Rule: s.Key(), Reason: s.Reason.Text}, s.KeyPos()})
 		}
 	}
-	failed := report.Failed()
+	p.Conforms = !report.Failed()
+	failed := slices.ContainsFunc(report.All(), func(d diag.Diagnostic) bool {
+		part, _, _ := strings.Cut(d.Path, ".")
+		return d.Severity == diag.Error && (part == p.Config.Boards.Key() || part == p.Config.Suppress.Key())
+	})
 	for _, own := range p.Config.Targets.Sorted() {
 		if own.Node().Kind != load.Struct {
 			continue
@@ -119,7 +125,7 @@ func withoutValues(n *load.Node) *load.Node {
 }
 
 // target resolves a target; own is the target without its profiles. failed reports whether
-// the rest of the configuration has errors already.
+// the parts that every target rests on have errors already.
 func (p *Project) target(own *config.Target, checker *conform.Checker, report *diag.Report, failed bool) *Target {
 	path := own.FullPath()
 	fields := &load.Node{Kind: load.Struct, Pos: own.Pos()}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	facts "github.com/yoctune/yoctune/schema/facts/variable"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/knob"
@@ -345,7 +345,7 @@ func modeDetails(a, b plan.PowerMode) []Detail {
 	return append(origin, mergeCores(out)...)
 }
 
-var numbered = regexp.MustCompile(`^(.*_)(\d+)(.*)$`)
+var numbered = lazyregexp.New(`^(.*_)(\d+)(.*)$`)
 
 // mergeCores joins the lines of cores that have the same values.
 func mergeCores(in []Detail) []Detail {
