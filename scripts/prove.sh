@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import
+#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -129,6 +129,13 @@ kconfig() {
 fuzz() {
 	title "fuzz: each target for ${FUZZTIME:-60s}"
 	scripts/fuzz.sh "${FUZZTIME:-60s}" . | tee "$results/$day-fuzz.txt" || failed=1
+}
+
+# names asks the built program about 1,000 names of every kind, and as many with a slip.
+names() {
+	title "names: existing and misspelt names of every kind through the built program"
+	make -s build
+	run go run ./tests/names/random -yoctune build/bin/yoctune -o "$results/$day-random-names.json"
 }
 
 # count_names counts kernel arguments and modules in kernel sources, beside the table.
@@ -338,11 +345,13 @@ import() {
 	local more=()
 	[ ! -e "$YOCTUNE_LAYERS/COMMITS" ] || more=(--commits "$YOCTUNE_LAYERS/COMMITS")
 	[ ! -d "${YOCTUNE_CHECKOUTS-}/scarthgap" ] || more+=(--checkouts "$YOCTUNE_CHECKOUTS/scarthgap")
-	run build/bb-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${more[@]}" -o "$results/$day-import.json" "$YOCTUNE_LAYERS"/*/
+	run build/bb-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${more[@]}" -o "$results/$day-import.json" --alarms build/alarms.json "$YOCTUNE_LAYERS"/*/
+	[ -d "${YOCTUNE_UPSTREAM-}" ] || { skip "false alarms: set YOCTUNE_UPSTREAM"; return; }
+	run build/bb-venv/bin/python tests/import/alarms.py --yoctune build/bin/yoctune --board-file examples/own-board/boards/qemuarm64.json --layers "$YOCTUNE_LAYERS" --tegra "$YOCTUNE_UPSTREAM/meta-tegra" --core "$YOCTUNE_UPSTREAM/openembedded-core" --imported build/alarms.json -o "$results/$day-false-alarms.json"
 }
 
 mkdir -p build
-all="layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts casestudy bench browser dashboards profiler editor import"
+all="layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

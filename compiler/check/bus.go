@@ -69,15 +69,6 @@ func isMemory(mebibytes string, ram int64) bool {
 	return err == nil && (n == 0 || n > ram>>21)
 }
 
-// shortFeatures are the names that ethtool(8) gives groups of features.
-var shortFeatures = map[string]string{
-	"gro": "rx-gro", "lro": "rx-lro", "gso": "tx-generic-segmentation", "tso": "tx-tcp-segmentation", "ufo": "tx-udp-fragmentation", "sg": "tx-scatter-gather",
-	"rx": "rx-checksum", "tx": "tx-checksum-ip-generic", "rxvlan": "rx-vlan-hw-parse", "txvlan": "tx-vlan-hw-insert", "ntuple": "rx-ntuple-filter", "rxhash": "rx-hashing",
-	"generic-receive-offload": "rx-gro", "large-receive-offload": "rx-lro", "generic-segmentation-offload": "tx-generic-segmentation",
-	"tcp-segmentation-offload": "tx-tcp-segmentation", "scatter-gather": "tx-scatter-gather", "rx-checksumming": "rx-checksum", "tx-checksumming": "tx-checksum-ip-generic",
-	"rx-vlan-offload": "rx-vlan-hw-parse", "tx-vlan-offload": "tx-vlan-hw-insert", "receive-hashing": "rx-hashing", "ntuple-filters": "rx-ntuple-filter",
-}
-
 func checkOffloadName(s *subject) {
 	for _, n := range s.Config.Network.Entries {
 		for _, f := range n.Offloads.Entries {
@@ -86,8 +77,8 @@ func checkOffloadName(s *subject) {
 				continue
 			}
 			help := "names begin with rx-, tx- or another word of `ethtool -k`"
-			if full := shortFeatures[strings.ToLower(f.Key())]; full != "" {
-				help = "the kernel's name is " + full
+			if full := linux.FeaturesOf(s.Release.Kernel, strings.ToLower(f.Key())); len(full) > 0 {
+				help = "the kernel's name is " + joinOr(full)
 			} else if near := diag.Nearest(f.Key(), names); near != "" {
 				help = "did you mean \"" + near + "\"?"
 			}

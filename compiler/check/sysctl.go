@@ -119,9 +119,9 @@ func sysctlRules() []Rule {
 			run:   checkSysctlConfig,
 		},
 		{
-			ID: "sysctl-module", Severity: diag.Error,
+			ID: "sysctl-module", Severity: diag.Warning,
 			Title: "the sysctl is written before its module is loaded",
-			Cause: "The file appears with the module. systemd-sysctl runs early and skips absent files, so the value is never set.",
+			Cause: "The file appears with the module. systemd-sysctl runs early and skips absent files, so the value is not set, unless an initial RAM disk or a unit before systemd-sysctl loads the module.",
 			Fix:   "load the module at boot",
 			Wrong: `sysctl: "net.netfilter.nf_conntrack_max": 262144`,
 			Right: `{modules: nf_conntrack: "load", sysctl: "net.netfilter.nf_conntrack_max": 262144}`,

@@ -19,7 +19,7 @@ func TestEachKindOfSysctlIsChecked(t *testing.T) {
 		{"one-shot", r36 + `sysctl: "vm.stat_refresh": 1`, "error sysctl-oneshot"},
 		{"sticky", r36 + `sysctl: "kernel.unprivileged_bpf_disabled": 1`, "warning sysctl-sticky"},
 		{"read-only", r36 + `sysctl: "kernel.ngroups_max": 1`, "error sysctl-readonly"},
-		{"of a module", r36 + `sysctl: "net.netfilter.nf_conntrack_max": 262144`, "error sysctl-module"},
+		{"of a module", r36 + `sysctl: "net.netfilter.nf_conntrack_max": 262144`, "warning sysctl-module"},
 		{"of a module that is loaded", r36 + `modules: nf_conntrack: "load", sysctl: "net.netfilter.nf_conntrack_max": 262144`, ""},
 		{"of an option", r35 + `sysctl: "kernel.sched_util_clamp_min": 128`, "error sysctl-config"},
 		{"moved", r36 + `sysctl: "kernel.sched_latency_ns": 10000000`, "error sched-knobs-moved"},

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -29,10 +30,23 @@ func (sh *shell) command(s *syntax.Stmt, args []string, note string) {
 	case "nvpmodel":
 		sh.powerMode(s, rest)
 	case "jetson_clocks":
-		sh.leave(s, "it holds all clocks at their maximum; a mode of power.modes whose min is the clock wanted does so within the mode's limits")
+		sh.leave(s, clocksReason(rest))
 	default:
 		sh.leave(s, "yoctune has no field for what it does")
 	}
+}
+
+// clocksReason explains why an action of jetson_clocks is left.
+func clocksReason(args []string) string {
+	switch {
+	case slices.Contains(args, "--show"):
+		return "it only shows the clocks"
+	case slices.Contains(args, "--store"), slices.Contains(args, "--restore"):
+		return "it saves clocks to a file, or sets those of one; yoctuned rolls back by itself"
+	case slices.Contains(args, "--fan"):
+		return "it holds all clocks at their maximum, and the fan at full speed; a mode of power.modes whose min is the clock wanted does the first within the mode's limits, and fan the second"
+	}
+	return "it holds all clocks at their maximum; a mode of power.modes whose min is the clock wanted does so within the mode's limits"
 }
 
 func (sh *shell) sysctl(s *syntax.Stmt, args []string, note string) {
@@ -114,8 +128,12 @@ func (sh *shell) ethtool(s *syntax.Stmt, args []string, note string) {
 	if len(args) > 2 {
 		group = map[string]string{"-G": "ring", "--set-ring": "ring", "-L": "channels", "--set-channels": "channels", "-C": "coalesce", "--coalesce": "coalesce"}[args[0]]
 	}
+	if len(args) > 2 && slices.Contains([]string{"-K", "--features", "--offload"}, args[0]) {
+		sh.set(s, note, func(l *Line) { sh.im.setFeatures(l, simpleGlob(args[1]), args[2:]) })
+		return
+	}
 	if group == "" {
-		sh.leave(s, "yoctune sets rings (-G), channels (-L) and coalescing (-C)")
+		sh.leave(s, "yoctune sets rings (-G), channels (-L), coalescing (-C) and features (-K)")
 		return
 	}
 	sh.set(s, note, func(l *Line) { sh.im.setEthtool(l, group, simpleGlob(args[1]), args[2:]) })

@@ -57,6 +57,9 @@ func (im *importer) readKconfig(lines []*Line, s Source) {
 func readSymbolValue(l *Line, value string) (string, bool) {
 	cut, comment, found := cutTrailingComment(value)
 	if !found {
+		if letter := strings.TrimRight(value, " \t"); letter == "y" || letter == "m" || letter == "n" {
+			value = letter
+		}
 		return value, true
 	}
 	closed := len(cut) > 1 && cut[0] == '"' && cut[len(cut)-1] == '"'

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	facts "github.com/yoctune/yoctune/schema/facts/directive"
+	"github.com/yoctune/yoctune/schema/facts/linux"
 )
 
 // linkFields are the fields of the directives of a .link or .network file that take a number
@@ -153,6 +154,32 @@ func microseconds(s string) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// setFeatures imports NAME on|off of `ethtool -K DEVICE`. A short name stands for all features of
+// the kernel that ethtool's own pattern matches.
+func (im *importer) setFeatures(l *Line, device string, words []string) {
+	if len(words)%2 != 0 {
+		l.leavePart(clean(strings.Join(words, " ")), "not pairs of a name and on or off")
+		return
+	}
+	for i := 0; i < len(words); i += 2 {
+		name, value := words[i], switchOf(words[i+1])
+		if value == "" {
+			l.leavePart(clean(name+" "+words[i+1]), "neither on nor off")
+			continue
+		}
+		features := linux.FeaturesOf(im.release.Kernel, name)
+		if len(features) > 1 {
+			l.markAdjusted("ethtool's %s stands for %s", clean(name), strings.Join(features, ", "))
+		}
+		if len(features) == 0 {
+			features = []string{name} // offload-name gives the reason
+		}
+		for _, f := range features {
+			im.setField(l, value, "network", device, "offloads", f)
+		}
+	}
 }
 
 // setEthtool imports parameters of `ethtool -G|-L|-C DEVICE NAME VALUE...`; tuned takes them

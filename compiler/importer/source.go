@@ -307,7 +307,7 @@ func confKind(name string, text []byte) Kind {
 	if slices.Contains(strings.Split(path.Dir(name), "/"), "conf") || strings.Contains(path.Base(name), "local.conf") || strings.Contains(path.Base(name), "bblayers.conf") {
 		return BitBake
 	}
-	dotted, modules, assigned := 0, 0, 0
+	dotted, modules, assigned, sections := 0, 0, 0, 0
 	for line := range bytes.Lines(text) {
 		s := strings.TrimSpace(string(line))
 		if s == "" || s[0] == '#' || s[0] == ';' {
@@ -319,6 +319,8 @@ func confKind(name string, text []byte) Kind {
 		switch {
 		case ok && strings.HasPrefix(strings.TrimSpace(value), `"`) && strings.ToUpper(key) == key:
 			assigned++
+		case s[0] == '[':
+			sections++
 		case ok && strings.ContainsAny(key, "./") && strings.ToLower(key[:1]) == key[:1]:
 			dotted++
 		case slices.Contains([]string{"blacklist", "options", "alias", "softdep", "install"}, first):
@@ -326,6 +328,8 @@ func confKind(name string, text []byte) Kind {
 		}
 	}
 	switch {
+	case sections > 0: // sysctl.d, modprobe.d and bitbake's files have none
+		return Other
 	case dotted > 0 && dotted >= assigned && dotted >= modules:
 		return Sysctl
 	case assigned > 0 && assigned >= modules:
@@ -334,6 +338,20 @@ func confKind(name string, text []byte) Kind {
 		return Modprobe
 	}
 	return Other
+}
+
+// otherReason explains why a file of a kind that is not read is left.
+func otherReason(name string) string {
+	base, dir := path.Base(name), path.Base(path.Dir(name))
+	switch {
+	case path.Ext(base) == ".nmconnection" || dir == "system-connections":
+		return "a connection of NetworkManager; network.NAME sets the MTU and the hardware of an interface by its name"
+	case base == "crontab" || dir == "crontabs" || strings.HasPrefix(dir, "cron."):
+		return "cron runs it again and again; yoctuned keeps what the configuration sets"
+	case base == "fstab":
+		return "mounts stay where they are; tmpfs has folders in memory"
+	}
+	return "yoctune has no setting for files of this kind"
 }
 
 // split splits a source into lines. Comments and blanks get their verdict here; a comment
@@ -348,7 +366,7 @@ func split(s Source) (lines []*Line, problem string) {
 	}
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 || s.Kind == Other {
 		l := &Line{File: s.Name, Line: 1, Column: 1}
-		l.leave("yoctune has no setting for files of this kind")
+		l.leave(otherReason(s.Name))
 		if s.Kind != Other {
 			l.leave("not a text file")
 		}

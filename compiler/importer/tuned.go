@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	facts "github.com/yoctune/yoctune/schema/facts/tuned"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
@@ -133,6 +134,9 @@ func (im *importer) importTuned(p *tunedProfile, vars map[string]string) {
 func (im *importer) importTunedOption(o tunedOption, vars map[string]string) {
 	l, s := o.line, o.section
 	value := o.value
+	if v := strings.TrimSuffix(strings.TrimPrefix(value, `"`), `"`); len(v)+2 == len(value) {
+		value = v // as tuned's commands.unquote
+	}
 	for name, v := range vars {
 		if !strings.Contains(v, "${") {
 			value = strings.ReplaceAll(value, "${"+name+"}", v)
@@ -221,6 +225,8 @@ func (im *importer) readTunedFree(l *Line, s *tunedSection, name, value string) 
 			return
 		}
 		im.addArguments(l, strings.TrimLeft(value, "+"))
+	case s.plugin == "scheduler" && strings.HasPrefix(name, "group."):
+		im.importTunedGroup(l, value)
 	case s.plugin == "modules":
 		options, reload := strings.CutPrefix(value, "+r")
 		if reload {
@@ -232,6 +238,41 @@ func (im *importer) readTunedFree(l *Line, s *tunedSection, name, value string) 
 		}
 	default:
 		leaveTuned(l, s.plugin, name)
+	}
+}
+
+// tunedThreads is a pattern of tuned's scheduler plugin for kernel threads, whose names it reads in
+// brackets.
+var tunedThreads = lazyregexp.New(`^\^\\?\[([A-Za-z0-9_/-]+?)(?:/?\.\*)?(?:\\?\]\$?)?$`)
+
+// tunedPolicies are the policies of tuned's scheduler plugin.
+var tunedPolicies = map[string]string{"f": "fifo", "r": "rr", "o": "other", "b": "batch", "i": "idle"}
+
+// importTunedGroup imports RULE:POLICY:PRIORITY:CORES:PATTERN of tuned's scheduler plugin where the
+// pattern names kernel threads.
+func (im *importer) importTunedGroup(l *Line, value string) {
+	const parts = 5
+	words := strings.SplitN(value, ":", parts)
+	if len(words) != parts {
+		l.leave("not RULE:POLICY:PRIORITY:CORES:PATTERN of tuned's scheduler plugin")
+		return
+	}
+	m := tunedThreads.FindStringSubmatch(words[4])
+	if m == nil {
+		l.leave("tuned chooses tasks by their command line; services and threads have scheduling, priority and affinity by name")
+		return
+	}
+	thread := strings.TrimSuffix(m[1], "/") + "*"
+	if policy := tunedPolicies[words[1]]; policy != "" {
+		im.setField(l, quoteCUE(policy), "threads", thread, "policy")
+	} else if words[1] != "*" {
+		l.leavePart(clean(words[1]), "not a policy of tuned")
+	}
+	if words[1] == "f" || words[1] == "r" {
+		im.setField(l, formatScalar(words[2]), "threads", thread, "priority")
+	}
+	if words[3] != "*" {
+		l.leavePart(clean(words[3]), "threads have affinity, a list of cores")
 	}
 }
 

@@ -3,6 +3,8 @@ package linux
 import (
 	_ "embed"
 	"iter"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -120,4 +122,34 @@ func NetFeatures(line string) []string {
 		}
 	}
 	return names
+}
+
+// shortFeatures are ethtool's short and long name of features, and its pattern of the kernel's
+// names (off_flag_def in ethtool.c).
+const shortFeatures = `rx rx-checksumming rx-checksum
+tx tx-checksumming tx-checksum-*
+sg scatter-gather tx-scatter-gather*
+tso tcp-segmentation-offload tx-tcp*-segmentation
+ufo udp-fragmentation-offload tx-udp-fragmentation
+gso generic-segmentation-offload tx-generic-segmentation
+gro generic-receive-offload rx-gro
+lro large-receive-offload rx-lro
+rxvlan rx-vlan-offload rx-vlan-hw-parse
+txvlan tx-vlan-offload tx-vlan-hw-insert
+ntuple ntuple-filters rx-ntuple-filter
+rxhash receive-hashing rx-hashing`
+
+// FeaturesOf lists the features of network interfaces that a name of ethtool stands for on a
+// kernel; none where it stands for none.
+func FeaturesOf(line, name string) []string {
+	pattern := name
+	for row := range strings.Lines(shortFeatures) {
+		if words := strings.Fields(row); name == words[0] || name == words[1] {
+			pattern = words[2]
+		}
+	}
+	return slices.DeleteFunc(NetFeatures(line), func(feature string) bool {
+		ok, err := path.Match(pattern, feature)
+		return err != nil || !ok
+	})
 }

@@ -14,7 +14,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/recipe"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/facts/system"
 	"github.com/yoctune/yoctune/schema/facts/tuned"
 	"github.com/yoctune/yoctune/schema/facts/variable"
 	"github.com/yoctune/yoctune/schema/knob"
@@ -260,6 +263,20 @@ func ofRelease() []kind {
 		}},
 		{"unit directives", series, units, isForeignSection, eachDirective},
 	}
+	var services, users []string
+	for n := range system.Names(series, system.Unit) {
+		if strings.HasSuffix(n, ".service") && !strings.Contains(n, "@") && !strings.HasPrefix(n, "yoctune") {
+			services = append(services, n)
+		}
+	}
+	for n := range system.Names(series, system.User) {
+		users = append(users, n)
+	}
+	all = append(all,
+		kind{"units", series, services, func(s string) bool { return !strings.HasSuffix(s, ".service") || strings.Contains(s, "@") }, func(names []string) map[string]string {
+			return vet(board, "services", "{nice: 5}", names, []string{"unit-name", "unit-unknown"})
+		}},
+		kind{"users", series, users, nil, eachUser})
 	for _, k := range []string{directive.Link, directive.Network, directive.NetDev} {
 		var names []string
 		for _, n := range directive.Names(k) {
@@ -466,6 +483,25 @@ func eachMachine(names []string) map[string]string {
 		}
 	}
 	return result
+}
+
+func eachUser(names []string) map[string]string {
+	field := regexp.MustCompile(`services\."u(\d+)\.service"\.user`)
+	return ask(names, func(d finding) (string, bool) {
+		if m := field.FindStringSubmatch(d.Path); m != nil {
+			i, err := strconv.Atoi(m[1])
+			return names[i], err == nil && (d.ID == "service-user" || d.ID == "user-name")
+		}
+		return "", false
+	}, func(b *strings.Builder, left []string) {
+		fmt.Fprintf(b, "targets: cam: {board: %q, release: %q, services: {\n", boards["5.15"][0], series)
+		for i, n := range names {
+			if slices.Contains(left, n) {
+				fmt.Fprintf(b, "\"u%d.service\": {exec: [\"/bin/true\"], user: %q}\n", i, n)
+			}
+		}
+		b.WriteString("}}\n")
+	})
 }
 
 func eachDirective(names []string) map[string]string {
