@@ -294,7 +294,9 @@ func isSectionless(s string) bool {
 	return !ok || rest == "" || strings.HasPrefix(s, ".")
 }
 
-func isOddName(s string) bool { return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789.+-") != "" }
+func isOddName(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789.+-") != ""
+}
 
 // isForeignSection reports whether a name is in no section that a service has.
 func isForeignSection(s string) bool {
