@@ -1,6 +1,11 @@
 package importer
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	facts "github.com/yoctune/yoctune/schema/facts/directive"
+)
 
 // readModulesLoad reads modules-load.d(5): a module a line.
 func (im *importer) readModulesLoad(lines []*Line, _ Source) {
@@ -49,6 +54,8 @@ func (im *importer) readModprobe(lines []*Line, _ Source) {
 				l.markAdjusted("install %s %s blocks the module; blacklist prevents automatic loading, but not modprobe by name", words[1], words[2])
 				im.setModule(l, words[1], "blacklist")
 			}
+		case !slices.Contains(facts.Names(facts.Modprobe), words[0]):
+			l.leavef("modprobe.d has no command %s, and modprobe ignores the line%s", clean(words[0]), suggestDirective(facts.Modprobe, words[0]))
 		default:
 			l.leavef("yoctune has no field for %s", clean(words[0]))
 		}

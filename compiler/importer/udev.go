@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	facts "github.com/yoctune/yoctune/schema/facts/directive"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // udevKey is KEY{attribute}=="value".
@@ -79,6 +81,9 @@ func parseRule(l *Line, text string) (r udevRule, ok bool) {
 		rest = rest[len(m[0]):]
 		key, attr, op, value := m[1], m[2], m[3], m[4]
 		switch {
+		case !slices.Contains(facts.Names(facts.Udev), key):
+			l.leavef("udev has no key %s, and ignores the rule%s", clean(key), suggestDirective(facts.Udev, key))
+			return r, false
 		case key == "ACTION" && op == "==":
 		case key == "ACTION" && op == "!=" && value == "remove":
 		case key == "SUBSYSTEM" && op == "==":
@@ -115,4 +120,13 @@ func simpleGlob(s string) string {
 		}
 		s = s[:open] + "?" + s[open+end+1:]
 	}
+}
+
+// suggestDirective asks for the directive of a kind that was probably meant; "" where none is near.
+func suggestDirective(kind, name string) string {
+	names := facts.Names(kind)
+	if near := spelling.Nearest(name, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
