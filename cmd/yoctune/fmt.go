@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,7 +122,8 @@ func formatHCL(name string, text []byte) ([]byte, error) {
 	return hclwrite.Format(text), nil
 }
 
-// configurationFiles lists the files in a folder that can be formatted.
+// configurationFiles lists the files in a folder that can be formatted. Links are left to the
+// folder of the file, and what is neither a file nor a folder is refused, as vet does.
 func configurationFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -129,8 +131,12 @@ func configurationFiles(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Type().IsRegular() && formatters()[filepath.Ext(e.Name())] != nil && !strings.HasPrefix(e.Name(), ".") {
-			names = append(names, filepath.Join(dir, e.Name()))
+		if !e.IsDir() && e.Type() != fs.ModeSymlink && formatters()[filepath.Ext(e.Name())] != nil && !strings.HasPrefix(e.Name(), ".") {
+			name := filepath.Join(dir, e.Name())
+			if !e.Type().IsRegular() {
+				return nil, fmt.Errorf("formatting: %s is not a regular file", name)
+			}
+			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {
