@@ -222,7 +222,7 @@ func checkRTThrottle(s *subject) {
 
 func checkServiceDropIn(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
-		if svc.Exec.IsSet() || resolve.IsWholeUnit(svc) {
+		if resolve.IsWholeUnit(svc) {
 			continue
 		}
 		if install := svc.Unit.Get("Install"); len(install.Entries) > 0 {
@@ -230,9 +230,9 @@ func checkServiceDropIn(s *subject) {
 		}
 		for _, field := range []struct {
 			config.Bool
-			without bool // effect
-		}{{svc.Enable, false}, {svc.Hardening, true}, {svc.MemoryLock, false}} {
-			if field.IsSet() && field.On == field.without {
+			without []bool // effect
+		}{{svc.Enable, []bool{true, false}}, {svc.Hardening, []bool{true}}, {svc.MemoryLock, []bool{false}}} {
+			if field.IsSet() && slices.Contains(field.without, field.On) {
 				s.reportAt(field, field.Show(), "", "%s of %s has no effect in a drop-in", field.Key(), svc.Key())
 			}
 		}

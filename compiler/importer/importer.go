@@ -485,6 +485,7 @@ func (im *importer) removeRefused() error {
 				}
 				im.config.remove(e)
 				removed = true
+				im.leaveInstall(e, why+" ["+d.ID+"]")
 			}
 		}
 		if !removed {
@@ -496,6 +497,19 @@ func (im *importer) removeRefused() error {
 		}
 	}
 	return errRefused
+}
+
+// leaveInstall leaves the lines that start a unit at boot, which need no entry, if the unit stays.
+func (im *importer) leaveInstall(refused *entry, why string) {
+	for _, u := range im.whole {
+		if refused.scope != u.scope || !isWithin(refused.names, u.names) {
+			continue
+		}
+		for _, l := range u.lines {
+			l.leave(why)
+		}
+		u.lines = nil
+	}
 }
 
 // withWholeUnits adds to entries the others of their units: a unit without one of its directives

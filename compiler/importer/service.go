@@ -33,7 +33,21 @@ func (im *importer) typedFields(u *unit, s *directiveSet) []typedField {
 	case s.name == "Restart" && s.values[len(s.values)-1] != "no" && u.find("Service", "RestartSec") == nil && !u.dropIn:
 		return nil // the field has another default of RestartSec
 	}
-	return known.read(known.field, s.values)
+	words := strings.Fields(strings.Join(s.values, " "))
+	fields := known.read(known.field, s.values)
+	if len(fields) != 1 || !slices.ContainsFunc(words, func(w string) bool { return im.isForeignName(s, w) }) {
+		return fields
+	}
+	if s.name == "User" || s.name == "Group" {
+		return field(known.field, "{value: "+fields[0].value+", external: true}")
+	}
+	for i, w := range words {
+		words[i] = quoteCUE(w)
+		if im.isForeignName(s, w) {
+			words[i] = "{value: " + words[i] + ", external: true}"
+		}
+	}
+	return field(known.field, "["+strings.Join(words, ", ")+"]")
 }
 
 type serviceField struct {

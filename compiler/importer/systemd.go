@@ -9,6 +9,7 @@ import (
 	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	facts "github.com/yoctune/yoctune/schema/facts/directive"
+	"github.com/yoctune/yoctune/schema/facts/system"
 )
 
 // directive is a line of a unit file.
@@ -51,7 +52,7 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 		}
 	}()
 	why, at := foreignUnit(u.name), (*directive)(nil)
-	if why == "" && im.importScripted(ds) {
+	if why == "" && !isConditional(ds) && im.importScripted(ds) {
 		for i := range ds {
 			if d := &ds[i]; !d.isSettled() && !d.keptWithoutUnit {
 				d.line.markUnderstood("the settings replace the unit")
@@ -75,6 +76,13 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 		}
 		im.importDropIn(&u, why)
 	}
+}
+
+// isConditional reports whether a unit starts on a condition, which settings do not have.
+func isConditional(ds []directive) bool {
+	return slices.ContainsFunc(ds, func(d directive) bool {
+		return d.value != "" && (strings.HasPrefix(d.name, "Condition") || strings.HasPrefix(d.name, "Assert"))
+	})
 }
 
 // foreignUnit explains why yoctune writes no unit of a name, "" if it does.
@@ -224,9 +232,11 @@ func (u *unit) countIntervals() int {
 
 // importUnit writes a whole unit.
 func (im *importer) importUnit(u *unit) {
+	top := im.newEntry([]string{"services", u.name})
 	for _, s := range u.sets {
 		if s.section == "Install" && u.isUsualInstall() {
 			s.lines[0].line.markUnderstood("a yoctune service starts at boot")
+			top.lines = append(top.lines, s.lines[0].line)
 			continue
 		}
 		im.importSet(u, s)
@@ -246,7 +256,7 @@ func (im *importer) importUnit(u *unit) {
 	}
 	set("false", "hardening")
 	command.addNote("without yoctune's sandbox, as the unit had none; take the unit out of what installs it now")
-	im.whole = append(im.whole, im.newEntry([]string{"services", u.name}))
+	im.whole = append(im.whole, top)
 }
 
 func (u *unit) isOneshot() bool {
@@ -273,6 +283,9 @@ func (im *importer) importSet(u *unit, s *directiveSet) {
 		if len(s.values) == 1 {
 			value = quoteCUE(s.values[0])
 		}
+		if slices.ContainsFunc(strings.Fields(strings.Join(s.values, " ")), func(name string) bool { return im.isForeignName(s, name) }) {
+			value = "{value: " + value + ", external: true}"
+		}
 		fields = []typedField{{[]string{"unit", s.section, s.name}, value}}
 	}
 	for _, d := range s.lines {
@@ -284,6 +297,25 @@ func (im *importer) importSet(u *unit, s *directiveSet) {
 		}
 		addCommandTraps(d)
 	}
+}
+
+// isForeignName reports whether a value of a directive names a unit, user or group that no recipe
+// of the release brings: the recipe of the unit, or another layer, does.
+func (im *importer) isForeignName(s *directiveSet, name string) bool {
+	kind := system.Unit
+	switch s.section + "." + s.name {
+	case "Unit.After", "Unit.Before", "Unit.Wants", "Unit.Requires", "Unit.Requisite", "Unit.BindsTo", "Unit.PartOf", "Unit.Conflicts":
+		_, known := system.FindUnit(im.release.Name, name)
+		return !known && unitName.MatchString(name) && !slices.Contains([]string{".device", ".mount", ".slice"}, path.Ext(name))
+	case "Service.User":
+		kind = system.User
+	case "Service.Group", "Service.SupplementaryGroups":
+		kind = system.Group
+	default:
+		return false
+	}
+	_, known := system.Find(im.release.Name, kind, name)
+	return !known && userName.MatchString(name) && strings.Trim(name, "0123456789") != ""
 }
 
 // addCommandTraps names what a command hides.
@@ -303,6 +335,7 @@ func addCommandTraps(d *directive) {
 // a reason.
 func (im *importer) importDropIn(u *unit, why string) {
 	for _, s := range u.sets {
+		had := len(im.config.entries)
 		fields := im.typedFields(u, s)
 		isTuning := fields != nil && slices.Contains(tuningFields, fields[0].names[0])
 		isTaken := fields != nil && im.config.hasField(append([]string{"services", u.name}, fields[0].names...)...) ||
@@ -314,6 +347,9 @@ func (im *importer) importDropIn(u *unit, why string) {
 			}
 		case why == "", isTuning:
 			im.importSet(u, s)
+			if _, known := system.FindUnit(im.release.Name, u.name); !known && len(im.config.entries) > had {
+				im.setField(s.lines[0].line, "true", "services", u.name, "external") // a layer brings the unit
+			}
 		default:
 			for _, d := range s.lines {
 				if d.line.Verdict == "" {
