@@ -30,6 +30,11 @@ var (
 	gperfRow   = regexp.MustCompile(`^((?:\{\{type\}\}|[A-Za-z0-9]+)\.[A-Za-z0-9]+),\s*(\w+),\s*([^,]+),`)
 	macroStart = regexp.MustCompile(`^\{%-? *macro (\w+)\(type\)`)
 	macroCall  = regexp.MustCompile(`^\{\{ *(\w+)\('(\w+)'\) *\}\}`)
+	parserOf   = regexp.MustCompile(`DEFINE_CONFIG_PARSE\w*\(\s*config_parse_(\w+),\s*(\w+?)(?:_from_string)?,`)
+	tableOf    = regexp.MustCompile(`(?s)char\s*\*\s*const\s+(?:static_)?(\w+)_table\[[^\]]*\]\s*=\s*\{(.*?)\n\};`)
+	wordOf     = regexp.MustCompile(`\]\s*=\s*"([^"]*)"`)
+	withSwitch = regexp.MustCompile(`LOOKUP\w*_WITH_BOOLEAN\(\s*(\w+),`)
+	withNumber = regexp.MustCompile(`LOOKUP\w*_WITH_FALLBACK\(\s*(\w+),`)
 	udevKey    = regexp.MustCompile(`streq\(key, "([A-Z_]+)"\)`)
 	tmpfilesOf = regexp.MustCompile(`(?m)^\s+[A-Z_]+\s*= '(\w)',(?:.*/\* (deprecated|legacy))?`)
 	modprobeOf = regexp.MustCompile(`streq\(cmd, "(\w+)"\)`)
@@ -109,6 +114,53 @@ func readSystemd(folder string) (map[string]string, error) {
 	return all, nil
 }
 
+// readWords returns the words that systemd's tables of strings give a type of value, by
+// "enum TYPE". "bool" stands for the words of a switch, and "number" for a number.
+func readWords(folder string) (map[string]string, error) {
+	tables, extra := map[string][]string{}, map[string]string{}
+	parsers := map[string]string{"signal": "signal", "emergency_action": "emergency_action", "kill_mode": "kill_mode", "exec_cpu_sched_policy": "sched_policy", "exec_io_class": "ioprio_class"}
+	for _, part := range []string{"basic", "shared", "core"} {
+		files, err := filepath.Glob(filepath.Join(folder, "src", part, "*.c"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			text := string(data)
+			for _, m := range tableOf.FindAllStringSubmatch(text, -1) {
+				tables[m[1]] = nil
+				for _, w := range wordOf.FindAllStringSubmatch(m[2], -1) {
+					tables[m[1]] = append(tables[m[1]], w[1])
+				}
+			}
+			for _, m := range withSwitch.FindAllStringSubmatch(text, -1) {
+				extra[m[1]] = "bool"
+			}
+			for _, m := range withNumber.FindAllStringSubmatch(text, -1) {
+				extra[m[1]] = "number"
+			}
+			for _, m := range parserOf.FindAllStringSubmatch(text, -1) {
+				parsers[m[1]] = m[2]
+			}
+		}
+	}
+	words := map[string]string{}
+	for parser, name := range parsers {
+		list := tables[name]
+		if len(list) == 0 || slices.ContainsFunc(list, func(w string) bool { return strings.ContainsAny(w, ", \t") }) {
+			continue // another form than a table
+		}
+		if extra[name] != "" {
+			list = append(list, extra[name])
+		}
+		words["enum "+parser] = strings.Join(list, ",")
+	}
+	return words, nil
+}
+
 // writeDirectives writes the directives of each version of systemd ("VERSION=FOLDER") and
 // the commands of modprobe.d of each version of kmod (a tag of the repository).
 func writeDirectives(trees []string, kmod repository, tags []string, out string) error {
@@ -125,6 +177,19 @@ func writeDirectives(trees []string, kmod repository, tags []string, out string)
 		all, err := readSystemd(folder)
 		if err != nil {
 			return err
+		}
+		words, err := readWords(folder)
+		if err != nil {
+			return err
+		}
+		kinds := map[string]bool{}
+		for name, kind := range all {
+			kinds[kind] = kinds[kind] || strings.HasPrefix(name, "unit ")
+		}
+		for name, list := range words {
+			if kinds[strings.TrimPrefix(name, "enum ")] {
+				add(name, list, i)
+			}
 		}
 		fmt.Fprintf(&text, "systemd %s\n", version)
 		for name, value := range all {

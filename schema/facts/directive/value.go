@@ -13,17 +13,21 @@ var (
 	timeSpan = lazyregexp.New(`^([0-9]+(\.[0-9]*)?|\.[0-9]+)\s*(usec|us|µs|μs|msec|ms|seconds|second|sec|s|minutes|minute|min|months|month|m|hours|hour|hr|h|days|day|d|weeks|week|w|M|years|year|y|nsec|ns)?(\s+|$|[0-9])`)
 	amount   = lazyregexp.New(`^[0-9]+(\.[0-9]+)?[KMGTPE]?B?$|^[0-9]+(\.[0-9]{1,2})?[%‰‱]$`)
 	octal    = lazyregexp.New(`^(0o)?[0-7]{1,5}$`)
-	signal   = lazyregexp.New(`^(SIG)?[A-Z][A-Z0-9]*([+-][0-9]+)?$|^[0-9]{1,2}$`)
+	realtime = lazyregexp.New(`^RTM(IN|AX)([+-][0-9]{1,2})?$`)
 	capSet   = lazyregexp.New(`^~?\s*((?i:cap_)[A-Za-z0-9_]+\s*)*$`)
 	natural  = lazyregexp.New(`^(0[xX][0-9a-fA-F]+|0[bo]?[0-9]+|[0-9]+)$`)
 	quota    = lazyregexp.New(`^[0-9]+(\.[0-9]{1,2})?%$`)
 )
 
-// WantedValue checks a value against the type of a directive. It returns what the type takes,
-// in words, "" for a value that it takes or whose type is not checked. An empty value resets.
-func WantedValue(kind, value string) string {
+// WantedValue checks a value against the type of a directive in a version of systemd. It returns
+// what the type takes, in words, "" for a value that it takes or whose type is not checked. An
+// empty value resets.
+func WantedValue(kind, value, version string) string {
 	if value == "" {
 		return ""
+	}
+	if words := wordsOf(kind, version); len(words) > 0 {
+		return wantedWord(kind, value, words)
 	}
 	switch kind {
 	case "bool":
@@ -36,8 +40,6 @@ func WantedValue(kind, value string) string {
 		return unless(natural.MatchString(value), "a whole number")
 	case "mode":
 		return unless(octal.MatchString(value), `an access mode such as "0750"`)
-	case "signal":
-		return unless(signal.MatchString(value), `a signal such as "SIGTERM"`)
 	case "exec_nice":
 		return within(value, -20, 19)
 	case "exec_oom_score_adjust":
@@ -57,6 +59,35 @@ func WantedValue(kind, value string) string {
 		return unless(capSet.MatchString(value), `capabilities such as "CAP_NET_ADMIN", separated by blanks`)
 	}
 	return ""
+}
+
+// wordsOf lists the words of an enumeration in a version of systemd: "bool" stands for those of
+// a switch, "number" for a number.
+func wordsOf(kind, version string) []string {
+	fact := between(load().systemd, version, find("enum", kind))
+	if fact.State != Present {
+		return nil
+	}
+	return strings.Split(fact.Type, ",")
+}
+
+func wantedWord(kind, value string, words []string) string {
+	name := value
+	if kind == "signal" {
+		name = strings.TrimPrefix(value, "SIG")
+	}
+	switch {
+	case slices.Contains(words, name) && name != "bool" && name != "number",
+		slices.Contains(words, "bool") && isSwitch(value),
+		(kind == "signal" || slices.Contains(words, "number")) && natural.MatchString(value),
+		kind == "signal" && realtime.MatchString(name):
+		return ""
+	}
+	if kind == "signal" {
+		return `a signal such as "SIGTERM"`
+	}
+	shown := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "bool" || w == "number" })
+	return `"` + strings.Join(shown, `", "`) + `"`
 }
 
 func unless(ok bool, wanted string) string {

@@ -13,7 +13,11 @@ func TestValues(t *testing.T) {
 		"memory_limit":          {[]string{"512M", "1.5G", "50%", "infinity", "1073741824"}, []string{"512MiB", "lots", "5%%"}},
 		"unsigned":              {[]string{"0", "5", "0x10"}, []string{"-1", "five"}},
 		"mode":                  {[]string{"0755", "755"}, []string{"0855", "rwx"}},
-		"signal":                {[]string{"SIGTERM", "KILL", "SIGRTMIN+3", "15"}, []string{"sigterm", "SIG TERM"}},
+		"signal":                {[]string{"SIGTERM", "KILL", "SIGRTMIN+3", "15"}, []string{"sigterm", "SIG TERM", "SIGTREM", "FOO"}},
+		"service_type":          {[]string{"oneshot", "notify-reload"}, []string{"Simple", "one-shot", "bool"}},
+		"service_restart":       {[]string{"on-failure"}, []string{"on-fail", "yes"}},
+		"protect_system":        {[]string{"strict", "true", "no"}, []string{"read-only", "bool"}},
+		"exec_io_class":         {[]string{"best-effort", "2"}, []string{"besteffort"}},
 		"exec_nice":             {[]string{"-20", "19"}, []string{"20", "high"}},
 		"exec_oom_score_adjust": {[]string{"-1000"}, []string{"1001"}},
 		"exec_cpu_sched_prio":   {[]string{"1"}, []string{"0"}},
@@ -24,14 +28,22 @@ func TestValues(t *testing.T) {
 		"unit_deps":             {[]string{"anything"}, nil},
 	} {
 		for _, v := range values.right {
-			if wanted := directive.WantedValue(kind, v); wanted != "" {
+			if wanted := directive.WantedValue(kind, v, "255.21"); wanted != "" {
 				t.Errorf("%s %q: refused, want %s", kind, v, wanted)
 			}
 		}
 		for _, v := range values.wrong {
-			if directive.WantedValue(kind, v) == "" {
+			if directive.WantedValue(kind, v, "255.21") == "" {
 				t.Errorf("%s %q: taken", kind, v)
 			}
 		}
+	}
+}
+
+// The words of an enumeration are those of the release's version.
+func TestWordsFollowTheVersion(t *testing.T) {
+	const kind, value = "service_type", "notify-reload" // since systemd 253
+	if directive.WantedValue(kind, value, "250.14") == "" || directive.WantedValue(kind, value, "261.2") != "" {
+		t.Error("notify-reload is of systemd 253")
 	}
 }
