@@ -57,8 +57,8 @@ func IsSlip(name, known string, letters int) bool {
 	if len(known) > len(name) {
 		longer = known
 	}
-	// A letter too many, or too few, beside the same letter.
-	if len(name) != len(known) && start > 0 && longer[start] == longer[start-1] {
+	// A letter too many, or too few, beside the same letter, but not at the start (mc and mmc).
+	if len(name) != len(known) && start > 1 && longer[start] == longer[start-1] {
 		return true
 	}
 	from := strings.LastIndexAny(known[:start], separators) + 1

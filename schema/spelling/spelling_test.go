@@ -39,7 +39,7 @@ func TestASlipIsNotAnotherNameOfTheSameKind(t *testing.T) {
 	}{
 		{"vimm", "vim", true}, {"bahs", "bash", true}, {"webkitgtkk", "webkitgtk", true},
 		{"networkmanger", "networkmanager", true}, {"libm", "libmm", true},
-		{"iperf", "gperf", false}, {"python3-scipy", "python3-scapy", false}, {"snapshot", "rsnapshot", false},
+		{"iperf", "gperf", false}, {"mc-utils", "mmc-utils", false}, {"python3-scipy", "python3-scapy", false}, {"snapshot", "rsnapshot", false},
 		{"vpi3-tests", "vpi4-tests", false}, {"deepstream-9.1", "deepstream-7.1", false}, {"vim", "vim", false},
 		{"networkmanag", "networkmanager", false},
 	} {
