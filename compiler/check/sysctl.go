@@ -14,6 +14,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/knob"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 func sysctlRules() []Rule {
@@ -358,12 +359,16 @@ func isTemplate(name string) bool {
 func checkSysctlUnknown(s *subject) {
 	for _, e := range s.sysctls {
 		name := e.Key()
-		if e.fact != nil || isTemplate(name) || isDocumented(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
+		if e.fact != nil || isDocumented(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
+			continue
+		}
+		near, ok := sysctl.Nearest(name)
+		if isTemplate(name) && (!ok || spelling.DistanceWithin(name, near, 1) != 1) {
 			continue
 		}
 		d := s.raise(e, "unknown sysctl %s", name)
 		d.Pos = e.KeyPos()
-		if near, ok := sysctl.Nearest(name); ok {
+		if ok {
 			d.Help = fmt.Sprintf("did you mean %q?", near)
 			if isTypo(name, near) {
 				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: e.Pos(), Text: strconv.Quote(near)}}

@@ -19,6 +19,8 @@ func TestEachKindOfSysctlIsChecked(t *testing.T) {
 		{"one-shot", r36 + `sysctl: "vm.stat_refresh": 1`, "error sysctl-oneshot"},
 		{"sticky", r36 + `sysctl: "kernel.unprivileged_bpf_disabled": 1`, "warning sysctl-sticky"},
 		{"read-only", r36 + `sysctl: "kernel.ngroups_max": 1`, "error sysctl-readonly"},
+		{"misspelt, of a folder with other parameters", r36 + `sysctl: "fs.inootify.max_queued_events": 8192`, "warning sysctl-unknown"},
+		{"of a folder with other parameters", r36 + `sysctl: "fs.xfs.error_level": 3`, ""},
 		{"of a module", r36 + `sysctl: "net.netfilter.nf_conntrack_max": 262144`, "warning sysctl-module"},
 		{"of a module that is loaded", r36 + `modules: nf_conntrack: "load", sysctl: "net.netfilter.nf_conntrack_max": 262144`, ""},
 		{"of an option", r35 + `sysctl: "kernel.sched_util_clamp_min": 128`, "error sysctl-config"},
