@@ -3,6 +3,8 @@ package conform
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
@@ -47,18 +49,30 @@ func (s *Schema) describeValues(sh *shape) string {
 	case list:
 		return "a list, each element " + s.describeValues(sh.elem)
 	case object:
+		if names := fieldNames(sh.obj); len(names) > 0 && len(names) < 5 {
+			return "a struct of " + strings.Join(names, ", ")
+		}
 		return "a struct"
 	case named:
 		d := s.def(sh.def)
 		if d.value.op == object {
 			return "a struct, " + sh.def
 		}
-		if d.doc != "" {
+		// A sentence is about what the value does, not about its form.
+		if first, _ := utf8.DecodeRuneInString(d.doc); unicode.IsLower(first) {
 			return d.doc
 		}
 		return s.describeValues(d.value)
 	}
 	return "any value"
+}
+
+func fieldNames(obj *structure) []string {
+	var names []string
+	for _, f := range obj.fields {
+		names = append(names, f.name)
+	}
+	return names
 }
 
 // describeBounds joins a kind and its bounds: "an integer from 0 to 99".
