@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/infile"
+	"github.com/yoctune/yoctune/internal/outfile"
 )
 
 func newFmtCommand() *cobra.Command {
@@ -70,7 +70,7 @@ func formatFolder(cmd *cobra.Command, dir string, check bool) error {
 			}
 			continue
 		}
-		if err := tree.WriteFile(name, now); err != nil {
+		if err := outfile.Replace(map[string][]byte{name: now}); err != nil {
 			return err
 		}
 		if !p.JSON {

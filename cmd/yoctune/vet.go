@@ -12,10 +12,10 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/infile"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/internal/printable"
 )
 
@@ -86,16 +86,12 @@ func vet(cmd *cobra.Command, dir string, fix bool) error {
 // makeFixes makes the changes that are unambiguous and shows them as a diff.
 func makeFixes(cmd *cobra.Command, o compiler.Options, dir string, p *compiler.Project) (*compiler.Project, error) {
 	fixed := o.Fix(dir, p)
+	if err := writeFixes(dir, fixed); err != nil {
+		return nil, fmt.Errorf("--fix: %w", err)
+	}
 	w, text := cli.NewPrinter(cmd), cli.Format(cmd) == "text"
 	for _, name := range slices.Sorted(maps.Keys(fixed.Files)) {
 		path := filepath.Join(dir, name)
-		// The file may have been saved since it was checked.
-		if now, err := infile.Read(path, load.MaxSource); err != nil || !bytes.Equal(now, fixed.Was[name]) {
-			return nil, fmt.Errorf("--fix: %s changed while it was being checked; the remaining changes are not made", path)
-		}
-		if err := tree.WriteFile(path, fixed.Files[name]); err != nil {
-			return nil, fmt.Errorf("--fix: %w", err)
-		}
 		diff := review.UnifiedDiff(fixed.Was[name], fixed.Files[name], path, path)
 		if w.JSON {
 			w.Line("fix", struct {
@@ -110,4 +106,18 @@ func makeFixes(cmd *cobra.Command, o compiler.Options, dir string, p *compiler.P
 		w.Printf("%s made\n", count(fixed.Made, "change"))
 	}
 	return fixed.Project, nil
+}
+
+// writeFixes writes the changed files: all of them, or none.
+func writeFixes(dir string, fixed compiler.Fixed) error {
+	files := map[string][]byte{}
+	for name, text := range fixed.Files {
+		path := filepath.Join(dir, name)
+		// The file may have been saved since it was checked.
+		if now, err := infile.Read(path, load.MaxSource); err != nil || !bytes.Equal(now, fixed.Was[name]) {
+			return fmt.Errorf("%s changed while it was being checked; no change is made", path)
+		}
+		files[path] = text
+	}
+	return outfile.Replace(files)
 }

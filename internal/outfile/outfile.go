@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/google/renameio/v2"
 )
 
-// Write writes data to path. It follows links, and replaces a regular file by a rename, so
+// Write writes data to path. It follows links, and replaces a regular file as [Replace] does, so
 // that readers never see part of it. Other files, such as /dev/null or the pipe behind
 // /dev/stdout, are written to directly. A folder is an error.
 func Write(path string, data []byte) error {
@@ -53,9 +52,12 @@ func write(path string, data []byte) error {
 	case !st.Mode().IsRegular():
 		return writeTo(path, data)
 	default:
-		if path, err = filepath.EvalSymlinks(path); err != nil {
+		c, err := stage(path, data)
+		if err != nil {
 			return err
 		}
+		defer c.discard()
+		return c.commit()
 	}
 	return renameio.WriteFile(path, data, 0o644)
 }
