@@ -27,7 +27,7 @@ func argRules() []Rule {
 			run: checkArgCores,
 		},
 		{
-			ID: "kernel-arg-value", Severity: diag.Error,
+			ID: "kernel-arg-value", Severity: diag.Error, tables: true,
 			Title: "invalid value of a kernel argument",
 			Cause: "The argument takes one of a few words, a number, or a size such as 256M. The kernel ignores anything else, at best with a line in the log.",
 			Fix:   "write a value that the argument takes",
@@ -131,7 +131,7 @@ func argRules() []Rule {
 
 // parseCoreArg reads a list of cores as the kernel of the release does.
 func (s *subject) parseCoreArg(text string) (flags []string, cores []int, ok bool) {
-	lastN, all := linux.Cpulist(s.Release.Kernel)
+	lastN, all := linux.Cpulist(s.lines[len(s.lines)-1])
 	if !lastN {
 		return parseCoreArg(text, -1, false)
 	}

@@ -31,7 +31,7 @@ func busRules() []Rule {
 			run: checkUSBMemory,
 		},
 		{
-			ID: "offload-name", Severity: diag.Error,
+			ID: "offload-name", Severity: diag.Error, tables: true,
 			Title: "unknown feature of network interfaces",
 			Cause: "The kernel has no feature of that name. ethtool's short names, such as gro, stand for the kernel's names, such as rx-gro.",
 			Fix:   "write the name as `ethtool -k` of the device shows it",
@@ -72,12 +72,12 @@ func isMemory(mebibytes string, ram int64) bool {
 func checkOffloadName(s *subject) {
 	for _, n := range s.Config.Network.Entries {
 		for _, f := range n.Offloads.Entries {
-			names := linux.NetFeatures(s.Release.Kernel)
+			names := s.netFeatures()
 			if len(names) == 0 || slices.Contains(names, f.Key()) {
 				continue
 			}
 			help := "names begin with rx-, tx- or another word of `ethtool -k`"
-			if full := linux.FeaturesOf(s.Release.Kernel, strings.ToLower(f.Key())); len(full) > 0 {
+			if full := linux.FeaturesOf(s.lines[len(s.lines)-1], strings.ToLower(f.Key())); len(full) > 0 {
 				help = "the kernel's name is " + joinOr(full)
 			} else if near := diag.Nearest(f.Key(), names); near != "" {
 				help = "did you mean \"" + near + "\"?"

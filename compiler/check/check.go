@@ -18,6 +18,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/spelling"
@@ -41,6 +42,9 @@ type Rule struct {
 	build func(b *builder) // instead of run, for a rule about the build's settings
 	whole func(w *whole)   // instead of run, for a rule about what targets share
 	last  bool             // runs after the others, which explain options first
+	// tables: the rule looks names or values up in the tables of the kernel. Where it has none,
+	// those of its neighbours decide, and the findings are warnings.
+	tables bool
 }
 
 // Page is the rule's explanation.
@@ -90,6 +94,7 @@ type shared struct {
 	mods    []moduleEntry // kernel modules, likewise
 	models  Models        // nil: none can be opened
 	build   *config.Build
+	lines   []string // the kernels whose tables are read: the target's own, or its neighbours
 }
 
 // markExplained marks an option as explained; it is false when it was before.
@@ -216,11 +221,15 @@ func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Mo
 	off := findSuppressed(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
-		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models, build: &p.Config.Build}
+		f := &shared{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models, build: &p.Config.Build, lines: kernel.Around(t.Release.Kernel)}
 		for _, last := range []bool{false, true} {
 			for i := range rules {
 				if r := &rules[i]; r.run != nil && r.last == last {
-					r.apply(report, off, func(rep *reporter) { r.run(&subject{t, f, rep}) })
+					r.apply(report, off, func(rep *reporter) {
+						s := &subject{t, f, rep}
+						r.run(s)
+						s.doubtTables()
+					})
 				}
 			}
 		}

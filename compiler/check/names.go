@@ -18,7 +18,7 @@ import (
 func nameRules() []Rule {
 	return []Rule{
 		{
-			ID: "kernel-arg-name", Severity: diag.Error,
+			ID: "kernel-arg-name", Severity: diag.Error, tables: true,
 			Title: "misspelt kernel argument",
 			Cause: "Neither the kernel nor systemd, dracut or the BSP reads an argument of that name, and one has nearly the same. The kernel passes what it does not know to the first program, without a message. A warning where the tables are not of the very kernel.",
 			Fix:   "write the name that the kernel reads, or set external: true if a program or driver of yours reads it",
@@ -27,7 +27,7 @@ func nameRules() []Rule {
 			run: checkArgName,
 		},
 		{
-			ID: "kernel-arg-unknown", Severity: diag.Warning,
+			ID: "kernel-arg-unknown", Severity: diag.Warning, tables: true,
 			Title: "unknown kernel argument",
 			Cause: "Neither the kernel nor systemd, dracut or the BSP is known to read an argument of that name. The kernel passes it to the first program, without a message.",
 			Fix:   "remove it, or set external: true if a program or driver of yours reads it",
@@ -36,7 +36,7 @@ func nameRules() []Rule {
 			run: checkArgUnknown,
 		},
 		{
-			ID: "kernel-arg-arch", Severity: diag.Error,
+			ID: "kernel-arg-arch", Severity: diag.Error, tables: true,
 			Title: "kernel argument of another architecture",
 			Cause: "The code that reads the argument is not part of a kernel for arm64. The kernel passes the argument to the first program, without a message.",
 			Fix:   "remove it",
@@ -45,7 +45,7 @@ func nameRules() []Rule {
 			run: checkArgArch,
 		},
 		{
-			ID: "module-name", Severity: diag.Error,
+			ID: "module-name", Severity: diag.Error, tables: true,
 			Title: "misspelt kernel module",
 			Cause: "No option of the kernel and no recipe of the BSP builds a module of that name, and one has nearly the same. systemd-modules-load then fails at each boot, and a blacklist entry blocks nothing. A warning where more than a slip parts the two names, and where the tables are not of the very kernel: a recipe of yours may build it.",
 			Fix:   "write the module's name, or set external: true if a recipe of yours builds it",
@@ -54,7 +54,7 @@ func nameRules() []Rule {
 			run: checkModuleName,
 		},
 		{
-			ID: "module-unknown", Severity: diag.Warning,
+			ID: "module-unknown", Severity: diag.Warning, tables: true,
 			Title: "unknown kernel module",
 			Cause: "No option of the kernel and no recipe of the BSP is known to build a module of that name. If there is none, systemd-modules-load fails at each boot.",
 			Fix:   "remove it, or set external: true if a recipe of yours builds it",
@@ -72,7 +72,7 @@ func nameRules() []Rule {
 			run: checkModuleConfig,
 		},
 		{
-			ID: "module-builtin", Severity: diag.Warning,
+			ID: "module-builtin", Severity: diag.Warning, tables: true,
 			Title: "blacklist of a module that is built in",
 			Cause: "The kernel has the code itself and loads no module for it. modprobe reads blacklist entries, and nothing calls it here.",
 			Fix:   "build it as a module or switch it off in kernel.config, or remove the entry",
@@ -103,7 +103,7 @@ type argument struct {
 
 // arguments are those that the configuration sets, without those it declares to be its own.
 func (s *subject) arguments() []argument {
-	if s.args != nil || len(s.Config.Kernel.Args.Entries) == 0 || !s.hasTables() {
+	if s.args != nil || len(s.Config.Kernel.Args.Entries) == 0 {
 		return s.args
 	}
 	s.args = []argument{}
@@ -114,7 +114,7 @@ func (s *subject) arguments() []argument {
 		}
 		a := argument{Scalar: &arg.Scalar}
 		var known bool
-		if a.Arg, known = linux.FindArg(s.Release.Kernel, name); !known && !s.isRead(name) {
+		if a.Arg, known = s.findArg(name); !known && !s.isRead(name) {
 			a.unknown = true
 			a.message, a.help = s.guess(name)
 		}
@@ -131,16 +131,21 @@ func (s *subject) isRead(name string) bool {
 		return false
 	}
 	if module == "sysctl" {
-		_, ok := linux.FindArg(s.Release.Kernel, "!sysctl")
+		_, ok := s.findArg("!sysctl")
 		return ok
 	}
-	m, known := linux.FindModule(s.Release.Kernel, module)
+	m, known := s.findModule(module)
 	return known && (rest == "dyndbg" || rest == "async_probe" || m.OutOfTree())
 }
 
 // guess describes what an unknown argument was probably meant to be; "" where nothing is near.
 func (s *subject) guess(name string) (message, help string) {
-	near, distance := linux.NearestArg(s.Release.Kernel, name)
+	near, distance := "", 0
+	for _, line := range s.lines {
+		if n, d := linux.NearestArg(line, name); n != "" && (near == "" || d < distance) {
+			near, distance = n, d
+		}
+	}
 	if near == "" || distance > 1 {
 		if first, second := s.splitArgs(name); first != "" {
 			return fmt.Sprintf("%s is two arguments run together: %s and %s", name, first, second), "write them as two"
@@ -156,7 +161,7 @@ func (s *subject) guess(name string) (message, help string) {
 func (s *subject) splitArgs(name string) (first, second string) {
 	const shortest = 4
 	for i := shortest; i <= len(name)-shortest; i++ {
-		if linux.HasArg(s.Release.Kernel, name[:i]) && linux.HasArg(s.Release.Kernel, name[i:]) {
+		if linux.HasArg(s.lines[0], name[:i]) && linux.HasArg(s.lines[0], name[i:]) {
 			first, second = name[:i], name[i:] // the longest first part
 		}
 	}
@@ -173,7 +178,7 @@ func checkArgName(s *subject) {
 
 func checkArgUnknown(s *subject) {
 	for _, a := range s.arguments() {
-		if a.unknown && a.message == "" {
+		if a.unknown && a.message == "" && s.isBracketed() {
 			s.reportKey(a.Scalar, "remove it, or set external: true if a program or driver of yours reads it",
 				"%s is not known to kernel %s", a.Key(), s.Release.Kernel)
 		}
@@ -306,7 +311,7 @@ type moduleEntry struct {
 
 // modules are those that the configuration names, without those it declares to be its own.
 func (s *subject) modules() []moduleEntry {
-	if s.mods != nil || len(s.Config.Modules.Entries) == 0 || !s.hasTables() {
+	if s.mods != nil || len(s.Config.Modules.Entries) == 0 {
 		return s.mods
 	}
 	s.mods = []moduleEntry{}
@@ -316,12 +321,12 @@ func (s *subject) modules() []moduleEntry {
 		}
 		m := moduleEntry{String: &entry.String}
 		var known bool
-		m.Mod, known = linux.FindModule(s.Release.Kernel, entry.Key())
+		m.Mod, known = s.findModule(entry.Key())
 		if known && len(m.Of) > 0 {
-			m.Mod, known = linux.FindModule(s.Release.Kernel, m.Of[0])
+			m.Mod, known = s.findModule(m.Of[0])
 		}
 		if !known {
-			m.unknown, m.near = true, linux.NearestModule(s.Release.Kernel, entry.Key())
+			m.unknown, m.near = true, s.nearestModule(entry.Key())
 		}
 		s.mods = append(s.mods, m)
 	}
@@ -339,7 +344,7 @@ func checkModuleName(s *subject) {
 
 func checkModuleUnknown(s *subject) {
 	for _, m := range s.modules() {
-		if m.unknown && m.near == "" {
+		if m.unknown && m.near == "" && s.isBracketed() {
 			s.reportKey(m.String, "remove it, or set external: true if a recipe of yours builds it",
 				"no module %s is known for kernel %s", m.Key(), s.Release.Kernel)
 		}

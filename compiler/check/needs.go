@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,7 +37,7 @@ func needRules() []Rule {
 			run:   checkIOSchedulerConfig,
 		},
 		{
-			ID: "tcp-cc-config", Severity: diag.Error,
+			ID: "tcp-cc-config", Severity: diag.Error, tables: true,
 			Title: "the kernel lacks the congestion control",
 			Cause: "The sysctl takes the name of an algorithm that is built in or a module. Any other name fails with ENOENT, and the device stays on cubic.",
 			Fix:   "switch the algorithm on in kernel.config",
@@ -56,7 +57,7 @@ func needRules() []Rule {
 			run:   checkBBRNeedsFQ,
 		},
 		{
-			ID: "default-qdisc", Severity: diag.Error,
+			ID: "default-qdisc", Severity: diag.Error, tables: true,
 			Title: "the kernel lacks the queueing discipline",
 			Cause: "net.core.default_qdisc takes the name of a discipline that is built in or a module. Any other name fails with ENOENT. Only interfaces that come up later use it.",
 			Fix:   "switch the discipline on in kernel.config",
@@ -347,9 +348,24 @@ func checkIOSchedulerConfig(s *subject) {
 	}
 }
 
+// refuseUnknown reports a choice whose module no option of the kernel builds, and whether it is one.
+func (s *subject) refuseUnknown(c choice, prefix, what string) bool {
+	if _, known := s.findModule(c.module); known || !s.isBracketed() || s.Config.Modules.Get(c.module).External.On {
+		return false
+	}
+	f := s.raise(c, "kernel %s has no %s %q", s.Release.Kernel, what, c.value).withValue(c.Where().Show())
+	f.unlessOwn(s)
+	if near, ok := strings.CutPrefix(s.nearestModule(c.module), prefix); ok {
+		f.Help = fmt.Sprintf("did you mean %q?", near)
+	} else {
+		f.Help = "remove it, or add modules: " + c.module + `: {value: "load", external: true} if a recipe of yours builds it`
+	}
+	return true
+}
+
 func checkCongestionConfig(s *subject) {
 	for _, c := range s.congestion() {
-		if c.value != "bbr" { // tcp-cc-bbr explains it
+		if !s.refuseUnknown(c, "tcp_", "congestion control") && c.value != "bbr" { // tcp-cc-bbr explains it
 			s.require(c, "congestion control %q is not in the kernel: %s is off", c.value, c.symbol)
 		}
 	}
@@ -357,6 +373,9 @@ func checkCongestionConfig(s *subject) {
 
 func checkQdiscConfig(s *subject) {
 	for _, c := range s.qdisc() {
+		if s.refuseUnknown(c, "sch_", "queueing discipline") {
+			continue
+		}
 		s.require(c, "queueing discipline %q is not in the kernel: %s is off", c.value, c.symbol)
 	}
 }

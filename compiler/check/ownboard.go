@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
+	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
@@ -78,7 +79,7 @@ func ownBoardRules() []Rule {
 		{
 			ID: "kernel-tables", Severity: diag.Warning,
 			Title: "the facts have no tables of the kernel",
-			Cause: "Options, arguments, modules and parameters of a kernel are checked against tables extracted from its source. They exist for some version lines only; on others a misspelt name is found by the build or on the device.",
+			Cause: "Options, arguments, modules and parameters of a kernel are checked against tables extracted from its source. They exist for some version lines only. On others the tables of the lines before and after decide about names, and about values on which these agree; an option that is wrong is found by the build.",
 			Fix:   "check the names against the kernel's documentation",
 			Wrong: strings.Replace(exampleBoard, "6.12", "6.6", 1) + `kernel: config: ZRAM: "y"}`, Right: exampleBoard + `kernel: config: ZRAM: "y"}`,
 			See: "yoctune kernel index --help",
@@ -362,6 +363,67 @@ func (s *subject) ownsTables() bool {
 	return ok && set.L4T != ""
 }
 
+// doubtTables makes the findings of a rule that read the tables of other kernels warnings.
+func (s *subject) doubtTables() {
+	if !s.rule.tables || s.hasTables() {
+		return
+	}
+	for _, f := range s.found {
+		f.Severity = min(f.Severity, diag.Warning)
+		f.Unverified = fmt.Sprintf("Linux %s; the tables are those of %s", s.Release.Kernel, strings.Join(s.lines, " and "))
+	}
+}
+
+// isBracketed reports whether the kernel has tables or lies between two that have: a name that
+// those lack is unknown. Beyond the newest, it may be new.
+func (s *subject) isBracketed() bool { return len(s.lines) > 1 || s.lines[0] == s.Release.Kernel }
+
+// findArg looks an argument up. Of kernels that disagree about it, only the name is known.
+func (s *subject) findArg(name string) (linux.Arg, bool) {
+	var found linux.Arg
+	known, agreed := false, true
+	for i, line := range s.lines {
+		a, ok := linux.FindArg(line, name)
+		agreed = agreed && (i == 0 || ok == known && a.Value == found.Value && a.Kinds == found.Kinds && a.Arch == found.Arch)
+		if known = known || ok; ok {
+			found = a
+		}
+	}
+	if known && !agreed {
+		found = linux.Arg{Name: found.Name}
+	}
+	return found, known
+}
+
+// findModule looks a module up.
+func (s *subject) findModule(name string) (m linux.Mod, known bool) {
+	for _, line := range s.lines {
+		if m, known = linux.FindModule(line, name); known {
+			break
+		}
+	}
+	return m, known
+}
+
+// nearestModule returns the module that was probably meant; "" where none is near.
+func (s *subject) nearestModule(name string) string {
+	for _, line := range s.lines {
+		if near := linux.NearestModule(line, name); near != "" {
+			return near
+		}
+	}
+	return ""
+}
+
+// netFeatures lists the features of network interfaces.
+func (s *subject) netFeatures() []string {
+	var names []string
+	for _, line := range s.lines {
+		names = append(names, linux.NetFeatures(line)...)
+	}
+	return names
+}
+
 // unlessOwn makes a finding about an unknown name a warning where the tables are of another kernel.
 func (f *finding) unlessOwn(s *subject) {
 	if !s.ownsTables() {
@@ -369,27 +431,47 @@ func (f *finding) unlessOwn(s *subject) {
 	}
 }
 
+// agree writes counts of things with a verb.
+func agree(counts []string, one, several string) string {
+	if len(counts) == 1 && strings.HasPrefix(counts[0], "1 ") {
+		several = one
+	}
+	return strings.Join(counts, ", ") + " " + several
+}
+
 func checkKernelTables(s *subject) {
 	k := &s.Config.Kernel
 	if !k.Version.IsSet() || s.hasTables() {
 		return
 	}
+	offloads := 0
+	for _, n := range s.Config.Network.Entries {
+		offloads += len(n.Offloads.Entries)
+	}
 	var what []string
-	for _, part := range []struct {
-		name string
-		n    int
-	}{{"kernel option", len(s.Kernel.Config)}, {"kernel argument", len(s.Kernel.Args)}, {"module", len(s.Config.Modules.Entries)}} {
-		switch part.n {
-		case 0:
-		case 1:
-			what = append(what, "1 "+part.name)
-		default:
-			what = append(what, fmt.Sprintf("%d %ss", part.n, part.name))
+	count := func(name string, n int) {
+		if n == 1 {
+			what = append(what, "1 "+name)
+		} else if n > 1 {
+			what = append(what, fmt.Sprintf("%d %ss", n, name))
 		}
 	}
+	count("kernel option", len(s.Kernel.Config))
+	unchecked := len(what) > 0
+	count("kernel argument", len(s.Kernel.Args))
+	count("module", len(s.Config.Modules.Entries))
+	count("sysctl", len(s.Config.Sysctl.Entries))
+	count("kernel thread", len(s.Config.Threads.Entries))
+	count("offload", offloads)
 	if len(what) == 0 {
 		return
 	}
-	s.reportAt(k.Version, k.Version.Show(), "", "unknown: the facts have no tables of Linux %s (they have %s), so %s stay unchecked",
-		k.Version.Text, kernel.Names(), strings.Join(what, ", "))
+	var clauses []string
+	if unchecked {
+		clauses, what = append(clauses, agree(what[:1], "stays", "stay")+" unchecked"), what[1:]
+	}
+	if len(what) > 0 {
+		clauses = append(clauses, agree(what, "is", "are")+" compared with those of "+strings.Join(s.lines, " and "))
+	}
+	s.reportAt(k.Version, k.Version.Show(), "", "unknown: the facts have no tables of Linux %s of %s (they have %s), so %s", k.Version.Text, k.Recipe.Text, kernel.Names(), strings.Join(clauses, ", and "))
 }

@@ -72,11 +72,11 @@ func (s *subject) unknownPackages(report func(at config.String, name, near strin
 
 // findPackage reports whether a package is known, and one that was probably meant if not.
 func (s *subject) findPackage(name string) (known bool, near string) {
-	if module, ok := strings.CutPrefix(name, linux.PackageOf("")); ok && s.hasTables() {
-		if _, known := linux.FindModule(s.Release.Kernel, module); known {
+	if module, ok := strings.CutPrefix(name, linux.PackageOf("")); ok {
+		if _, known := s.findModule(module); known {
 			return true, ""
 		}
-		if near = linux.NearestModule(s.Release.Kernel, module); near != "" {
+		if near = s.nearestModule(module); near != "" {
 			near = linux.PackageOf(near)
 		}
 		return false, near

@@ -59,7 +59,7 @@ func storageRules() []Rule {
 // disksOf returns the kinds of disks that an entry selects on the target's kernel.
 func (s *subject) disksOf(e *config.Storage) []linux.Disk {
 	var found []linux.Disk
-	for d := range linux.Disks(s.Release.Kernel) {
+	for d := range linux.Disks(s.lines[len(s.lines)-1]) {
 		if d.Matches(e.Key()) {
 			found = append(found, d)
 		}
@@ -72,7 +72,7 @@ func (s *subject) disksOf(e *config.Storage) []linux.Disk {
 func (s *subject) unknownDisks(yield func(e *config.Storage, near string)) {
 	kinds := map[string]string{} // pattern by the word it begins with
 	var words []string
-	for d := range linux.Disks(s.Release.Kernel) {
+	for d := range linux.Disks(s.lines[len(s.lines)-1]) {
 		word := leading.FindString(d.Names)
 		kinds[word] = strings.NewReplacer("#", "*", "?", "*").Replace(d.Names)
 		words = append(words, word)
@@ -185,7 +185,7 @@ func checkDiskRequests(s *subject) {
 // checkQueueLength compares the number of requests of an entry with what the queues of its disks hold.
 func (s *subject) checkQueueLength(e *config.Storage, disks []linux.Disk) {
 	n, scheduler := e.Requests.Value, s.schedulerOf(e)
-	scheduled := linux.MaxScheduled(s.Release.Kernel)
+	scheduled := linux.MaxScheduled(s.lines[len(s.lines)-1])
 	depth, of := s.queueDepth(disks)
 	longest := scheduled // of the queue with a scheduler that is not known
 	if scheduler == "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/knob"
@@ -56,7 +57,7 @@ func sysctlRules() []Rule {
 			run:   checkForbiddenSysctls,
 		},
 		{
-			ID: "sched-knobs-moved", Severity: diag.Error,
+			ID: "sched-knobs-moved", Severity: diag.Error, tables: true,
 			Title: "the scheduler parameter is no longer a sysctl",
 			Cause: "Linux 5.13 moved the kernel.sched_* parameters to debugfs, and 6.6 removed them with the scheduler they belonged to. Where they are sysctls they need SCHED_DEBUG, which r32 has off.",
 			Fix:   "remove it",
@@ -83,7 +84,7 @@ func sysctlRules() []Rule {
 			run: checkSysctlUnknown,
 		},
 		{
-			ID: "sysctl-absent", Severity: diag.Error,
+			ID: "sysctl-absent", Severity: diag.Error, tables: true,
 			Title: "the kernel of the release lacks the sysctl",
 			Cause: "Parameters come and go between kernels, and vendors backport them: the tree that is built decides. Writing an absent parameter fails at boot with one line in the log.",
 			Fix:   "remove it, or move it to a target whose kernel has it",
@@ -92,7 +93,7 @@ func sysctlRules() []Rule {
 			run: checkSysctlAbsent,
 		},
 		{
-			ID: "sysctl-value", Severity: diag.Error,
+			ID: "sysctl-value", Severity: diag.Error, tables: true,
 			Title: "the kernel refuses the value",
 			Cause: "The parameter takes another type of value, another number of values, or a number within bounds that differ between kernels. Anything else fails with EINVAL at boot.",
 			Fix:   "write a value that the kernel takes",
@@ -260,7 +261,7 @@ func sysctlsOf(t *resolve.Target, known map[string]*sysctl.Fact) []sysctlEntry {
 			known[v.Key()] = fact
 		}
 		if e.fact = fact; fact != nil {
-			e.presence = fact.PresenceIn(t.Release.Kernel)
+			e.presence = fact.PresenceAmong(kernel.Around(t.Release.Kernel))
 		}
 		all = append(all, e)
 	}

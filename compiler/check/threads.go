@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 func threadRules() []Rule {
 	return []Rule{
 		{
-			ID: "thread-name", Severity: diag.Error,
+			ID: "thread-name", Severity: diag.Error, tables: true,
 			Title: "kernel thread that the kernel does not start",
 			Cause: "The kernel has no thread of that name: it is misspelt, another version has it, or an option that starts it is off.",
 			Fix:   "write the name as `ps -e -o comm` on the device shows it, or switch the option on",
@@ -24,7 +25,7 @@ func threadRules() []Rule {
 			run: checkThreadName,
 		},
 		{
-			ID: "thread-unknown", Severity: diag.Warning,
+			ID: "thread-unknown", Severity: diag.Warning, tables: true,
 			Title: "unknown kernel thread",
 			Cause: "No source of the kernel is known to start a thread of that name. Threads that a driver names after a device, and those of work queues, are not in the facts.",
 			Fix:   "check the name on the device, or set external: true if a module of yours starts it",
@@ -92,7 +93,7 @@ var byArgument = map[string]startedBy{"ktimers/#": {"threadirqs", ""}, "rcuc/#":
 func (s *subject) lacksArgument(kind linux.Thread) startedBy {
 	by := byArgument[kind.Name]
 	given := s.Config.Kernel.Args.Get(by.arg)
-	if _, known := linux.FindArg(s.Release.Kernel, by.arg); !known || s.isRealtime() || given.IsSet() && given.Text == by.value {
+	if _, known := s.findArg(by.arg); !known || s.isRealtime() || given.IsSet() && given.Text == by.value {
 		return startedBy{}
 	}
 	return by
@@ -107,7 +108,7 @@ func (s *subject) threads() []threadFacts {
 		t := threadFacts{Thread: entry}
 		if !entry.External.On {
 			exists := false
-			for kind := range linux.Threads(s.Release.Kernel) {
+			for kind := range s.kernelThreads() {
 				if !kind.Matches(entry.Key()) {
 					continue
 				}
@@ -129,6 +130,19 @@ func (s *subject) threads() []threadFacts {
 	return out
 }
 
+// kernelThreads yields the threads that the kernel starts.
+func (s *subject) kernelThreads() iter.Seq[linux.Thread] {
+	return func(yield func(linux.Thread) bool) {
+		for _, line := range s.lines {
+			for kind := range linux.Threads(line) {
+				if !yield(kind) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // isKnown reports whether the pattern selects a thread that some source starts.
 func (t threadFacts) isKnown() bool {
 	return len(t.kinds) > 0 || slices.ContainsFunc(ofKernelItself, func(p string) bool { return knob.Overlap(flat(t.Key()), p) })
@@ -140,16 +154,20 @@ func (s *subject) guessThread(name string) (message, help string) {
 	var others []string
 	for _, line := range linux.Kernels() {
 		for kind := range linux.Threads(line) {
-			if line != s.Release.Kernel && kind.Matches(name) && !slices.Contains(others, line) {
+			if !slices.Contains(s.lines, line) && kind.Matches(name) && !slices.Contains(others, line) {
 				others = append(others, line)
 			}
 		}
 	}
 	if len(others) > 0 {
-		return fmt.Sprintf("kernel %s starts no thread %s: kernel %s does", s.Release.Kernel, name, strings.Join(others, ", ")), "remove it"
+		have := "kernels " + strings.Join(others, ", ") + " do"
+		if len(others) == 1 {
+			have = "kernel " + others[0] + " does"
+		}
+		return fmt.Sprintf("kernel %s starts no thread %s: %s", s.Release.Kernel, name, have), "remove it"
 	}
 	var names []string
-	for kind := range linux.Threads(s.Release.Kernel) {
+	for kind := range s.kernelThreads() {
 		names = append(names, strings.ReplaceAll(kind.Name, "#", "*"))
 	}
 	if near := diag.Nearest(name, names); near != "" {

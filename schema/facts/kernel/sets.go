@@ -1,9 +1,11 @@
 package kernel
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -82,6 +84,34 @@ func Find(name string) (Set, bool) {
 		}
 	}
 	return Set{}, false
+}
+
+// Around lists the embedded kernels that stand for a version line: the line itself, or else the
+// nearest ones before and after it. Only one is listed beyond the oldest and the newest.
+func Around(line string) []string {
+	before, after := "", ""
+	for _, s := range Sets() {
+		switch order := compareLines(s.Name, line); {
+		case order == 0:
+			return []string{s.Name}
+		case order < 0:
+			before = s.Name
+		case after == "":
+			after = s.Name
+		}
+	}
+	return slices.DeleteFunc([]string{before, after}, func(name string) bool { return name == "" })
+}
+
+// compareLines orders two version lines, such as 5.15 and 6.1.
+func compareLines(a, b string) int {
+	major, minor, _ := strings.Cut(a, ".")
+	otherMajor, otherMinor, _ := strings.Cut(b, ".")
+	return cmp.Or(compareNumbers(major, otherMajor), compareNumbers(minor, otherMinor))
+}
+
+func compareNumbers(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
 // Names lists the embedded kernels for a message.

@@ -10,6 +10,7 @@ package sysctl
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"slices"
@@ -217,6 +218,35 @@ func (f Fact) PresenceIn(kernel string) Presence {
 		}
 	}
 	return p
+}
+
+// PresenceAmong returns what several kernels agree on about the parameter: whether they have it, and
+// the widest range of any. Its state is unknown where they disagree.
+func (f Fact) PresenceAmong(kernels []string) Presence {
+	var all Presence
+	for i, kernel := range kernels {
+		p := f.PresenceIn(kernel)
+		switch {
+		case i == 0:
+			all = p
+		case p.State != all.State || p.Type != all.Type:
+			return Presence{}
+		default:
+			all.Min, all.Max = wider(all.Min, p.Min, -1), wider(all.Max, p.Max, 1)
+		}
+	}
+	return all
+}
+
+// wider returns the greater of two limits, or the lesser with sign -1; a nil limit is unknown.
+func wider(a, b *int64, sign int) *int64 {
+	switch {
+	case a == nil || b == nil:
+		return nil
+	case cmp.Compare(*b, *a) == sign:
+		return b
+	}
+	return a
 }
 
 // lineOf cuts a version to major and minor.
