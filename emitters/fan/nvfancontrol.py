@@ -9,6 +9,22 @@ import re
 import sys
 
 
+def split(text, name):
+    # The lines of a file, with the carriage return of a line that ends in CRLF.
+    lines = text.split('\n')
+    if lines[-1] == '':
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        if re.search('[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]', line):
+            raise ValueError('%s:%d: the line has control characters' % (name, number))
+    return lines
+
+
+def words_of(line):
+    # Python's own notion of a blank includes characters outside ASCII.
+    return re.findall('[^ \t\r]+', line)
+
+
 def fan_points(rows, margin, limit, full, name):
     # Returns the rows of one table of nvfancontrol.conf for points (degrees, fall,
     # pwm, rpm or None). The table covers 0 to the limit. With TMARGIN its first
@@ -32,8 +48,8 @@ def parse_profiles(text, name):
     # Parses the layer's profiles: a line "FAN_PROFILE name", then lines
     # "degrees fall pwm rpm".
     profiles = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
+    for number, line in enumerate(split(text, name), 1):
+        words = words_of(line)
         if not words or words[0].startswith('#'):
             continue
         if words[0] == 'FAN_PROFILE' and len(words) == 2:
@@ -51,9 +67,9 @@ def merge(stock, ours, wanted, stock_name, ours_name):
     # defaults (PROFILE, GOVERNOR, CONTROL). Raises ValueError where nvfancontrol
     # would not find a default.
     profiles = parse_profiles(ours, ours_name)
-    ending = '\r\n' if '\r\n' in stock else '\n'
-    lines = stock.splitlines()
-    starts = [i for i, line in enumerate(lines) if re.match(r'\s*<\s*FAN\s+\d+\s*>', line)]
+    lines = split(stock, stock_name)
+    ending = '\r' if lines and lines[0].endswith('\r') else ''
+    starts = [i for i, line in enumerate(lines) if re.match(r'[ \t]*<[ \t]*FAN[ \t]+[0-9]+[ \t]*>', line)]
     if not starts:
         raise ValueError('%s: no <FAN n> section' % stock_name)
     out = lines[:starts[0]]
@@ -63,7 +79,7 @@ def merge(stock, ours, wanted, stock_name, ours_name):
         margin, limit, known, governors, full = False, 0, {}, set(), 0
         opened = None
         for i, line in enumerate(section):
-            words = line.split('#')[0].split()
+            words = words_of(line.split('#')[0])
             if not words:
                 continue
             if opened and words[0] != '}':
@@ -92,11 +108,12 @@ def merge(stock, ours, wanted, stock_name, ours_name):
         if wanted.get('GOVERNOR') and wanted['GOVERNOR'] not in governors:
             raise ValueError('%s: the fan has no governor %s; it has %s' % (at, wanted['GOVERNOR'], ', '.join(sorted(governors))))
         drop, put = set(), {}
-        first = min([i for i, line in enumerate(section) if re.match(r'\s*(THERMAL_GROUP|FAN_DEFAULT_\w+)\b', line)] or [len(section)])
+        first = min([i for i, line in enumerate(section) if re.match(r'[ \t]*(THERMAL_GROUP|FAN_DEFAULT_[A-Z]+)\b', line)] or [len(section)])
         for name, rows in profiles:
             block = ['\tFAN_PROFILE %s {' % name, '\t\t#TEMP\tHYST\tPWM\tRPM']
             block += ['\t\t%d\t%d\t%d\t%d' % row for row in fan_points(rows, margin, limit, full, '%s: profile %s' % (ours_name, name))]
             block.append('\t}')
+            block = [line + ending for line in block]
             where = first
             if name in known:
                 where = known[name][0]
@@ -108,25 +125,26 @@ def merge(stock, ours, wanted, stock_name, ours_name):
             result += put.pop(i, [])
             if i in drop:
                 continue
-            default = re.match(r'(\s*FAN_DEFAULT_(PROFILE|GOVERNOR|CONTROL)\s+)\w+', line)
+            default = re.match(r'([ \t]*FAN_DEFAULT_(PROFILE|GOVERNOR|CONTROL)[ \t]+)[A-Za-z0-9_]+', line)
             if default and wanted.get(default.group(2)):
                 seen.add(default.group(2))
-                line = default.group(1) + wanted[default.group(2)]
+                line = default.group(1) + wanted[default.group(2)] + line[default.end():]
             result.append(line)
         for block in put.values():
             result += block
-        missing = ['\tFAN_DEFAULT_%s %s' % (key, wanted[key]) for key in ('CONTROL', 'PROFILE', 'GOVERNOR') if wanted.get(key) and key not in seen]
+        missing = ['\tFAN_DEFAULT_%s %s%s' % (key, wanted[key], ending) for key in ('CONTROL', 'PROFILE', 'GOVERNOR') if wanted.get(key) and key not in seen]
         if missing:
             tail = len(result)
             while tail > 1 and (not result[tail - 1].strip() or result[tail - 1].lstrip().startswith('</')):
                 tail -= 1
             result[tail:tail] = missing
         out += result
-    return ending.join(out) + ending
+    return '\n'.join(out) + '\n'
 
 
 def read(path):
-    with open(path, newline='') as f:
+    # Every byte is kept: comments may have any encoding.
+    with open(path, newline='', encoding='latin-1') as f:
         return f.read()
 
 
@@ -143,7 +161,7 @@ def main():
         merged = merge(read(o.file), read(o.profiles) if o.profiles else '', wanted, o.stock, o.profiles.rpartition('/')[2])
     except ValueError as e:
         sys.exit('yoctune: %s' % e)
-    with open(o.file, 'w', newline='') as f:
+    with open(o.file, 'w', newline='', encoding='latin-1') as f:
         f.write(merged)
 
 

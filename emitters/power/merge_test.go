@@ -123,6 +123,33 @@ func TestStockModeIsSelectedByName(t *testing.T) {
 	}
 }
 
+// A stock file is read as nvpmodel reads it: only a line feed ends a line, and any byte may be in
+// a comment. Names that cannot be read stop the build at once.
+func TestHostileStockTables(t *testing.T) {
+	comment := "# \u00e9 old:\u0085GPU MAX_FREQ 1\u2028\n"
+	answers := mergeAll(t, []input{
+		{Stock: comment + stockTable, Mode: "25W"},
+		{Stock: strings.Replace(stockTable, "ID=1", "ID=01", 1), Mode: "25W"},
+		{Stock: strings.Replace(stockTable, "DEFAULT=0", "DEFAULT=0 FAN_DEFAULT=quiet", 1), Mode: "25W"},
+		{Stock: "< PARAM TYPE=FILE a=" + strings.Repeat("xxxx=", 1000) + "!\n" + stockTable, Mode: "25W"},
+		{Stock: strings.Replace(stockTable, "CORE_1 1\n", "CORE_1 1\r\n", 1), Mode: "25W"},
+		{Stock: "# \f< PM_CONFIG DEFAULT=0 >\n" + stockTable, Mode: "25W"},
+	})
+	for i, want := range []string{0: comment, 1: "DEFAULT=1 >", 2: "DEFAULT=1 FAN_DEFAULT=quiet", 4: "CORE_1 1\r\n"} {
+		if !strings.Contains(answers[i].Text, want) {
+			t.Errorf("%d: %s\n%q lacks %q", i, answers[i].Error, answers[i].Text, want)
+		}
+	}
+	if got := answers[4].Text; strings.Count(got, "\r") != 1 {
+		t.Errorf("one line ends in CRLF, and the result has %d", strings.Count(got, "\r"))
+	}
+	for i, want := range map[int]string{3: "nvpmodel_x.conf:1: cannot parse the section line", 5: "nvpmodel_x.conf:1: the line has control characters"} {
+		if !strings.Contains(answers[i].Error, want) {
+			t.Errorf("%d: %q, want %q", i, answers[i].Error, want)
+		}
+	}
+}
+
 // A build that sets NVPMODEL_CONFIG_DEFAULT for itself keeps it unless the layer chooses
 // another mode.
 func TestContradictionWithTheBuildsDefault(t *testing.T) {
@@ -187,7 +214,7 @@ func TestBuildStopsForAWrongPowerTable(t *testing.T) {
 		{"a default that does not exist", stockTable, block, "MAXN", "no mode named MAXN; the file has 15W, 25W, EDGE"},
 		{"no PM_CONFIG", sub("< PM_CONFIG DEFAULT=0 >\n", ""), block, "EDGE", "0 PM_CONFIG lines"},
 		{"two PM_CONFIG", stockTable + "< PM_CONFIG DEFAULT=1 >\n", block, "EDGE", "2 PM_CONFIG lines"},
-		{"a PM_CONFIG without a default", sub("DEFAULT=0 ", ""), block, "EDGE", "has no DEFAULT"},
+		{"a PM_CONFIG without a default", sub("DEFAULT=0 ", ""), block, "EDGE", "found 0 DEFAULT in PM_CONFIG"},
 		{"a section line that cannot be read", sub("NAME=25W >", "NAME=25W"), block, "EDGE", "cannot parse the section line"},
 		{"a setting of two words", stockTable, edit("GPU MAX_FREQ 306000000", "GPU MAX_FREQ"), "EDGE", "PARAM ARG value"},
 		{"a block that is not a mode", stockTable, edit("POWER_MODEL", "PARAM"), "EDGE", "only POWER_MODEL blocks"},

@@ -9,25 +9,58 @@ import re
 import sys
 
 
+# What separates words. Python's own notion includes characters outside ASCII, at which
+# nvpmodel does not split.
+BLANKS = ' \t\r'
+
+
+def split(text, name):
+    # The lines of a file, with the carriage return of a line that ends in CRLF.
+    lines = text.split('\n')
+    if lines[-1] == '':
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        if re.search('[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]', line):
+            raise ValueError('%s:%d: the line has control characters' % (name, number))
+    return lines
+
+
+def section(line):
+    # The kind and the fields of a section line, None if it is none.
+    if not line.startswith('<') or not line.endswith('>'):
+        return None
+    words = re.findall('[^ \t\r]+', line[1:-1])
+    fields = [word.partition('=') for word in words[1:]]
+    if not words or not re.fullmatch('[A-Za-z0-9_]+', words[0]):
+        return None
+    if not all(equals and re.fullmatch('[A-Za-z0-9_]+', key) and re.fullmatch('[A-Za-z0-9_]+', value) for key, equals, value in fields):
+        return None
+    return words[0], {key: value for key, _, value in fields}
+
+
 def sections(text, name):
     # The sections of an nvpmodel.conf, in order. Stock files write both
     # "< PARAM" and "<PARAM", and some lines end in CRLF.
-    sections = []
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
+    found = []
+    for number, line in enumerate(split(text, name), 1):
+        line = line.strip(BLANKS)
         if not line or line.startswith('#'):
             continue
         if line.startswith('<'):
-            head = re.fullmatch(r'<\s*(\w+)\s*((?:\w+=\w+\s*)*)>', line)
+            head = section(line)
             if not head:
                 raise ValueError('%s:%d: cannot parse the section line %r' % (name, number, line))
-            fields = dict(f.split('=', 1) for f in head.group(2).split())
-            sections.append({'kind': head.group(1), 'line': number, 'fields': fields, 'rows': []})
-        elif sections:
-            sections[-1]['rows'].append((number, line.split()))
+            found.append({'kind': head[0], 'line': number, 'fields': head[1], 'rows': []})
+        elif found:
+            found[-1]['rows'].append((number, re.findall('[^ \t\r]+', line)))
         else:
             raise ValueError('%s:%d: %r precedes the first section' % (name, number, line))
-    return sections
+    return found
+
+
+def number_of(ident):
+    # An id without leading zeros: 03 is 3.
+    return str(int(ident)) if re.fullmatch('[0-9]+', ident) else ident
 
 
 def merge(stock, blocks, default, stock_name, blocks_name, fan='', chosen=''):
@@ -40,8 +73,9 @@ def merge(stock, blocks, default, stock_name, blocks_name, fan='', chosen=''):
         if s['kind'] == 'PARAM':
             declared.setdefault(s['fields'].get('NAME', ''), set()).update(row[0] for _, row in s['rows'])
         elif s['kind'] == 'POWER_MODEL':
-            ids[s['fields'].get('ID', '')] = s['fields'].get('NAME', '')
-            names[s['fields'].get('NAME', '')] = s['fields'].get('ID', '')
+            ident = number_of(s['fields'].get('ID', ''))
+            ids[ident] = s['fields'].get('NAME', '')
+            names[s['fields'].get('NAME', '')] = ident
         elif s['kind'] == 'PM_CONFIG':
             config.append(s['line'])
     if len(config) != 1:
@@ -50,7 +84,7 @@ def merge(stock, blocks, default, stock_name, blocks_name, fan='', chosen=''):
     for s in sections(blocks, blocks_name):
         at = '%s:%d' % (blocks_name, s['line'])
         ident, mode = s['fields'].get('ID', ''), s['fields'].get('NAME', '')
-        if s['kind'] != 'POWER_MODEL' or not ident.isdigit() or not mode:
+        if s['kind'] != 'POWER_MODEL' or not re.fullmatch('[0-9]+', ident) or not mode:
             raise ValueError('%s: only POWER_MODEL blocks with ID and NAME can be added' % at)
         if ident in ids:
             raise ValueError('%s: mode id %s of %s is already used by %s; the modes of this BSP differ from the facts of yoctune'
@@ -72,33 +106,34 @@ def merge(stock, blocks, default, stock_name, blocks_name, fan='', chosen=''):
 
     if default and default not in names:
         raise ValueError('%s: no mode named %s; the file has %s' % (stock_name, default, ', '.join(sorted(names))))
-    if default and chosen and chosen != names[default]:
+    if default and chosen and number_of(chosen) != names[default]:
         raise ValueError('NVPMODEL_CONFIG_DEFAULT = "%s" chooses the mode %s, and power.default of the yoctune layer chooses %s (id %s); remove one of them'
-                         % (chosen, ids.get(chosen, 'of that id'), default, names[default]))
+                         % (chosen, ids.get(number_of(chosen), 'of that id'), default, names[default]))
 
-    ending = '\r\n' if '\r\n' in stock else '\n'
-    lines = stock.splitlines()
+    lines = split(stock, stock_name)
     where = config[0] - 1
+    ending = '\r' if lines[where].endswith('\r') else ''
     if default:
-        lines[where], changed = re.subn(r'DEFAULT=\w+', 'DEFAULT=' + names[default], lines[where])
+        lines[where], changed = re.subn('(?<![A-Za-z0-9_])DEFAULT=[A-Za-z0-9_]+', 'DEFAULT=' + names[default], lines[where])
         if changed != 1:
-            raise ValueError('%s:%d: PM_CONFIG has no DEFAULT' % (stock_name, where + 1))
+            raise ValueError('%s:%d: found %d DEFAULT in PM_CONFIG, want one' % (stock_name, where + 1, changed))
     if fan:
         # One FAN_CONFIG, after PM_CONFIG.
-        lines = [line for line in lines if not re.match(r'\s*<\s*FAN_CONFIG\b', line)]
-        where = next(i for i, line in enumerate(lines) if re.match(r'\s*<\s*PM_CONFIG\b', line))
-        lines.insert(where + 1, '< FAN_CONFIG DEFAULT=%s >' % fan)
+        lines = [line for line in lines if not re.match('[ \t]*<[ \t]*FAN_CONFIG[ \t>]', line)]
+        where = next(i for i, line in enumerate(lines) if re.match('[ \t]*<[ \t]*PM_CONFIG[ \t>]', line))
+        lines.insert(where + 1, '< FAN_CONFIG DEFAULT=%s >' % fan + ending)
     # The comment right above PM_CONFIG belongs to it.
-    while where > 0 and lines[where - 1].lstrip().startswith('#'):
+    while where > 0 and lines[where - 1].lstrip(BLANKS).startswith('#'):
         where -= 1
-    added = blocks.splitlines()
+    added = [line.rstrip('\r') + ending for line in split(blocks, blocks_name)]
     if added:
-        added.append('')
-    return ending.join(lines[:where] + added + lines[where:]) + ending
+        added.append(ending)
+    return '\n'.join(lines[:where] + added + lines[where:]) + '\n'
 
 
 def read(path):
-    with open(path, newline='') as f:
+    # Every byte is kept: comments may have any encoding.
+    with open(path, newline='', encoding='latin-1') as f:
         return f.read()
 
 
@@ -115,7 +150,7 @@ def main():
         merged = merge(read(o.file), read(o.modes) if o.modes else '', o.default, o.stock, o.modes.rpartition('/')[2], o.fan, o.chosen)
     except ValueError as e:
         sys.exit('yoctune: %s' % e)
-    with open(o.file, 'w', newline='') as f:
+    with open(o.file, 'w', newline='', encoding='latin-1') as f:
         f.write(merged)
 
 

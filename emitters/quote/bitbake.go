@@ -27,6 +27,8 @@ func BitBake(v string) (string, error) {
 		return "", refuse(sink, v, "${@…} would run as Python during the build", "install a file instead of setting a variable")
 	case strings.Contains(v, "${"):
 		return "", refuse(sink, v, "${ starts a variable, and bitbake cannot escape it", "write the value out")
+	case strings.HasPrefix(v, "{"):
+		return "", refuse(sink, v, "behind a dollar sign in another value, the brace would start a variable or code", "")
 	case strings.HasSuffix(v, `\`):
 		return "", refuse(sink, v, "a backslash at the end joins lines", "")
 	case strings.Contains(v, `"`) && strings.Contains(v, `'`):
@@ -42,12 +44,19 @@ func BitBake(v string) (string, error) {
 var reference = lazyregexp.New(`\$\{[A-Z][A-Z0-9_]*\}`)
 
 // BitBakeExpanding is BitBake for a value that may refer to variables, such as ${DEPLOY_DIR}.
+//
+// BitBake expands until nothing changes (lib/bb/data_smart.py), so text and the values of
+// variables together must not make a new reference, which may be code. A reference starts with
+// a dollar sign and a brace: no brace may follow a variable or begin the value, and no
+// dollar sign may precede a variable.
 func BitBakeExpanding(v string) (string, error) {
-	plain := v
-	for _, name := range reference.FindAllString(v, -1) {
-		plain = strings.Replace(plain, name, "", 1)
+	parts := reference.Split(v, -1)
+	for i, part := range parts {
+		if strings.HasPrefix(part, "{") || i < len(parts)-1 && strings.HasSuffix(part, "$") {
+			return "", refuse("bitbake value", v, "with the value of a variable beside it, a dollar sign and a brace could start a variable or code", "write the value out")
+		}
 	}
-	quoted, err := BitBake(plain)
+	quoted, err := BitBake(strings.Join(parts, ""))
 	if err != nil {
 		return "", asGiven(err, v)
 	}

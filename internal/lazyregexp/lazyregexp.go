@@ -43,3 +43,6 @@ func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte {
 
 // String returns the text of the expression.
 func (r *Regexp) String() string { return r.compile().String() }
+
+// Split is [regexp.Regexp.Split].
+func (r *Regexp) Split(s string, n int) []string { return r.compile().Split(s, n) }
