@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -157,6 +158,9 @@ func (s *supervisor) remember(m envelope, frame []byte) bool {
 	case "textDocument/didChange":
 		var p didChangeParams
 		if json.Unmarshal(m.Params, &p) == nil && len(p.ContentChanges) > 0 {
+			if _, open := s.texts[p.TextDocument.URI]; !open {
+				return false
+			}
 			p.TextDocument.Text = p.ContentChanges[len(p.ContentChanges)-1].Text
 			s.texts[p.TextDocument.URI] = p.TextDocument
 			return true
@@ -259,8 +263,15 @@ func (s *supervisor) end() {
 		return
 	}
 	_ = w.in.Close()
-	<-w.done
+	select {
+	case <-w.done:
+	case <-time.After(patience): // the editor does not read what the worker writes
+		_ = w.cmd.Process.Kill()
+	}
 }
+
+// patience bounds how long a session waits for its worker to end.
+const patience = 5 * time.Second
 
 // errAbandoned ends a worker in which an evaluation of CUE goes on that nothing can stop.
 var errAbandoned = errors.New("an evaluation took too much time or memory")

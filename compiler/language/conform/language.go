@@ -575,11 +575,15 @@ var language = Schema{defs: []*definition{
 		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$"},
 		&shape{op: matches, text: "[^0-9]"},
 	}}},
+	{name: "#InnerPath", doc: "a path inside a folder: relative, without \"..\" or blanks; \".\" is the folder itself", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 255},
+		&shape{op: matches, text: "^(\\.|(\\./)?([A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)(/([A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*))*)$"},
+	}}},
 	{name: "#Kas", doc: "A configuration for kas.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "image", required: false, doc: "Image to build.", value: &shape{op: named, def: "#PackageName"}},
 			{name: "distro", required: false, doc: "DISTRO, by default \"nodistro\". A distro from meta-poky also checks out that layer; add other layers in a kas file of your own.", value: &shape{op: named, def: "#Name"}},
-			{name: "folder", required: false, doc: "Folder of the layer inside its repository; by default its top.", value: &shape{op: named, def: "#Path"}},
+			{name: "folder", required: false, doc: "Folder of the layer inside its repository; by default its top.", value: &shape{op: named, def: "#InnerPath"}},
 		},
 	}}},
 	{name: "#KeepFree", doc: "Resources to leave free. Below these limits the pipeline reduces its work, then pauses.", value: &shape{op: object, obj: &structure{
