@@ -166,6 +166,8 @@ type importer struct {
 	assigned    map[string]assigned // by variable
 	images      int                 // recipes of images; 0 before they are counted
 	whole       []*entry            // units of which all fields stay or none
+	nearest     map[string]string   // directives that were probably meant, by kind and name
+	spent       int                 // bytes that the words of scripts expanded to
 }
 
 // importAll reads the sources in the order in which the build does, so that the line that
@@ -415,7 +417,13 @@ func (l *Line) finish() {
 	case l.partial:
 		l.Verdict = Left
 	}
-	l.Path = strings.Join(l.paths, ", ")
+	l.Path = strings.Join(l.paths[:min(len(l.paths), maxPaths)], ", ")
+	if more := len(l.paths) - maxPaths; more > 0 {
+		l.Path += fmt.Sprintf(", and %d more", more)
+	}
+	if len(l.Why) > maxWhy {
+		l.Why = strings.ToValidUTF8(l.Why[:maxWhy], "") + "…"
+	}
 	if r := []rune(l.Text); len(r) > shownRunes {
 		l.Text = string(r[:shownRunes]) + "…"
 	}
@@ -443,6 +451,9 @@ func (l *Line) markUnderstood(format string, args ...any) {
 }
 
 func (l *Line) addNote(format string, args ...any) {
+	if len(l.Why) > maxWhy {
+		return // the report cuts it
+	}
 	why := fmt.Sprintf(format, args...)
 	if slices.Contains(strings.Split(l.Why, "; "), why) {
 		return // a loop repeats it

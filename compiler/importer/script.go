@@ -1,10 +1,12 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +41,33 @@ const (
 	maxCommands = 20000
 	maxItems    = 1024
 	maxDepth    = 16
+	maxValue    = 4096     // bytes written to a kernel file: a page, as the kernel takes them
+	maxWords    = 64 << 10 // bytes of the words of one command
+	maxExpanded = 4 << 20  // bytes of the words of all commands; maxTotal for all scripts together
+	maxFrames   = 4000     // of the parser's stack
 )
+
+var (
+	errComputed = errors.New("computed by the shell")
+	errTooLong  = errors.New("the values that the script builds are too long to follow")
+	errTooDeep  = errors.New("it is nested too deep")
+)
+
+// shallowReader stops a parser whose recursion gets too deep. The parser reads a small piece at a
+// time, so that the stack cannot grow much between two reads.
+type shallowReader struct{ strings.Reader }
+
+func (r *shallowReader) Read(p []byte) (int, error) {
+	var frame [1]uintptr
+	if runtime.Callers(maxFrames, frame[:]) > 0 {
+		return 0, errTooDeep
+	}
+	return r.Reader.Read(p)
+}
+
+func parseScript(text string) (*syntax.File, error) {
+	return syntax.NewParser().Parse(&shallowReader{*strings.NewReader(text)}, "")
+}
 
 // shell walks a script without running it. Loops over words and functions are followed; what
 // depends on the device, on the environment or on the result of a command is left.
@@ -52,6 +80,8 @@ type shell struct {
 	// strict is set for the command of a unit: what sets no kernel file counts as left.
 	strict bool
 	steps  int
+	length int // bytes that the words of the command expand to
+	spent  int // bytes that all words expanded to
 	depth  int
 	left   int
 	done   int
@@ -108,7 +138,7 @@ func (im *importer) readScript(lines []*Line, s Source) {
 		}
 	}
 	text := strings.ReplaceAll(strings.TrimPrefix(string(s.Text), "\ufeff"), "\r", "")
-	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
+	file, err := parseScript(text)
 	if err != nil {
 		leaveRest(lines, "not a shell script that can be parsed: "+clean(err.Error()))
 		return
@@ -127,7 +157,7 @@ func (im *importer) readScript(lines []*Line, s Source) {
 
 // importCommand reads one command of a unit; false when it does not only set kernel files.
 func (im *importer) importCommand(l *Line, command string) bool {
-	file, err := syntax.NewParser().Parse(strings.NewReader(strings.ReplaceAll(command, "\n", " ")), "")
+	file, err := parseScript(strings.ReplaceAll(command, "\n", " "))
 	if err != nil {
 		return false
 	}
@@ -308,7 +338,7 @@ func (sh *shell) assign(s *syntax.Stmt, assigns []*syntax.Assign) {
 		}
 		if err != nil || a.Array != nil || a.Index != nil || a.Append || a.Naked {
 			delete(sh.vars, name)
-			sh.leave(s, "a value that the script computes")
+			sh.leave(s, explain(err, "a value that the script computes"))
 			continue
 		}
 		sh.vars[name] = value
@@ -318,13 +348,14 @@ func (sh *shell) assign(s *syntax.Stmt, assigns []*syntax.Assign) {
 	}
 }
 
-var errComputed = errors.New("computed by the shell")
-
 // config expands words with the variables of the script only.
 func (sh *shell) config() *expand.Config {
 	return &expand.Config{
 		NoUnset: true,
 		Env: expand.FuncEnviron(func(name string) string {
+			if sh.spend(len(sh.vars[name])) != nil {
+				return "" // expandWords returns the error
+			}
 			return sh.vars[name]
 		}),
 		CmdSubst: func(w io.Writer, c *syntax.CmdSubst) error {
@@ -335,6 +366,17 @@ func (sh *shell) config() *expand.Config {
 			return err
 		},
 	}
+}
+
+// spend accounts for bytes of expanded words.
+func (sh *shell) spend(n int) error {
+	sh.length += n
+	sh.spent += n
+	sh.im.spent += n
+	if sh.length > maxWords || sh.spent > maxExpanded || sh.im.spent > maxTotal {
+		return errTooLong
+	}
+	return nil
 }
 
 // sequence is the output of `seq`.
@@ -348,7 +390,7 @@ func (sh *shell) sequence(c *syntax.CmdSubst) (string, error) {
 	}
 	bounds := []int{1}
 	for _, w := range call.Args[1:] {
-		text, err := sh.literal(w)
+		text, err := sh.expandWord(w)
 		n, numErr := strconv.Atoi(text)
 		if err != nil || numErr != nil {
 			return "", errComputed
@@ -360,7 +402,7 @@ func (sh *shell) sequence(c *syntax.CmdSubst) (string, error) {
 	for n := bounds[0]; n <= bounds[1] && n-bounds[0] < maxItems; n++ {
 		fmt.Fprintln(&b, n)
 	}
-	return b.String(), nil
+	return b.String(), sh.spend(b.Len())
 }
 
 // isPlain reports whether a word has nothing but text and variables of the script.
@@ -391,26 +433,59 @@ func paramName(p *syntax.ParamExp) string {
 	return p.Param.Value
 }
 
+// checkWords starts a command: words are followed if they are plain and not too long.
+func (sh *shell) checkWords(words ...*syntax.Word) error {
+	sh.length = 0
+	for _, w := range words {
+		if err := sh.spend(int(w.End().Offset() - w.Pos().Offset())); err != nil {
+			return err
+		}
+	}
+	for _, w := range words {
+		if !sh.isPlain(w) {
+			return cmp.Or(sh.spend(0), errComputed)
+		}
+	}
+	return nil
+}
+
+// expandWord expands a plain word to one text.
+func (sh *shell) expandWord(w *syntax.Word) (string, error) {
+	text, err := expand.Literal(sh.config(), w)
+	return text, cmp.Or(sh.spend(0), err)
+}
+
 // literal expands a word to one text.
 func (sh *shell) literal(w *syntax.Word) (string, error) {
-	if !sh.isPlain(w) {
-		return "", errComputed
+	if err := sh.checkWords(w); err != nil {
+		return "", err
 	}
-	return expand.Literal(sh.config(), w)
+	return sh.expandWord(w)
 }
 
 // fields expands words as arguments; globs stay as they are.
 func (sh *shell) fields(words []*syntax.Word) ([]string, error) {
-	for _, w := range words {
-		if !sh.isPlain(w) {
-			return nil, errComputed
+	if err := sh.checkWords(words...); err != nil {
+		return nil, err
+	}
+	var out []string
+	for text, err := range expand.FieldsSeq(sh.config(), words...) {
+		if err = cmp.Or(err, sh.spend(len(text))); err != nil {
+			return nil, err
+		}
+		if out = append(out, text); len(out) > maxItems {
+			return nil, errTooLong
 		}
 	}
-	out, err := expand.Fields(sh.config(), words...)
-	if len(out) > maxItems {
-		return nil, errComputed
+	return out, nil
+}
+
+// explain is why words are left that did not expand; computed is the usual reason.
+func explain(err error, computed string) string {
+	if errors.Is(err, errTooLong) {
+		return err.Error()
 	}
-	return out, err
+	return computed
 }
 
 // binary follows A && B, A || B, and A | tee FILE.
@@ -590,7 +665,7 @@ func (sh *shell) loop(c *syntax.ForClause, note string) {
 	}
 	items, err := sh.fields(iter.Items)
 	if err != nil || len(items) == 0 {
-		sh.skip(c, "the script computes the words of the loop")
+		sh.skip(c, explain(err, "the script computes the words of the loop"))
 		return
 	}
 	if calls(c, "break", "continue") {
@@ -625,7 +700,7 @@ func (sh *shell) call(s *syntax.Stmt, c *syntax.CallExpr, note string) {
 	}
 	args, err := sh.fields(c.Args)
 	if err != nil {
-		sh.leaveComputed(s)
+		sh.leaveComputed(s, err)
 		return
 	}
 	args = cutRunner(args)
@@ -658,11 +733,11 @@ func (sh *shell) call(s *syntax.Stmt, c *syntax.CallExpr, note string) {
 }
 
 // leaveComputed leaves a command with a word that the shell computes.
-func (sh *shell) leaveComputed(s *syntax.Stmt) {
-	if !sh.strict {
+func (sh *shell) leaveComputed(s *syntax.Stmt, err error) {
+	if !sh.strict && !errors.Is(err, errTooLong) {
 		sh.at(s).addTrap(environmentOnly)
 	}
-	sh.leave(s, "the shell computes its words")
+	sh.leave(s, explain(err, "the shell computes its words"))
 	sh.forget(s)
 }
 
@@ -670,7 +745,7 @@ func (sh *shell) leaveComputed(s *syntax.Stmt) {
 func (sh *shell) redirect(s *syntax.Stmt, r *syntax.Redirect, value, note string) {
 	files, err := sh.fields([]*syntax.Word{r.Word})
 	if err != nil || len(files) != 1 {
-		sh.leaveComputed(s)
+		sh.leaveComputed(s, err)
 		return
 	}
 	sh.write(s, files[0], value, note)
@@ -685,6 +760,10 @@ func (sh *shell) write(s *syntax.Stmt, file, value, note string) {
 		if file != "/dev/null" && file != "/dev/kmsg" {
 			sh.leave(s, "not a kernel file")
 		}
+		return
+	}
+	if len(value) > maxValue {
+		sh.leave(s, fmt.Sprintf("the value has %d bytes, and a kernel file takes %d", len(value), maxValue))
 		return
 	}
 	sh.set(s, note, func(l *Line) {

@@ -76,6 +76,8 @@ const (
 	maxFiles   = 5000
 	maxLines   = 50000 // of a file
 	shownRunes = 200   // of a line in the report
+	maxWhy     = 4096  // bytes of a reason in the report
+	maxPaths   = 100   // of a line in the report
 )
 
 // errTooLarge is returned when the sources exceed the limits of [Import].

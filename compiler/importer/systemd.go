@@ -376,13 +376,29 @@ func (im *importer) noteDirectiveOf(kind string, d *directive) {
 	switch facts.Lookup(kind, name, version).State {
 	case facts.Absent:
 		d.line.addNote("systemd %s of %s has no %s in [%s]", version, im.release.Name, clean(d.name), clean(d.section))
-		if near := facts.Nearest(kind, name, version); near != "" {
+		if near := im.nearestDirective(kind, name); near != "" {
 			section, word, _ := strings.Cut(near, ".")
 			d.line.addNote("did you mean %s in [%s]?", word, section)
 		}
 	case facts.Legacy:
 		d.line.addNote("systemd %s ignores %s", version, clean(d.name))
 	}
+}
+
+// maxGuesses bounds the search for directives that were probably meant, which reads the whole table.
+const maxGuesses = 1000
+
+func (im *importer) nearestDirective(kind, name string) string {
+	near, found := im.nearest[kind+"/"+name]
+	if found || len(im.nearest) == maxGuesses {
+		return near
+	}
+	if im.nearest == nil {
+		im.nearest = map[string]string{}
+	}
+	near = facts.Nearest(kind, name, im.release.Systemd)
+	im.nearest[kind+"/"+name] = near
+	return near
 }
 
 func parseDirectives(lines []*Line, s Source) []directive {
@@ -456,8 +472,10 @@ func (im *importer) importScripted(ds []directive) bool {
 		}
 		for _, c := range shellParts(d.value) {
 			trial := &Line{}
-			probe := &importer{board: im.board, release: im.release, machine: im.machine}
-			if !probe.importCommand(trial, c) {
+			probe := &importer{board: im.board, release: im.release, machine: im.machine, spent: im.spent}
+			isSettings := probe.importCommand(trial, c)
+			im.spent = probe.spent
+			if !isSettings {
 				return false
 			}
 		}
