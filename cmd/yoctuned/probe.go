@@ -41,14 +41,15 @@ and reports what it could not read.
 With --board-file it writes the hardware of this device to a file that a configuration takes
 as boards: NAME: facts. Any Linux device will do, with a GPU or without. The file has no
 serial numbers, hardware addresses, host names or kernel arguments, and two runs give the
-same bytes.`,
+same bytes. A fact that the file cannot hold is left out with a message. Without cores and
+memory, which every configuration needs, nothing is written and the exit status is 1.`,
 		Example: `  yoctuned probe
   yoctuned probe --board-file mine.json
   yoctuned probe --format json | jq 'select(.class == "irq")'`,
 		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 			p := cli.NewPrinter(cmd)
 			if cmd.Flags().Changed("board-file") {
-				return writeBoardFile(p, dev, boardFile)
+				return writeBoardFile(cmd, p, dev, boardFile)
 			}
 			inv := probe(dev)
 			if !p.JSON {
@@ -65,7 +66,7 @@ same bytes.`,
 }
 
 // writeBoardFile writes the hardware of a device to a file.
-func writeBoardFile(p cli.Printer, dev *rootfs.Root, name string) error {
+func writeBoardFile(cmd *cobra.Command, p cli.Printer, dev *rootfs.Root, name string) error {
 	if name == "" {
 		return cli.UsageError(errors.New("--board-file needs the name of a file"))
 	}
@@ -78,9 +79,20 @@ func writeBoardFile(p cli.Printer, dev *rootfs.Root, name string) error {
 		arch = hardware.Arch{Name: unix.ByteSliceToString(uts.Machine[:]), Source: "uname -m"}
 	}
 	file, problems := hardware.Read(dev, arch)
+	side := p.To(cmd.ErrOrStderr()) // standard output may be the file
+	for _, err := range problems {
+		if p.JSON && name != "-" {
+			p.Error(err)
+		} else {
+			side.Printf("yoctuned: %v\n", err)
+		}
+	}
+	if err := file.CheckUse(); err != nil {
+		return fmt.Errorf("write the board file %s: %w", name, err)
+	}
 	text, err := file.Encode()
 	if err != nil {
-		return fmt.Errorf("write the board file: %w", err)
+		return fmt.Errorf("write the board file %s: %w", name, err)
 	}
 	if name == "-" {
 		_, err = p.Write(text)
@@ -88,9 +100,6 @@ func writeBoardFile(p cli.Printer, dev *rootfs.Root, name string) error {
 	}
 	if err := outfile.Write(name, text); err != nil {
 		return err
-	}
-	for _, err := range problems {
-		p.Error(err)
 	}
 	if p.JSON {
 		return p.End("probe", cli.ExitDone, nil)

@@ -44,10 +44,13 @@ func (p *Project) decodeBoardFile(path string) (*boardfile.File, error) {
 		return nil, err
 	}
 	file, err := boardfile.Decode(raw)
-	if err == nil && (file.Cores() == 0 || file.Memory == nil) {
-		return nil, fmt.Errorf("%w: without cores or memory, no setting can be judged", boardfile.ErrFormat)
+	if err == nil {
+		err = file.CheckUse()
 	}
-	return file, err
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 func reportBoard(report *diag.Report, at config.Part, message, help string) {

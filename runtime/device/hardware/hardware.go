@@ -4,11 +4,16 @@ package hardware
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -23,8 +28,8 @@ type reader struct {
 	problems []error
 }
 
-// Read reads a device. Problems are files that exist and cannot be read; what they hold is
-// absent from the file.
+// Read reads a device. Problems name what exists and is absent from the file: nodes that cannot be
+// read, and values that a board file cannot hold.
 func Read(dev rootfs.FS, arch Arch) (file *boardfile.File, problems []error) {
 	r := &reader{dev: dev, file: &boardfile.File{Schema: boardfile.Schema, Read: map[string]string{}}}
 	r.identity(arch)
@@ -40,16 +45,32 @@ func Read(dev rootfs.FS, arch Arch) (file *boardfile.File, problems []error) {
 	r.kernel()
 	r.system()
 	r.jetson()
-	return r.file, r.problems
+	return r.file, append(r.problems, r.file.Prune()...)
 }
 
 // Arch is an architecture as uname -m prints it, and how it was found.
 type Arch struct{ Name, Source string }
 
 func (r *reader) problem(err error) {
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		r.problems = append(r.problems, err)
 	}
+}
+
+// leave names a node that is left out, and why.
+func (r *reader) leave(name, why string, args ...any) {
+	r.problems = append(r.problems, fmt.Errorf("%s is left out: %s", name, fmt.Sprintf(why, args...)))
+}
+
+// raw returns the text of a node without blanks and zero bytes around it, "" if it has none.
+func (r *reader) raw(name string) string {
+	c, err := r.dev.Read(name)
+	r.problem(err)
+	if c.Truncated {
+		r.leave(name, "it has more than a page")
+		return ""
+	}
+	return strings.Trim(c.Text, " \t\n\x00")
 }
 
 // note records the source of a fact that was found.
@@ -59,40 +80,62 @@ func (r *reader) note(field, source string, found bool) {
 	}
 }
 
+const notText = "%.60q is not a short text of printable ASCII characters"
+
 // text returns a text that a board file can hold, "" otherwise.
 func (r *reader) text(name string) string {
-	s := rootfs.ReadText(r.dev, name)
-	if !boardfile.IsText(s) || len(s) > 200 {
+	s := r.raw(name)
+	if !boardfile.IsText(s) {
+		r.leave(name, notText, s)
 		return ""
 	}
 	return s
 }
 
+// required is [reader.text] of a node without which an entry is left out.
+func (r *reader) required(name string) string {
+	before := len(r.problems)
+	s := r.text(name)
+	if s == "" && len(r.problems) == before {
+		r.leave(path.Dir(name), "it has no %s", path.Base(name))
+	}
+	return s
+}
+
+// canHold reports whether a board file can hold the name of a node.
+func (r *reader) canHold(source, name string) bool {
+	ok := boardfile.IsText(name)
+	if !ok {
+		r.leave(source, notText, name)
+	}
+	return ok
+}
+
+// words returns the words of a node, sorted.
 func (r *reader) words(name string) []string {
-	words := strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(r.text(name)))
+	words := strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(r.raw(name)))
 	slices.Sort(words)
 	return slices.Compact(words)
 }
 
-// number returns a number, 0 if there is none.
-func (r *reader) number(name string) int64 {
-	n, err := strconv.ParseInt(r.text(name), 10, 64)
-	if err != nil || n < 0 {
+// number returns a number times a unit, 0 if there is none.
+func (r *reader) number(name string, unit int64) int64 {
+	s := r.raw(name)
+	n, err := strconv.ParseInt(s, 10, 64)
+	if s != "" && (err != nil || n < 0 || n > math.MaxInt64/unit) {
+		r.leave(name, "%.60q is not a number that a device reports", s)
 		return 0
 	}
-	return n
+	return n * unit
 }
 
 // steps returns the numbers of a file times a unit, ascending.
 func (r *reader) steps(name string, unit int64) []int64 {
 	var out []int64
-	c, err := r.dev.Read(name)
-	if err != nil || c.Truncated {
-		return nil
-	}
-	for word := range strings.FieldsSeq(c.Text) {
+	for word := range strings.FieldsSeq(r.raw(name)) {
 		n, err := strconv.ParseInt(word, 10, 53)
 		if err != nil || n <= 0 {
+			r.leave(name, "%.60q is not a frequency", word)
 			return nil
 		}
 		out = append(out, n*unit)
@@ -123,7 +166,7 @@ func (r *reader) identity(arch Arch) {
 	f.Model = r.text(tree + "model")
 	r.note("model", tree+"model", f.Model != "")
 	for name := range strings.SplitSeq(rootfs.ReadText(r.dev, tree+"compatible"), "\x00") {
-		if name != "" && boardfile.IsText(name) && len(name) <= 200 {
+		if name != "" && r.canHold(tree+"compatible", name) {
 			f.Compatible = append(f.Compatible, name)
 		}
 	}
@@ -143,8 +186,12 @@ func (r *reader) identity(arch Arch) {
 
 func (r *reader) cpus() {
 	const dir = "/sys/devices/system/cpu"
-	present, err := cpulist.Parse(r.text(dir + "/present"))
+	text := r.required(dir + "/present")
+	present, err := cpulist.Parse(text)
 	if err != nil || len(present) == 0 {
+		if text != "" {
+			r.leave(dir+"/present", "%.60q is not a list of cores", text)
+		}
 		return
 	}
 	c := &boardfile.CPUs{Present: cpulist.Format(present)}
@@ -156,15 +203,18 @@ func (r *reader) cpus() {
 	for _, name := range r.names(dir+"/cpufreq", "policy") {
 		at := dir + "/cpufreq/" + name + "/"
 		p := boardfile.Policy{
-			Driver: r.text(at + "scaling_driver"), MinHz: r.number(at+"cpuinfo_min_freq") * 1000, MaxHz: r.number(at+"cpuinfo_max_freq") * 1000,
+			Driver: r.text(at + "scaling_driver"), MinHz: r.number(at+"cpuinfo_min_freq", 1000), MaxHz: r.number(at+"cpuinfo_max_freq", 1000),
 			Hz: r.steps(at+"scaling_available_frequencies", 1000), Governors: r.words(at + "scaling_available_governors"),
 			EPP: r.words(at + "energy_performance_available_preferences"),
 		}
-		list := strings.Join(strings.Fields(r.text(at+"related_cpus")), ",")
-		if cores, err := cpulist.Parse(list); err == nil && len(cores) > 0 {
-			p.CPUs = cpulist.Format(cores)
-			c.Policies = append(c.Policies, p)
+		list := strings.Join(strings.Fields(r.raw(at+"related_cpus")), ",")
+		cores, err := cpulist.Parse(list)
+		if err != nil || len(cores) == 0 {
+			r.leave(dir+"/cpufreq/"+name, "its related_cpus, %.60q, are not cores", list)
+			continue
 		}
+		p.CPUs = cpulist.Format(cores)
+		c.Policies = append(c.Policies, p)
 	}
 	r.file.CPUs = c
 	r.note("cpus", dir+"/{present,cpu*/topology,cpufreq/policy*}", true)
@@ -175,8 +225,8 @@ func (r *reader) idle() {
 	i := &boardfile.Idle{Driver: r.text(dir + "/cpuidle/current_driver")}
 	for _, name := range r.names(dir+"/cpu0/cpuidle", "state") {
 		at := dir + "/cpu0/cpuidle/" + name + "/"
-		if state := r.text(at + "name"); state != "" {
-			i.States = append(i.States, boardfile.IdleState{Name: state, Latency: r.number(at + "latency"), Residency: r.number(at + "residency")})
+		if state := r.required(at + "name"); state != "" {
+			i.States = append(i.States, boardfile.IdleState{Name: state, Latency: r.number(at+"latency", 1), Residency: r.number(at+"residency", 1)})
 		}
 	}
 	if i.Driver != "" && i.Driver != "none" || len(i.States) > 0 {
@@ -205,15 +255,17 @@ func (r *reader) thermal() {
 	const dir = "/sys/class/thermal"
 	for _, name := range r.names(dir, "thermal_zone") {
 		at := dir + "/" + name + "/"
-		z := boardfile.Zone{Type: r.text(at + "type"), Policy: r.text(at + "policy"), Policies: r.words(at + "available_policies")}
+		z := boardfile.Zone{Type: r.required(at + "type"), Policy: r.text(at + "policy"), Policies: r.words(at + "available_policies")}
 		for i := 0; ; i++ {
 			point := at + "trip_point_" + strconv.Itoa(i)
 			kind := r.text(point + "_type")
 			if kind == "" {
 				break
 			}
-			temp, err := strconv.ParseInt(r.text(point+"_temp"), 10, 64)
+			text := r.raw(point + "_temp")
+			temp, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
+				r.leave(point+" and what follows it", "%.60q is not a temperature", text)
 				break
 			}
 			mode, err := r.dev.Mode(point + "_temp")
@@ -225,8 +277,8 @@ func (r *reader) thermal() {
 	}
 	r.note("thermal_zones", dir+"/thermal_zone*/{type,policy,trip_point_*}", r.file.Zones != nil)
 	for _, name := range r.names(dir, "cooling_device") {
-		if kind := r.text(dir + "/" + name + "/type"); kind != "" {
-			r.file.Cooling = append(r.file.Cooling, boardfile.Cooling{Type: kind, Max: r.number(dir + "/" + name + "/max_state")})
+		if kind := r.required(dir + "/" + name + "/type"); kind != "" {
+			r.file.Cooling = append(r.file.Cooling, boardfile.Cooling{Type: kind, Max: r.number(dir+"/"+name+"/max_state", 1)})
 		}
 	}
 	r.note("cooling_devices", dir+"/cooling_device*/{type,max_state}", r.file.Cooling != nil)
@@ -236,7 +288,8 @@ func (r *reader) memory() {
 	info, err := r.dev.ReadFile("/proc/meminfo", 64<<10)
 	r.problem(err)
 	total := rootfs.Meminfo(string(info))["MemTotal"]
-	if total == 0 {
+	if total <= 0 {
+		r.leave("/proc/meminfo", "it has no MemTotal, or one that no device has")
 		return
 	}
 	m := &boardfile.Memory{Bytes: total}
@@ -244,11 +297,14 @@ func (r *reader) memory() {
 	r.problem(err)
 	for _, name := range names {
 		size, isKB := strings.CutSuffix(strings.TrimPrefix(name, "hugepages-"), "kB")
-		if n, err := strconv.ParseInt(size, 10, 40); err == nil && isKB {
+		if n, err := strconv.ParseInt(size, 10, 40); err == nil && isKB && n > 0 {
 			m.HugePages = append(m.HugePages, n<<10)
+		} else {
+			r.leave("/sys/kernel/mm/hugepages", "%.60q does not name a size", name)
 		}
 	}
 	slices.Sort(m.HugePages)
+	m.HugePages = slices.Compact(m.HugePages)
 	r.file.Memory = m
 	r.note("memory", "/proc/meminfo, /sys/kernel/mm/hugepages", true)
 }
@@ -260,7 +316,7 @@ func (r *reader) block() {
 	nodes, err := rootfs.Nodes(r.dev, rootfs.ClassBlock)
 	r.problem(err)
 	for _, n := range nodes {
-		if virtualDisk.MatchString(n.Name) || !boardfile.IsText(n.Name) {
+		if virtualDisk.MatchString(n.Name) || !r.canHold("/sys/block", n.Name) {
 			continue
 		}
 		n = rootfs.Describe(r.dev, n)
@@ -268,8 +324,8 @@ func (r *reader) block() {
 		queues, _ := r.dev.List(n.Path + "/mq")
 		r.file.Block = append(r.file.Block, boardfile.Block{
 			Name: n.Name, Driver: n.Driver, Rotational: r.text(q+"rotational") == "1", Schedulers: r.words(q + "scheduler"),
-			Requests: r.number(q + "nr_requests"), Queues: int64(len(queues)), MaxSectors: r.number(q+"max_hw_sectors_kb") << 10,
-			ReadAhead: r.number(q+"read_ahead_kb") << 10, Bytes: r.number(n.Path+"/size") << 9, Removable: r.text(n.Path+"/removable") == "1",
+			Requests: r.number(q+"nr_requests", 1), Queues: int64(len(queues)), MaxSectors: r.number(q+"max_hw_sectors_kb", 1<<10),
+			ReadAhead: r.number(q+"read_ahead_kb", 1<<10), Bytes: r.number(n.Path+"/size", 1<<9), Removable: r.text(n.Path+"/removable") == "1",
 		})
 	}
 	r.note("block", "/sys/block/*/{queue,mq,size,removable}", r.file.Block != nil)
@@ -286,16 +342,16 @@ func (r *reader) network() {
 	nodes, err := rootfs.Nodes(r.dev, rootfs.ClassNet)
 	r.problem(err)
 	for _, n := range nodes {
-		kind := r.number(n.Path + "/type")
+		kind := r.number(n.Path+"/type", 1)
 		real, err := r.dev.Resolve(n.Path)
 		const loopback = 772
 		// A bridge or tunnel is made by the system, and is not hardware.
-		if kind == loopback || err == nil && strings.HasPrefix(real, "/sys/devices/virtual/") || !boardfile.IsText(n.Name) {
+		if kind == loopback || err == nil && strings.HasPrefix(real, "/sys/devices/virtual/") || !r.canHold("/sys/class/net", n.Name) {
 			continue
 		}
 		n = rootfs.Describe(r.dev, n)
 		i := boardfile.Interface{Name: anonymous(n.Name), Driver: n.Driver, OFNode: n.OFNode, Type: kind,
-			MTU: r.number(n.Path + "/mtu"), TxQueue: r.number(n.Path + "/tx_queue_len")}
+			MTU: r.number(n.Path+"/mtu", 1), TxQueue: r.number(n.Path+"/tx_queue_len", 1)}
 		queues, _ := r.dev.List(n.Path + "/queues")
 		for _, q := range queues {
 			switch {
@@ -315,7 +371,7 @@ func (r *reader) irqs() {
 	r.problem(err)
 	for _, n := range nodes {
 		for _, action := range n.Actions {
-			if action = strings.TrimSpace(action); action != "" && action != "(null)" && boardfile.IsText(action) && len(action) <= 200 {
+			if action = strings.TrimSpace(action); action != "" && action != "(null)" && r.canHold(n.Path+"/actions", action) {
 				r.file.IRQs = append(r.file.IRQs, anonymous(action))
 			}
 		}
@@ -344,6 +400,9 @@ func (r *reader) kernel() {
 	const name = "/proc/sys/kernel/osrelease"
 	k := &boardfile.Kernel{Release: r.text(name)}
 	if k.Version = versionOf.FindString(k.Release); k.Version == "" {
+		if k.Release != "" {
+			r.leave(name, "%.60q does not start with a version", k.Release)
+		}
 		return
 	}
 	source := name

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -235,6 +236,99 @@ func Decode(data []byte) (*File, error) {
 	return f, nil
 }
 
+// CheckUse reports why no configuration can take the file: every setting is judged by the cores
+// and the memory of its board.
+func (f *File) CheckUse() error {
+	for _, fact := range []struct {
+		name  string
+		found bool
+	}{{"cores", f.Cores() > 0}, {"memory", f.Memory != nil}} {
+		if !fact.found {
+			return fmt.Errorf("%w: without %s, no setting can be judged", ErrFormat, fact.name)
+		}
+	}
+	return nil
+}
+
+// Prune leaves out what [File.Check] refuses, and returns an error for each: one odd node must not
+// cost a device its file.
+func (f *File) Prune() []error {
+	var left []error
+	pruneValue("", reflect.ValueOf(f).Elem(), func(err error) { left = append(left, err) })
+	if f.CPUs != nil {
+		seen := map[int]bool{}
+		present, _ := cpulist.Parse(f.CPUs.Present)
+		f.CPUs.Policies = slices.DeleteFunc(f.CPUs.Policies, func(p Policy) bool {
+			err := p.check("cpus.policies", present, seen)
+			if err != nil {
+				left = append(left, fmt.Errorf("%w: the policy is left out", err))
+			}
+			return err != nil
+		})
+	}
+	facts := f.facts()
+	maps.DeleteFunc(f.Read, func(name, _ string) bool { return !slices.Contains(facts, name) })
+	return left
+}
+
+// pruneValue leaves out what [checkValue] refuses of a value. It returns false if what holds the
+// value cannot do without it.
+func pruneValue(at string, v reflect.Value, leave func(error)) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() && !pruneValue(at, v.Elem(), leave) {
+			v.SetZero()
+		}
+		return true
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			switch {
+			case pruneValue(strings.TrimPrefix(at+"."+name, "."), v.Field(i), leave):
+			case options == "omitempty":
+				v.Field(i).SetZero()
+			default:
+				return false
+			}
+		}
+		return true
+	case reflect.Slice:
+		pruneSlice(at, v, leave)
+		return true
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			one := reflect.MakeMap(v.Type())
+			one.SetMapIndex(it.Key(), it.Value())
+			if err := checkValue(at, one); err != nil {
+				leave(fmt.Errorf("%w: it is left out", err))
+				v.SetMapIndex(it.Key(), reflect.Value{})
+			}
+		}
+	}
+	err := checkValue(at, v)
+	if err != nil {
+		leave(fmt.Errorf("%w: it is left out", err))
+	}
+	return err == nil
+}
+
+func pruneSlice(at string, v reflect.Value, leave func(error)) {
+	if n := v.Len() - maxEntries; n > 0 {
+		leave(fmt.Errorf("%s: %d entries after the first %d are left out", at, n, maxEntries))
+		v.SetLen(maxEntries)
+	}
+	kept := 0
+	for i := range v.Len() {
+		if pruneValue(fmt.Sprintf("%s.%d", at, i), v.Index(i), leave) {
+			v.Index(kept).Set(v.Index(i))
+			kept++
+		}
+	}
+	if v.SetLen(kept); kept == 0 {
+		v.SetZero()
+	}
+}
+
 // Encode writes the file: the fields in the order above, options and sources by name.
 func (f *File) Encode() ([]byte, error) {
 	f.Schema = Schema
@@ -292,16 +386,26 @@ func (f *File) checkCPUs() error {
 	}
 	seen := map[int]bool{}
 	for i, p := range f.CPUs.Policies {
-		list, err := cpulist.Parse(p.CPUs)
-		if err != nil || len(list) == 0 {
-			return fmt.Errorf("cpus.policies.%d.cpus: %q is not a list of cores", i, p.CPUs)
+		if err := p.check(fmt.Sprintf("cpus.policies.%d", i), present, seen); err != nil {
+			return err
 		}
-		for _, core := range list {
-			if seen[core] || !slices.Contains(present, core) {
-				return fmt.Errorf("cpus.policies.%d.cpus: core %d is in two policies or not present", i, core)
-			}
-			seen[core] = true
+	}
+	return nil
+}
+
+// check reports cores that are not present, or that a policy before it has.
+func (p *Policy) check(at string, present []int, seen map[int]bool) error {
+	list, err := cpulist.Parse(p.CPUs)
+	if err != nil || len(list) == 0 {
+		return fmt.Errorf("%s.cpus: %q is not a list of cores", at, p.CPUs)
+	}
+	for _, core := range list {
+		if seen[core] || !slices.Contains(present, core) {
+			return fmt.Errorf("%s.cpus: %q: core %d is in two policies or not present", at, p.CPUs, core)
 		}
+	}
+	for _, core := range list {
+		seen[core] = true
 	}
 	return nil
 }
@@ -364,7 +468,7 @@ func isAscending(steps []int64) bool {
 }
 
 func checkText(at, text string) error {
-	if len(text) > maxText || !IsText(text) {
+	if !IsText(text) {
 		return fmt.Errorf("%s: not a text of printable ASCII characters, of at most %d bytes", at, maxText)
 	}
 	return nil
@@ -372,5 +476,5 @@ func checkText(at, text string) error {
 
 // IsText reports whether a board file can hold a text.
 func IsText(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e })
+	return len(text) <= maxText && !strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e })
 }
