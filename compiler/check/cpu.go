@@ -7,6 +7,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/directive"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
@@ -71,6 +73,7 @@ func coreLists(s *subject) []config.List[config.Int] {
 }
 
 func checkCoreExists(s *subject) {
+	s.checkDirectiveCores()
 	for _, list := range coreLists(s) {
 		for _, c := range list.Items {
 			if c.Value >= s.Board.Cores {
@@ -79,6 +82,23 @@ func checkCoreExists(s *subject) {
 		}
 		if len(list.Items) == 0 && list.ID() != "cpu.isolate" {
 			s.reportAt(list, "[]", "list at least one core, or leave the field out", "an empty list of cores")
+		}
+	}
+}
+
+// checkDirectiveCores checks the cores that directives of services.*.unit name: the kernel ignores
+// those that the board lacks.
+func (s *subject) checkDirectiveCores() {
+	for _, d := range s.directives() {
+		switch d.fact.Type {
+		case "exec_cpu_affinity", "allowed_cpuset", "unit_cpu_set":
+		default:
+			continue
+		}
+		for _, v := range d.Elements() {
+			if cores, ok := directive.CPUs(resolve.DirectiveValue(v)); ok && slices.Max(cores) >= s.Board.Cores {
+				s.refuse(s.coreCount(), v, v.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", slices.Max(cores))
+			}
 		}
 	}
 }

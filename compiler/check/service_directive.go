@@ -155,7 +155,7 @@ func checkDirectiveIgnored(s *subject) {
 func checkDirectiveValue(s *subject) {
 	for _, d := range s.directives() {
 		for _, v := range d.Elements() {
-			if wanted := directive.WantedValue(d.fact.Type, resolve.DirectiveValue(v), s.Release.Systemd); wanted != "" {
+			if wanted := directive.WantedValue(d.name, d.fact.Type, resolve.DirectiveValue(v), s.Release.Systemd); wanted != "" {
 				s.reportAt(v, v.Show(), "write "+wanted, "%s= does not take %s", d.Key(), v.Show())
 			}
 		}

@@ -85,20 +85,21 @@ func (s *subject) accounts() []account {
 	var all []account
 	for _, svc := range s.Config.Services.Entries {
 		section := svc.Unit.Get("Service")
-		if dynamic := section.Get("DynamicUser"); dynamic.IsSet() && resolve.DirectiveValue(dynamic.Scalar) == "yes" || svc.Package.IsSet() || svc.External.On {
-			continue // systemd or the package creates it
-		}
 		add := func(kind system.Kind, names ...config.NamedScalar) {
 			for _, name := range names {
-				if _, err := strconv.Atoi(name.Text); name.IsSet() && name.Text != "" && err != nil && !name.External.On {
+				if _, err := strconv.Atoi(name.Text); name.IsSet() && name.Text != "" && err != nil && !name.External.On && !s.isOwnAccount(svc, name.Text) {
 					all = append(all, account{name, kind, svc})
 				}
 			}
 		}
-		add(system.User, svc.User)
-		add(system.Group, svc.Group)
+		named := map[string]system.Kind{"SupplementaryGroups": system.Group}
+		if dynamic := section.Get("DynamicUser"); !dynamic.IsSet() || resolve.DirectiveValue(dynamic.Scalar) != "yes" { // systemd creates them
+			add(system.User, svc.User)
+			add(system.Group, svc.Group)
+			named["User"], named["Group"] = system.User, system.Group
+		}
 		add(system.Group, svc.SupplementaryGroups.Items...)
-		for name, kind := range map[string]system.Kind{"User": system.User, "Group": system.Group, "SupplementaryGroups": system.Group} {
+		for name, kind := range named {
 			for _, v := range section.Get(name).Elements() {
 				for word := range strings.FieldsSeq(v.Text) {
 					add(kind, config.NamedScalar{Scalar: config.Scalar{Place: v.Place, Text: word}, External: section.Get(name).External})
@@ -107,6 +108,31 @@ func (s *subject) accounts() []account {
 		}
 	}
 	return all
+}
+
+// isOwnAccount reports whether a user or group has the name of its service or of the service's
+// package, which the facts lack: that package creates it.
+func (s *subject) isOwnAccount(svc *config.Service, name string) bool {
+	return s.hasOwnPackage(svc) && (name == svc.Package.Text || name == strings.TrimSuffix(svc.Key(), ".service"))
+}
+
+// hasOwnPackage reports whether a service comes from a package that the facts lack, or from
+// elsewhere: it may create users and groups, and need any other package.
+func (s *subject) hasOwnPackage(svc *config.Service) bool {
+	return svc.External.On || svc.Package.IsSet() && s.isUnread(svc.Package.Text)
+}
+
+// isUnread reports whether no recipe that was read makes a package, or it stands for others.
+func (s *subject) isUnread(name string) bool {
+	known, _ := s.findPackage(name)
+	return !known || strings.HasPrefix(name, "packagegroup-")
+}
+
+// mayCreate reports whether a package that the facts lack may create a service's user or group.
+func (s *subject) mayCreate(a account) bool {
+	return s.hasOwnPackage(a.of) ||
+		slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.NamedString) bool { return p.Text == "install" && s.isUnread(p.Key()) }) ||
+		slices.ContainsFunc(s.build.Optional.Entries, func(o *config.List[config.String]) bool { return slices.ContainsFunc(config.Texts(*o), s.isUnread) })
 }
 
 func checkUserName(s *subject) {
@@ -124,13 +150,13 @@ func checkServiceUser(s *subject) {
 	for _, a := range s.accounts() {
 		from, known := system.Find(s.Release.Name, a.kind, a.Text)
 		switch {
-		case known && (from.IsAlwaysThere() || s.mayInstall(from.Package)):
+		case known && (from.IsAlwaysThere() || s.mayInstall(from.Package) || s.hasOwnPackage(a.of)):
 		case known && from.Feature != "":
 			s.reportAt(a, a.Show(), "", "%s creates the %s %s of %s with %s in its PACKAGECONFIG only", from.Package, a.kind, a.Text, a.of.Key(), from.Feature)
 		case known:
 			s.reportAt(a, a.Show(), fmt.Sprintf(`add packages: %q: "install", which creates it, or write {value: %q, external: true} if the image has it`, from.Package, a.Text),
 				"no package of the configuration creates the %s %s of %s", a.kind, a.Text, a.of.Key())
-		case system.Nearest(s.Release.Name, a.kind, a.Text) == "" && !s.mayProvide(""):
+		case system.Nearest(s.Release.Name, a.kind, a.Text) == "" && !s.mayCreate(a):
 			s.reportAt(a, a.Show(), "", "no package of the configuration creates the %s %s of %s", a.kind, a.Text, a.of.Key())
 		}
 	}
@@ -139,9 +165,11 @@ func checkServiceUser(s *subject) {
 // mayInstall reports whether the configuration installs a package, or a group of packages that
 // may have it.
 func (s *subject) mayInstall(name string) bool {
-	return slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.NamedString) bool {
-		return p.Text == "install" && (p.Key() == name || strings.HasPrefix(p.Key(), name+"-") || strings.HasPrefix(name, p.Key()+"-") || strings.HasPrefix(p.Key(), "packagegroup-"))
-	})
+	has := func(p string) bool {
+		return p == name || strings.HasPrefix(p, name+"-") || strings.HasPrefix(name, p+"-") || strings.HasPrefix(p, "packagegroup-")
+	}
+	return slices.ContainsFunc(s.Config.Packages.Entries, func(p *config.NamedString) bool { return p.Text == "install" && has(p.Key()) }) ||
+		slices.ContainsFunc(s.Config.Services.Entries, func(svc *config.Service) bool { return svc.Package.IsSet() && has(svc.Package.Text) })
 }
 
 // pipelineHelp replaces the rule's help for pipelines, which have no field for a package.
@@ -187,8 +215,8 @@ func (s *subject) checkPipelinePrograms() {
 	}
 }
 
-// mayProvide reports whether a package of the configuration may have a program, or anything
-// else if program is "". Only of well-known packages it is known that they do not.
+// mayProvide reports whether a package of the configuration may have a program. Only of
+// well-known packages it is known that they do not.
 func (s *subject) mayProvide(program string) bool {
 	may := func(name string) bool {
 		programs, known := programsOf()[name]

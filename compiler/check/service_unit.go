@@ -29,7 +29,44 @@ func unitRules() []Rule {
 		Wrong: `services: "acme.service": nice: 5`, Right: `services: "acme.service": {nice: 5, external: true}`,
 		See: "systemd.unit(5)",
 		run: checkUnitUnknown,
+	}, {
+		ID: "unit-install", Severity: diag.Warning,
+		Title: "nothing starts a service",
+		Cause: "A section [Install] of one's own replaces WantedBy=multi-user.target. Without WantedBy, RequiredBy or UpheldBy, systemd starts the service only when a unit asks for it or for its alias.",
+		Fix:   `add WantedBy: "multi-user.target", or write WantedBy: "" if another unit starts it`,
+		Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], unit: Install: Alias: "camera.service"}`,
+		Right: `services: "a.service": {exec: ["/usr/bin/yes"], unit: Install: {Alias: "camera.service", WantedBy: "multi-user.target"}}`,
+		See:   "systemd.unit(5), [Install] section options",
+		run:   checkUnitInstall,
 	}}
+}
+
+func checkUnitInstall(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		install := svc.Unit.Get("Install")
+		starts := slices.ContainsFunc([]string{"WantedBy", "RequiredBy", "UpheldBy"}, func(name string) bool { return install.Get(name).IsSet() })
+		if len(install.Entries) == 0 || starts || !resolve.IsWholeUnit(svc) || svc.Enable.IsSet() && !svc.Enable.On {
+			continue
+		}
+		names := []string{svc.Key()}
+		for _, v := range install.Get("Alias").Elements() {
+			names = append(names, strings.Fields(v.Text)...)
+		}
+		if !slices.ContainsFunc(names, s.isAskedFor) {
+			s.reportAt(install, "", "", "the section [Install] of %s starts it with no other unit", svc.Key())
+		}
+	}
+}
+
+// isAskedFor reports whether a unit of the release, a D-Bus client or another service may start
+// a unit of that name.
+func (s *subject) isAskedFor(name string) bool {
+	if _, known := system.FindUnit(s.Release.Name, name); known || strings.HasPrefix(name, "dbus-") {
+		return true
+	}
+	return slices.ContainsFunc(s.Config.Services.Entries, func(svc *config.Service) bool {
+		return slices.ContainsFunc(slices.Concat(svc.Wants.Items, svc.Requires.Items, verbatimUnits(svc)), func(n config.NamedString) bool { return n.Text == name })
+	})
 }
 
 // findUnit reports whether the release or the configuration has a unit, and the unit that was
@@ -112,14 +149,21 @@ func checkUnitUnknown(s *subject) {
 	})
 }
 
-// verbatimUnits lists the units that a service's unit names.
+// verbatimUnits lists the units that a service's unit names, without those with a specifier.
 func verbatimUnits(svc *config.Service) []config.NamedString {
 	var all []config.NamedString
-	for _, name := range []string{"After", "Before", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Conflicts"} {
-		directive := svc.Unit.Get("Unit").Get(name)
-		for _, v := range directive.Elements() {
-			for unit := range strings.FieldsSeq(v.Text) {
-				all = append(all, config.NamedString{String: config.String{Place: v.Place, Text: unit}, External: directive.External})
+	for section, names := range map[string][]string{
+		"Unit":    {"After", "Before", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Conflicts", "Upholds", "OnFailure", "OnSuccess"},
+		"Install": {"WantedBy", "RequiredBy", "UpheldBy", "Also"},
+	} {
+		for _, name := range names {
+			directive := svc.Unit.Get(section).Get(name)
+			for _, v := range directive.Elements() {
+				for unit := range strings.FieldsSeq(v.Text) {
+					if !strings.Contains(unit, "%") {
+						all = append(all, config.NamedString{String: config.String{Place: v.Place, Text: unit}, External: directive.External})
+					}
+				}
 			}
 		}
 	}

@@ -47,9 +47,9 @@ type naming struct {
 const (
 	always    = iota // in every image
 	declared         // by a variable of a recipe
+	onFeature        // by such a variable, with a word of PACKAGECONFIG that is not set by default
 	beside           // a file beside a recipe
 	written          // in the text of a recipe, such as a path in FILES or do_install
-	onFeature        // with a word of PACKAGECONFIG that is not set by default
 	named            // in a unit of systemd, for other recipes to bring
 )
 

@@ -1,11 +1,13 @@
 package directive
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // The units of time of systemd.time(7), and those of sizes that systemd's parse_size takes.
@@ -16,15 +18,21 @@ var (
 	realtime = lazyregexp.New(`^RTM(IN|AX)([+-][0-9]{1,2})?$`)
 	capSet   = lazyregexp.New(`^~?\s*((?i:cap_)[A-Za-z0-9_]+\s*)*$`)
 	natural  = lazyregexp.New(`^(0[xX][0-9a-fA-F]+|0[bo]?[0-9]+|[0-9]+)$`)
+	size     = lazyregexp.New(`^(([0-9]+(\.[0-9]+)?)\s*([EPTGMKB]?)\s*)+$`)
+	sizePart = lazyregexp.New(`([0-9]+(?:\.[0-9]+)?)\s*([EPTGMKB]?)`)
+	unitName = lazyregexp.New(`^[A-Za-z0-9:_.\\@%-]+\.[a-z]+$`)
 	quota    = lazyregexp.New(`^[0-9]+(\.[0-9]{1,2})?%$`)
 )
 
-// WantedValue checks a value against the type of a directive in a version of systemd. It returns
-// what the type takes, in words, "" for a value that it takes or whose type is not checked. An
-// empty value resets.
-func WantedValue(kind, value, version string) string {
+// WantedValue checks a value of a directive of a service, such as "Service.Nice", against the
+// directive's type in a version of systemd. It returns what the type takes, in words, "" for a
+// value that it takes or whose type is not checked. An empty value resets.
+func WantedValue(name, kind, value, version string) string {
 	if value == "" {
 		return ""
+	}
+	if section, word, _ := strings.Cut(name, "."); section == "Install" {
+		return wantedUnits(word, value)
 	}
 	if words := wordsOf(kind, version); len(words) > 0 {
 		return wantedWord(kind, value, words)
@@ -35,9 +43,22 @@ func WantedValue(kind, value, version string) string {
 	case "sec", "sec_fix_0", "sec_def_infinity", "service_timeout", "nsec", "job_timeout_sec", "job_running_timeout_sec":
 		return unless(value == "infinity" || isTimeSpan(value), `a time span such as "3", "500ms", "2min" or "infinity"`)
 	case "memory_limit", "tasks_max":
-		return unless(value == "infinity" || amount.MatchString(value), `a size such as "512M", a percentage or "infinity"`)
+		return unless(value == "infinity" || amount.MatchString(value) && isBelow64(value), `a size such as "512M", a percentage or "infinity"`)
 	case "unsigned":
-		return unless(natural.MatchString(value), "a whole number")
+		_, err := strconv.ParseUint(value, 0, 32)
+		return unless(natural.MatchString(value) && err == nil, "a whole number below 2^32")
+	case "rlimit":
+		return wantedLimit(strings.TrimPrefix(name, "Service.Limit"), value)
+	case "exec_cpu_affinity":
+		return unless(value == "numa" || isCPUList(value), `cores such as "0-3 6"`)
+	case "allowed_cpuset", "unit_cpu_set":
+		return unless(isCPUList(value), `cores such as "0-3 6"`)
+	case "exec_io_priority":
+		return within(value, 0, 7)
+	case "cpu_shares":
+		return within(value, 2, 262144)
+	case "blockio_weight":
+		return within(value, 10, 1000)
 	case "mode":
 		return unless(octal.MatchString(value), `an access mode such as "0750"`)
 	case "exec_nice":
@@ -120,4 +141,101 @@ func isTimeSpan(v string) bool {
 func within(value string, low, high int) string {
 	n, err := strconv.Atoi(value)
 	return unless(err == nil && n >= low && n <= high, "a whole number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
+}
+
+// wantedUnits checks the words of a directive in [Install]. systemctl enable makes a link of the
+// name of each, which an alias must share its type with.
+func wantedUnits(word, value string) string {
+	for name := range strings.FieldsSeq(value) {
+		switch {
+		case word == "Alias":
+			if !unitName.MatchString(name) || !strings.HasSuffix(name, ".service") {
+				return `the name of a service without a folder, such as "camera.service"`
+			}
+		case word != "DefaultInstance" && !unitName.MatchString(name):
+			return `names of units without a folder, such as "multi-user.target"`
+		}
+	}
+	return ""
+}
+
+// wantedLimit checks a limit of setrlimit(2): one value, or SOFT:HARD.
+func wantedLimit(resource, value string) string {
+	soft, hard, both := strings.Cut(value, ":")
+	low, ok := limitOf(resource, soft)
+	high := low
+	if both && ok {
+		high, ok = limitOf(resource, hard)
+	}
+	wanted := `a whole number such as "65536", or "infinity"`
+	switch resource {
+	case "FSIZE", "DATA", "STACK", "CORE", "RSS", "AS", "MEMLOCK", "MSGQUEUE":
+		wanted = `a size such as "64M", or "infinity"`
+	case "CPU", "RTTIME":
+		wanted = `a time span such as "10s", or "infinity"`
+	case "NICE":
+		wanted = `a nice level such as "-10" or "+5", or a number from 0 to 40`
+	}
+	switch {
+	case !ok:
+		return wanted
+	case low > high:
+		return "a soft limit that is at most the hard one"
+	}
+	return ""
+}
+
+// limitOf reads a limit of a resource as systemd's rlimit_parse does. Time spans have no figure.
+func limitOf(resource, value string) (float64, bool) {
+	if value == "infinity" && resource != "NICE" {
+		return math.Inf(1), true
+	}
+	switch resource {
+	case "FSIZE", "DATA", "STACK", "CORE", "RSS", "AS", "MEMLOCK", "MSGQUEUE":
+		return sizeOf(value), size.MatchString(value) && isBelow64(value)
+	case "CPU", "RTTIME":
+		return 0, isTimeSpan(value)
+	case "NICE":
+		limits := map[byte]uint64{'+': 19, '-': 20}
+		if top, signed := limits[(value + " ")[0]]; signed {
+			n, err := strconv.ParseUint(value[1:], 0, 64)
+			return 0, err == nil && n <= top
+		}
+		n, err := strconv.ParseUint(value, 0, 64)
+		return 0, err == nil && n <= 40
+	}
+	n, err := strconv.ParseUint(value, 0, 64)
+	return float64(n), err == nil && natural.MatchString(value) && n < math.MaxUint64
+}
+
+// sizeOf adds up the parts of a size such as "1G 512M".
+func sizeOf(value string) float64 {
+	sum := 0.0
+	for _, part := range sizePart.FindAllStringSubmatch(value, -1) {
+		n, err := strconv.ParseFloat(part[1], 64)
+		if err != nil {
+			return math.Inf(1)
+		}
+		power := max(0, strings.Index("KMGTPE", part[2])+1)
+		if part[2] == "" || part[2] == "B" {
+			power = 0
+		}
+		sum += math.Ldexp(n, 10*power)
+	}
+	return sum
+}
+
+// isBelow64 reports whether a size fits in systemd's 64 bits.
+func isBelow64(value string) bool { return sizeOf(value) < math.MaxUint64 }
+
+// CPUs reads cores as systemd's parse_cpu_set does: ranges separated by blanks or commas.
+func CPUs(value string) ([]int, bool) {
+	words := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
+	cores, err := cpulist.Parse(strings.Join(words, ","))
+	return cores, err == nil && len(cores) > 0 && !strings.Contains(value, ":")
+}
+
+func isCPUList(value string) bool {
+	_, ok := CPUs(value)
+	return ok
 }
