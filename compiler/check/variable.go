@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/variable"
@@ -177,6 +178,9 @@ func judgeVariables(b *builder) {
 
 // judge finds what is wrong with an entry on the releases of the project.
 func (b *builder) judge(v *setting) verdict {
+	if _, err := quote.BitBakeVariable(v.Key()); err != nil {
+		return verdict{} // the schema refuses it
+	}
 	releases := b.releases()
 	if len(releases) == 0 {
 		releases = []release.Release{{}} // no target is valid, and some mistakes hold for every release
@@ -351,8 +355,12 @@ func judgeList(_ *builder, v *setting, r release.Release) verdict {
 var reference = lazyregexp.New(`\$\{([A-Z][A-Z0-9_]*)\}`)
 
 // judgeReferences examines the variables that an entry refers to.
-func judgeReferences(_ *builder, v *setting, r release.Release) verdict {
+func judgeReferences(b *builder, v *setting, r release.Release) verdict {
 	edit := &v.Struct
+	if through := b.cycle(v.Key()); through != "" {
+		return verdict{rule: "build-variable-reference", at: valueOf(v), message: fmt.Sprintf("the value of %s contains itself, through %s", v.Key(), through),
+			help: "write one of the values out"}
+	}
 	for _, text := range slices.Concat([]config.String{valueOf(v)}, edit.Append.Items, edit.Remove.Items) {
 		for _, m := range reference.FindAllStringSubmatch(text.Text, -1) {
 			j := verdict{rule: "build-variable-reference", at: text}
@@ -372,6 +380,32 @@ func judgeReferences(_ *builder, v *setting, r release.Release) verdict {
 		}
 	}
 	return verdict{}
+}
+
+// cycle returns the variable of the configuration through which name refers to itself, "" if
+// it does not.
+func (b *builder) cycle(name string) string {
+	refers := map[string][]string{}
+	for _, v := range b.Variables.Entries {
+		for _, text := range slices.Concat([]config.String{valueOf(v)}, v.Struct.Append.Items) {
+			for _, m := range reference.FindAllStringSubmatch(text.Text, -1) {
+				refers[v.Key()] = append(refers[v.Key()], m[1])
+			}
+		}
+	}
+	seen := map[string]bool{name: true}
+	for queue := slices.Clone(refers[name]); len(queue) > 0; queue = queue[1:] {
+		for _, next := range refers[queue[0]] {
+			if next == name && queue[0] != name {
+				return queue[0]
+			}
+			if !seen[next] {
+				seen[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	return ""
 }
 
 func quoteWords(words []string) string {

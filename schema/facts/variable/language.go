@@ -1,5 +1,11 @@
 package variable
 
+import (
+	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
+)
+
 // Field is the field of the language that stands for a variable, "" if there is none.
 func Field(name string) string {
 	return map[string]string{
@@ -18,6 +24,10 @@ func Field(name string) string {
 	}[name]
 }
 
+// tool matches variables that hold the command of a tool, as bitbake.conf assigns them for the
+// target and with a prefix for the build machine and the SDK.
+var tool = lazyregexp.New(`^((BUILD|HOST|SDK|TARGET)_)?(CC|CXX|CPP|CCLD|LD|AR|AS|NM|FC|RANLIB|STRIP|OBJCOPY|OBJDUMP|READELF)$|^(CCACHE|PATCHTOOL|OE_TERMINAL)$`)
+
 // Reserved is why a layer may not set a variable, "" if it may. With edit the layer only
 // adds words to it, or removes some.
 func Reserved(name string, edit bool) string {
@@ -27,8 +37,10 @@ func Reserved(name string, edit bool) string {
 		"BB_ENV_PASSTHROUGH_ADDITIONS", "BB_ORIGENV", "IMAGE_PREPROCESS_COMMAND",
 		"IMAGE_POSTPROCESS_COMMAND", "ROOTFS_POSTPROCESS_COMMAND", "ROOTFS_PREPROCESS_COMMAND", "OE_FRAGMENTS":
 		return "the build's owner sets it in local.conf"
-	case "INHERIT", "USER_CLASSES":
-		return "a class runs code in every recipe; put it into local.conf"
+	case "INHERIT", "INHERIT_DISTRO", "OE_IMPORTS", "BB_GLOBAL_PYMODULES":
+		return "a class or module runs code in every recipe; put it into local.conf"
+	case "LAYERDEPENDS", "LAYERRECOMMENDS", "BBFILES_DYNAMIC", "FILESEXTRAPATHS":
+		return "it acts in conf/layer.conf or in an append, not in settings"
 	case "UBOOT_EXTLINUX_KERNEL_ARGS":
 		return "the boot image would not get the arguments; use kernel.args"
 	case "NO_RECOMMENDATIONS":
@@ -38,6 +50,12 @@ func Reserved(name string, edit bool) string {
 			return "use packages"
 		}
 		return "an assignment would empty every image; use packages"
+	}
+	switch {
+	case strings.HasSuffix(name, "_CLASSES"):
+		return "a class runs code in every recipe that inherits it; put it into local.conf"
+	case strings.HasSuffix(name, "_COMMAND"), strings.HasSuffix(name, "_COMMANDS"), strings.HasSuffix(name, "FUNCS"), tool.MatchString(name):
+		return "the build runs its value; put it into local.conf"
 	}
 	if edit {
 		return ""
