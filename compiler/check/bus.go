@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 )
 
@@ -31,6 +32,15 @@ func busRules() []Rule {
 			run: checkUSBMemory,
 		},
 		{
+			ID: "module-parameter-twice", Severity: diag.Error,
+			Title: "a kernel argument and a field set one parameter",
+			Cause: "An argument MODULE.PARAMETER and the file /sys/module/MODULE/parameters/PARAMETER are one value. The field overwrites the argument after the start.",
+			Fix:   "keep the field, and remove the argument",
+			Wrong: `{bus: usb: autosuspend: "never", kernel: args: "usbcore.autosuspend": 5}`, Right: `bus: usb: autosuspend: "never"`,
+			See: "Documentation/admin-guide/kernel-parameters.rst: modules",
+			run: checkParameterTwice,
+		},
+		{
 			ID: "offload-name", Severity: diag.Error, tables: true,
 			Title: "unknown feature of network interfaces",
 			Cause: "The kernel has no feature of that name. ethtool's short names, such as gro, stand for the kernel's names, such as rx-gro.",
@@ -51,6 +61,21 @@ func checkASPM(s *subject) {
 		s.enable(s.raise(policy, "the kernel has no policy for PCI Express links: PCIEASPM is off").withValue(policy.Show()), "PCIEASPM", "kernel: config: ", 2)
 	case arg.Text == "off":
 		s.raise(policy, "the kernel refuses every policy with pcie_aspm=off").withValue(policy.Show()).addRelated(arg, "the argument")
+	}
+}
+
+func checkParameterTwice(s *subject) {
+	for _, set := range s.Plan.Settings {
+		path, ok := strings.CutPrefix(set.Select.Path, "/sys/module/")
+		module, parameter, isParameter := strings.Cut(path, "/parameters/")
+		if !ok || !isParameter {
+			continue
+		}
+		for _, a := range s.Config.Kernel.Args.Entries {
+			if a.Kind() != load.Null && linux.Fold(a.Key()) == linux.Fold(module+"."+parameter) {
+				s.raise(a, "%s sets this parameter, too, to %s", set.ID, set.Want).withValue(a.Show())
+			}
+		}
 	}
 }
 

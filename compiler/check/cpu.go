@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/directive"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 func cpuRules() []Rule {
@@ -43,6 +44,15 @@ func cpuRules() []Rule {
 			run:   checkIsolcpusAffinity,
 		},
 		{
+			ID: "clock-order", Severity: diag.Error,
+			Title: "the lowest clock is above the highest",
+			Cause: "The kernel refuses a minimum above the maximum, or moves the other limit, depending on which it is given first.",
+			Fix:   "lower min, or raise max",
+			Wrong: `cpu: {min: "1.728GHz", max: "729.6MHz"}`, Right: `cpu: {min: "729.6MHz", max: "1.728GHz"}`,
+			See: "cpufreq scaling_min_freq; devfreq min_freq",
+			run: checkClockOrder,
+		},
+		{
 			ID: "governor-vs-nvpmodel", Severity: diag.Error,
 			Title: "two writers of one clock limit",
 			Cause: "nvpmodel writes the clock limits of the power mode. Limits under cpu or gpu write the same files, and the last one wins.",
@@ -51,6 +61,16 @@ func cpuRules() []Rule {
 			Right: `power: modes: EDGE: {from: "25W", cpu: max: "1.1904GHz"}`,
 			run:   checkTwoWriters,
 		},
+	}
+}
+
+func checkClockOrder(s *subject) {
+	for _, limits := range [][2]config.Frequency{{s.Config.CPU.Min, s.Config.CPU.Max}, {s.Config.GPU.Min, s.Config.GPU.Max}} {
+		low, hasLow := frequencyOf(limits[0])
+		high, hasHigh := frequencyOf(limits[1])
+		if hasLow && hasHigh && low > high {
+			s.raise(limits[0], "min %s is above max %s", units.Frequency(low), units.Frequency(high)).withValue(limits[0].Show()).addRelated(limits[1], "the highest clock")
+		}
 	}
 }
 

@@ -24,6 +24,15 @@ func packageRules() []Rule {
 			run: checkPackageName,
 		},
 		{
+			ID: "package-needed", Severity: diag.Error,
+			Title: "the image leaves out a package that the configuration needs",
+			Cause: "PACKAGE_EXCLUDE keeps a package out of every image. A package of the layer depends on it, so that the image cannot be built, or a setting has no effect without it.",
+			Fix:   "remove the entry, or the setting that needs the package",
+			Wrong: `{packages: ethtool: "exclude", network: "eth*": offloads: "rx-gro": false}`, Right: `network: "eth*": offloads: "rx-gro": false`,
+			See: "oe-core lib/oe/package_manager: PACKAGE_EXCLUDE",
+			run: checkPackageNeeded,
+		},
+		{
 			ID: "package-unknown", Severity: diag.Warning,
 			Title: "unknown package",
 			Cause: "No recipe of openembedded-core, meta-openembedded or the BSP is known to make a package of that name. If no layer of yours does, bitbake stops once it has parsed all recipes.",
@@ -68,6 +77,50 @@ func (s *subject) unknownPackages(report func(at config.String, name, near strin
 			judge(svc.Package, name)
 		}
 	}
+}
+
+// neededPackages lists the packages without which the layer's settings have no effect, each with
+// the part that needs it; nil for the whole layer.
+func (s *subject) neededPackages(need func(name string, by config.Part, why string)) {
+	need("systemd", nil, "the layer")
+	for _, p := range s.Config.Packages.Entries {
+		if isOwnPackage(p.Key()) {
+			need(p.Key(), nil, "the layer")
+		}
+	}
+	for _, set := range s.Plan.Settings {
+		if strings.HasPrefix(set.Select.Attr, "ethtool/") {
+			need("ethtool", s.Config.Network, set.ID)
+		}
+	}
+	for _, m := range s.Config.Modules.Entries {
+		if m.Text == "load" {
+			need(linux.PackageOf(m.Key()), m.String, m.ID())
+		}
+	}
+	for _, svc := range s.Config.Services.Entries {
+		if svc.Package.IsSet() {
+			need(svc.Package.Text, svc.Package, svc.ID())
+		}
+	}
+	if power := s.Config.Power; !s.IsOwn() && (power.Default.IsSet() || power.Modes.IsSet()) {
+		need("tegra-nvpmodel", power, "power")
+	}
+}
+
+func checkPackageNeeded(s *subject) {
+	seen := map[string]bool{}
+	s.neededPackages(func(name string, by config.Part, why string) {
+		p := s.Config.Packages.Get(name)
+		if p.Text != "exclude" || seen[name] {
+			return
+		}
+		seen[name] = true
+		f := s.raise(p.String, "%s needs package %s, which the image leaves out", why, name).withValue(p.Show())
+		if by != nil {
+			f.addRelated(by, "the part that needs it")
+		}
+	})
 }
 
 // findPackage reports whether a package is known, and one that was probably meant if not.

@@ -346,7 +346,11 @@ func checkPowerFrequency(s *subject) {
 		if hz%l.unit != 0 {
 			steps = configured // the table counts in whole units, whatever its steps are
 		}
-		s.refuse(steps, l, l.Show(), describeNearest(l.table, hz, l.unit), "%s is not a step of the %s clock of %s", units.Frequency(hz), l.what, s.Board.ID)
+		help := describeNearest(l.table, hz, l.unit)
+		if strings.HasPrefix(l.ID(), "power.") && l.Key() == "max" && hz > l.table[len(l.table)-1]*l.unit {
+			help += "; \"unlimited\" takes the cap off"
+		}
+		s.refuse(steps, l, l.Show(), help, "%s is not a step of the %s clock of %s", units.Frequency(hz), l.what, s.Board.ID)
 	}
 }
 
@@ -363,7 +367,7 @@ func describeNearest(table []int64, hz, unit int64) string {
 	case hz < lowest/10:
 		return fmt.Sprintf("the table runs from %s to %s: is the unit right?", units.Frequency(lowest), units.Frequency(highest))
 	case hz > highest:
-		return fmt.Sprintf("the highest step is %s; \"unlimited\" takes the cap off", units.Frequency(highest))
+		return "the highest step is " + units.Frequency(highest)
 	case hz < lowest:
 		return "the lowest step is " + units.Frequency(lowest)
 	}

@@ -422,8 +422,13 @@ func checkSysctlAbsent(s *subject) {
 
 func checkSysctlValue(s *subject) {
 	for e, f := range s.knownSysctls() {
-		if e.presence.State != sysctl.Present || knob.ForbiddenSysctl(f.Key) || f.Has(sysctl.WriteOnly) || f.Key == "net.core.bpf_jit_enable" {
-			continue // bpf-jit covers whether the last one takes 0
+		if e.presence.State != sysctl.Present || knob.ForbiddenSysctl(f.Key) || f.Has(sysctl.WriteOnly) {
+			continue
+		}
+		if f.Key == "net.core.bpf_jit_enable" {
+			// The table has the limits of a kernel with BPF_JIT_ALWAYS_ON; bpf-jit covers that one.
+			low, high := int64(0), int64(2)
+			e.presence.Min, e.presence.Max = &low, &high
 		}
 		value := e.Text
 		if e.Kind() == load.Bool {

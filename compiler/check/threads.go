@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -186,12 +187,24 @@ func checkThreadName(s *subject) {
 			arg := formatArg(t.lacks.arg, t.lacks.value)
 			s.reportKey(t.Thread, fmt.Sprintf("use kernel: preempt: \"rt\", or give the kernel %s", arg), "the kernel starts no thread %s: it has neither PREEMPT_RT nor %s", t.Key(), arg)
 		case t.isKnown():
+			s.checkThreadCore(t)
 		default:
 			if message, help := s.guessThread(t.Key()); message != "" && !(s.isRealtime() && s.Release.RTProvider != "") {
 				s.reportKey(t.Thread, help, "%s", message)
 			}
 		}
 	}
+}
+
+// checkThreadCore reports the thread of a core that the board lacks.
+func (s *subject) checkThreadCore(t threadFacts) {
+	_, number, _ := strings.Cut(t.Key(), "/")
+	core, err := strconv.Atoi(number)
+	if err != nil || core < s.Board.Cores || len(t.kinds) == 0 || slices.ContainsFunc(t.kinds, func(k linux.Thread) bool { return !k.Bound }) {
+		return
+	}
+	f := s.refuse(s.coreCount(), t, "", fmt.Sprintf("the cores are 0 to %d", s.Board.Cores-1), "core %d of thread %s does not exist", core, t.Key())
+	f.Pos = t.KeyPos()
 }
 
 func checkThreadUnknown(s *subject) {
@@ -242,6 +255,10 @@ func checkThreadScheduling(s *subject) {
 		switch {
 		case strings.HasPrefix(t.Key(), "migration/"):
 			s.reportKey(t, "remove the entry", "the kernel refuses to change the migration threads")
+		case knob.Overlap(flat(t.Key()), "migration!0"):
+			s.reportKey(t, "write patterns that name the threads you mean", "%s selects the migration threads, too, which the kernel refuses to change", t.Key())
+		case t.Nice.IsSet() && s.realtimeOf(t) != nil:
+			s.raise(t.Nice, "a nice level has no effect on threads that another entry gives a real-time policy").withValue(t.Nice.Show()).addRelated(s.realtimeOf(t), "the other entry")
 		case realtime && !t.Priority.IsSet():
 			s.reportAt(t.Policy, t.Policy.Show(), "add priority, such as 50, that of interrupt threads", "policy %q needs a priority", t.Policy.Text)
 		case t.Priority.IsSet() && !realtime:
@@ -252,6 +269,16 @@ func checkThreadScheduling(s *subject) {
 			s.reportKey(t, "add policy, nice or affinity", "the entry sets nothing")
 		}
 	}
+}
+
+// realtimeOf returns another entry that gives threads of an entry without a policy a real-time one.
+func (s *subject) realtimeOf(t *config.Thread) *config.Thread {
+	for _, other := range s.Config.Threads.Entries {
+		if realtime := other.Policy.Text == "fifo" || other.Policy.Text == "rr"; realtime && !t.Policy.IsSet() && other != t && knob.Overlap(flat(other.Key()), flat(t.Key())) {
+			return other
+		}
+	}
+	return nil
 }
 
 func checkThreadWorker(s *subject) {

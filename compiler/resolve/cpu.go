@@ -163,8 +163,12 @@ func (r *resolver) resolveBus() {
 	}
 	if usb.Memory.IsSet() {
 		s := usbcore("usbfs_memory_mb")
-		s.Want = strconv.FormatInt((r.readBytes(usb.Memory)+1<<20-1)>>20, 10)
-		r.set(usb.Memory, s)
+		if bytes, ok := r.convert(usb.Memory, Size); ok && bytes%(1<<20) != 0 {
+			r.reportPart(usb.Memory, bytes, "bytes", "MiB", fmt.Sprintf("%dMiB", bytes>>20+1))
+		} else if ok {
+			s.Want = strconv.FormatInt(bytes>>20, 10)
+			r.set(usb.Memory, s)
+		}
 	}
 	for _, d := range usb.Devices.Sorted() {
 		r.set(d, plan.Setting{Domain: plan.DomainBus, Type: plan.TypeString, Want: d.Text, Optional: true,

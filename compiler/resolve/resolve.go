@@ -18,7 +18,6 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
-	"github.com/yoctune/yoctune/schema/units"
 )
 
 // Project is a resolved configuration.
@@ -420,8 +419,33 @@ func (r *resolver) nanoseconds(field config.Duration, otherwise int64) int64 {
 func (r *resolver) wholeDuration(field config.Part, unit int64) (int64, bool) {
 	v, ok := r.convert(field, Duration)
 	if ok && v%unit != 0 {
-		r.reportQuantity(field, units.ErrInexact)
+		name, suffix := wholeUnit(unit)
+		r.reportPart(field, v, "ns", name, fmt.Sprintf("%d%s", v/unit+1, suffix))
 		return 0, false
 	}
 	return v / unit, ok
+}
+
+// wholeUnit returns the name and the suffix of a unit of so many nanoseconds.
+func wholeUnit(unit int64) (name, suffix string) {
+	switch unit {
+	case 1e9:
+		return "seconds", "s"
+	case 1e6:
+		return "milliseconds", "ms"
+	}
+	return "microseconds", "us"
+}
+
+// reportPart reports a quantity that the kernel holds in whole units only. An integer counts base
+// units, which its author may not have meant.
+func (r *resolver) reportPart(field config.Part, v int64, base, unit, up string) {
+	at := field.Where()
+	text := at.Node().Text
+	if at.Node().Kind == load.Int {
+		text = fmt.Sprintf("%d %s", v, base)
+	}
+	r.report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: at.Pos(), Path: at.FullPath(), Got: at.Show(),
+		Message: fmt.Sprintf("%s is not a whole number of %s", text, unit),
+		Help:    fmt.Sprintf("write a quantity with its unit, such as %q", up)})
 }

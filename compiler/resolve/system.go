@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
-	"github.com/yoctune/yoctune/schema/units"
 )
 
 func (r *resolver) resolveSysctl() {
@@ -153,6 +153,15 @@ func (t *Target) Compressor(algorithm string) string {
 	return ""
 }
 
+// readaheadOf proposes a size for one that was written in bytes: a small number is KiB, as the kernel
+// counts it.
+func readaheadOf(size int64) string {
+	if size < 64<<10 {
+		return fmt.Sprintf("%dKiB", max(size, 4))
+	}
+	return fmt.Sprintf("%dKiB", size>>10+1)
+}
+
 func (r *resolver) resolveStorage() {
 	for _, c := range r.c.Storage.Sorted() {
 		setting := func(attr, kind string) plan.Setting {
@@ -166,7 +175,7 @@ func (r *resolver) resolveStorage() {
 		r.setText(c.Scheduler, setting("queue/scheduler", plan.TypeChoice))
 		if size, ok := r.convert(c.Readahead, Size); ok {
 			if size%1024 != 0 {
-				r.reportQuantity(c.Readahead, units.ErrInexact)
+				r.reportPart(c.Readahead, size, "bytes", "KiB", readaheadOf(size))
 			}
 			read := setting("queue/read_ahead_kb", plan.TypeInt)
 			read.Want = strconv.FormatInt(size>>10, 10)

@@ -34,8 +34,11 @@ const (
 type usage struct {
 	plain, weak, edits [places]int // assignments with = and :=, with ?= and ??=, with += .= :append
 	split              bool        // Python splits its value into words
+	contains           bool        // Python looks for a word in it, or compares it with one
+	words, many        int         // edits that add words, assignments of several words
+	image              bool        // a class of images reads it
 	bitbake            bool        // bitbake itself reads it
-	colon              bool        // words are separated by colons
+	colon, comma       bool        // words are separated by colons, by commas
 	perRecipe          bool        // its default in bitbake.conf depends on the recipe
 	perPackage         int         // assignments for one package, NAME:${PN}
 	where              string      // a file that uses it: best a class that reads it
@@ -65,15 +68,20 @@ func (u *usage) note(p place, file string, reads bool) {
 }
 
 var (
-	capitals   = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
-	expansion  = regexp.MustCompile(`\$\{([A-Z][A-Z0-9_]*)\}`)
-	pythonUse  = regexp.MustCompile(`(?:[gs]etVar(?:Flags?)?|appendVar|prependVar|delVar|renameVar|contains|contains_any|filter|conditional|less_or_equal|vartrue|ifelse|typed_value|both_contain|set_intersect|\.get)\(\s*["']([A-Z][A-Z0-9_]*)["']|\(d,\s*["']([A-Z][A-Z0-9_]*)["']`)
-	pythonList = regexp.MustCompile(`getVar\(["']([A-Z][A-Z0-9_]*)["'](?:, *True)?\)(?: or ["']["'])?\)?\.split\(\)|contains(?:_any)?\(\s*["']([A-Z][A-Z0-9_]*)["']`)
-	imageFile  = regexp.MustCompile(`(?m)^inherit.*\b(core-image|image)\b`)
-	readsFile  = regexp.MustCompile(`^(?:require|include)\s+(\S+)$`)
-	glossaryOf = regexp.MustCompile("(?m)^ {3}:term:`([A-Z][A-Z0-9_]*)`$")
-	inherits   = regexp.MustCompile(`^inherit\s+(.*)$`)
-	functionOf = regexp.MustCompile(`^(?:python\b|fakeroot\b)?\s*(?:fakeroot\s+|python\s+)?[A-Za-z0-9_.:${}+/-]*\s*\(\s*\)\s*\{`)
+	capitals    = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	expansion   = regexp.MustCompile(`\$\{([A-Z][A-Z0-9_]*)\}`)
+	pythonUse   = regexp.MustCompile(`(?:[gs]etVar(?:Flags?)?|appendVar|prependVar|delVar|renameVar|contains|contains_any|filter|conditional|less_or_equal|vartrue|ifelse|typed_value|both_contain|set_intersect|\.get)\(\s*["']([A-Z][A-Z0-9_]*)["']|\(d,\s*["']([A-Z][A-Z0-9_]*)["']`)
+	pythonList  = regexp.MustCompile(`getVar\(["']([A-Z][A-Z0-9_]*)["'](?:, *True)?\)(?: or ["']["'])?\)?\.split\(\)`)
+	pythonWord  = regexp.MustCompile(`contains(?:_any)?\(\s*["']([A-Z][A-Z0-9_]*)["']`)
+	python      = regexp.MustCompile(`\$\{@[^}]*\}`)
+	listDoc     = regexp.MustCompile(`(?i)\b(list|set) of\b`)
+	arithmetic  = regexp.MustCompile(`(^|["'])\s*[-+*/]\s`)
+	imageFile   = regexp.MustCompile(`(?m)^inherit.*\b(core-image|image)\b`)
+	readsFile   = regexp.MustCompile(`^(?:require|include)\s+(\S+)$`)
+	glossaryOf  = regexp.MustCompile("(?m)^ {3}:term:`([A-Z][A-Z0-9_]*)`$")
+	inherits    = regexp.MustCompile(`^inherit\s+(.*)$`)
+	inheritsAny = regexp.MustCompile(`^inherit(?:_defer)?\s+(.*)$`)
+	functionOf  = regexp.MustCompile(`^(?:python\b|fakeroot\b)?\s*(?:fakeroot\s+|python\s+)?[A-Za-z0-9_.:${}+/-]*\s*\(\s*\)\s*\{`)
 )
 
 // isMetadata reports whether bitbake may read variables from a file.
@@ -122,6 +130,7 @@ func statements(text string) []string {
 type metadata struct {
 	layers []layerFiles
 	global map[string]bool // classes that every recipe inherits
+	image  map[string]bool // classes that image.bbclass inherits, and itself
 	uses   map[string]*usage
 }
 
@@ -178,6 +187,45 @@ func (m *metadata) findGlobalClasses() {
 	}
 }
 
+// findImageClasses follows image.bbclass. It inherits some classes through variables, to which the
+// classes that every recipe inherits add.
+func (m *metadata) findImageClasses() {
+	values := map[string]string{}
+	collect := func(class string) {
+		text, _ := m.class(class)
+		for _, s := range statements(text) {
+			if a, ok := bitbake.ParseAssignment(s); ok {
+				name, _, _ := a.Split()
+				values[name] += " " + a.Value
+			}
+		}
+	}
+	for name := range m.global {
+		collect(name)
+	}
+	queue := []string{"image"}
+	for len(queue) > 0 {
+		name := queue[0]
+		queue = queue[1:]
+		if v := expansion.FindStringSubmatch(name); v != nil && v[0] == name {
+			queue = append(queue, strings.Fields(values[v[1]])...)
+			values[v[1]] = ""
+			continue
+		}
+		text, _ := m.class(name)
+		if text == "" || m.image[name] || m.global[name] {
+			continue
+		}
+		m.image[name] = true
+		collect(name)
+		for _, s := range statements(text) {
+			if i := inheritsAny.FindStringSubmatch(s); i != nil {
+				queue = append(queue, strings.Fields(i[1])...)
+			}
+		}
+	}
+}
+
 func (m *metadata) placeOf(layer, name, text string) place {
 	base, ext := path.Base(name), path.Ext(name)
 	switch {
@@ -222,10 +270,14 @@ func (m *metadata) readFile(layer, name, text string) {
 			u := m.use(strings.Join(found[1:], ""))
 			u.note(p, file, true)
 			u.bitbake = u.bitbake || layer == "bitbake"
+			u.image = u.image || m.image[strings.TrimSuffix(path.Base(name), ".bbclass")] && path.Ext(name) == ".bbclass"
 		}
 	}
 	for _, found := range pythonList.FindAllStringSubmatch(text, -1) {
-		m.use(strings.Join(found[1:], "")).split = true
+		m.use(found[1]).split = true
+	}
+	for _, found := range pythonWord.FindAllStringSubmatch(text, -1) {
+		m.use(found[1]).contains = true
 	}
 	if p == pythonFile {
 		return
@@ -241,6 +293,9 @@ func (m *metadata) readFile(layer, name, text string) {
 		}
 		u := m.use(variable)
 		u.note(p, file, false)
+		if a.Flag == "doc" && listDoc.MatchString(a.Value) {
+			u.many++
+		}
 		if slices.Contains(overrides, "${PN}") {
 			u.perPackage++
 		}
@@ -255,14 +310,37 @@ func (u *usage) count(p place, op, value string, always bool) {
 	switch op {
 	case "+=", "=+", ".=", "=.", "append", "prepend", "remove":
 		u.edits[p]++
+		if addsWords(op, value) {
+			u.words++
+		}
+		u.comma = u.comma || strings.HasPrefix(value, ",")
 		u.colon = u.colon || strings.HasPrefix(value, ":") || strings.HasSuffix(value, ":")
 	case "?=", "??=":
 		u.weak[p]++
+		u.countWords(value)
 	default:
+		u.countWords(value)
 		if always {
 			u.plain[p]++
 		}
 	}
+}
+
+func (u *usage) countWords(value string) {
+	if len(strings.Fields(python.ReplaceAllString(value, ""))) > 1 {
+		u.many++
+	}
+}
+
+// addsWords reports whether an edit adds words to a list: the text that the others add may be a part
+// of a word or of an expression.
+func addsWords(op, value string) bool {
+	switch op {
+	case "+=", "=+", "remove":
+		return true
+	}
+	isWord := strings.HasPrefix(value, " ") || strings.HasSuffix(value, " ") || strings.HasPrefix(value, "${@")
+	return isWord && !arithmetic.MatchString(value)
 }
 
 // findPerRecipe marks the variables of bitbake.conf whose value depends on the recipe.
@@ -402,6 +480,8 @@ func (u *usage) scope() byte {
 		return 'g'
 	case u.perRecipe, set == 0 && inRecipes >= manyRecipes:
 		return 'r'
+	case u.image && u.plain[imageRecipe]+sum(u.edits, imageRecipe, recipeClass) > 0 && sum(u.plain, recipe, recipeClass, globalClass)+u.edits[recipe] == 0:
+		return 'g' // it describes all images, and some image recipes have a value of their own
 	case set == 0 && !u.bitbake && asDefault+u.plain[bitbakeConf]+u.plain[globalClass] == 0 &&
 		sum(u.plain, recipe, imageRecipe, recipeClass)+sum(u.edits, recipe, recipeClass)/someRecipes > 0:
 		return 'r'
@@ -414,10 +494,12 @@ func (u *usage) scope() byte {
 // encode writes what [variable.Lookup] decodes.
 func (u *usage) encode(number func(file string) int) string {
 	text := string(u.scope())
-	switch edits := sum(u.edits, localConf, bitbakeConf, machineFile, distroFile, otherConf, globalClass, recipeClass, imageRecipe, recipe); {
+	switch {
 	case u.colon:
 		text += "P"
-	case u.split || edits >= 2:
+	case u.comma && !u.split && u.words == 0:
+		text += "C"
+	case u.split, u.words >= 2, u.contains && u.words+u.many > 0:
 		text += "L"
 	}
 	switch {
@@ -460,7 +542,7 @@ func metadataSources(r release.Release) [][2]string {
 
 // readMetadata reads the layers of a release; it also returns the commits, "NAME@COMMIT".
 func readMetadata(r release.Release, repositories map[string]repository) (*metadata, []string, error) {
-	m := &metadata{global: map[string]bool{}, uses: map[string]*usage{}}
+	m := &metadata{global: map[string]bool{}, image: map[string]bool{}, uses: map[string]*usage{}}
 	var commits []string
 	for _, s := range metadataSources(r) {
 		repo := repositories[s[0]]
@@ -476,6 +558,7 @@ func readMetadata(r release.Release, repositories map[string]repository) (*metad
 		commits = append(commits, s[0]+"@"+strings.TrimSpace(commit))
 	}
 	m.findGlobalClasses()
+	m.findImageClasses()
 	m.read()
 	m.findPerRecipe()
 	m.findLost()

@@ -36,7 +36,7 @@ const (
 type Fact struct {
 	Name  string
 	Scope Scope
-	// List: its value is a list of words, which files add to. Separator is " " or ":".
+	// List: its value is a list of words, which files add to. Separator is " ", ":" or ",".
 	List      bool
 	Separator string
 	// Lost is the file that assigns the variable after local.conf and the layer's settings,
@@ -138,6 +138,8 @@ func decode(name, text string) (Fact, error) {
 		f.List, f.Separator = true, " "
 	case "P":
 		f.List, f.Separator = true, ":"
+	case "C":
+		f.List, f.Separator = true, ","
 	case "":
 	default:
 		return f, fmt.Errorf("%s: unknown flag %q", name, flags)
