@@ -490,13 +490,15 @@ func (im *importer) removeRefused() error {
 			if d.Help != "" {
 				why += " (" + d.Help + ")"
 			}
-			for _, e := range im.withWholeUnits(where.entriesFor(d)) {
+			for _, e := range im.withWholeUnits(d, where.entriesFor(d)) {
 				for _, l := range e.lines {
 					l.dropField(showPath(e.names), why+" ["+d.ID+"]")
 				}
 				im.config.remove(e)
 				removed = true
-				im.leaveInstall(e, why+" ["+d.ID+"]")
+				if !isIgnored(d, e) {
+					im.leaveInstall(e, why+" ["+d.ID+"]")
+				}
 			}
 		}
 		if !removed {
@@ -525,9 +527,12 @@ func (im *importer) leaveInstall(refused *entry, why string) {
 
 // withWholeUnits adds to entries the others of their units: a unit without one of its directives
 // would behave in another way.
-func (im *importer) withWholeUnits(refused []*entry) []*entry {
+func (im *importer) withWholeUnits(d diag.Diagnostic, refused []*entry) []*entry {
 	all := slices.Clone(refused)
 	for _, e := range refused {
+		if isIgnored(d, e) {
+			continue
+		}
 		for _, u := range im.whole {
 			if e.scope != u.scope || !isWithin(e.names, u.names) {
 				continue
@@ -540,6 +545,13 @@ func (im *importer) withWholeUnits(refused []*entry) []*entry {
 		}
 	}
 	return all
+}
+
+// isIgnored reports whether a directive is refused for a value that systemd ignores: the unit behaves
+// the same without it, unless yoctune's services have a default of their own.
+func isIgnored(d diag.Diagnostic, e *entry) bool {
+	name := last(e.names)
+	return d.ID == "unit-directive-value" && !strings.HasPrefix(name, "Exec") && !slices.Contains([]string{"Type", "Restart", "RestartSec", "WantedBy"}, name)
 }
 
 func isWithin(names, top []string) bool {

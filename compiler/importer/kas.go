@@ -334,7 +334,7 @@ func (im *importer) readKasInclude(f *kasFile, l *Line) {
 	case strings.HasPrefix(name, "repo:") || strings.HasPrefix(name, "file:") || !isItem:
 		l.leave("a file of another repository")
 	default:
-		l.leavef("%s is not among these files", clean(name))
+		l.leavef("%s is not among these files; give it as well", clean(name))
 	}
 }
 

@@ -21,6 +21,19 @@ func linkFields() map[string][]string {
 	}
 }
 
+// linkFeatures are the features of interfaces that directives of [Link] switch, by the kernel's
+// names; "tx" is ethtool's name for all checksums that are sent.
+func linkFeatures() map[string]string {
+	return map[string]string{
+		"ReceiveChecksumOffload": "rx-checksum", "TransmitChecksumOffload": "tx",
+		"GenericReceiveOffload": "rx-gro", "GenericReceiveOffloadHardware": "rx-gro-hw", "LargeReceiveOffload": "rx-lro",
+		"GenericSegmentationOffload": "tx-generic-segmentation", "TCPSegmentationOffload": "tx-tcp-segmentation", "TCP6SegmentationOffload": "tx-tcp6-segmentation",
+		"ReceiveVLANCTAGHardwareAcceleration": "rx-vlan-hw-parse", "TransmitVLANCTAGHardwareAcceleration": "tx-vlan-hw-insert",
+		"ReceiveVLANCTAGFilter": "rx-vlan-filter", "TransmitVLANSTAGHardwareAcceleration": "tx-vlan-stag-hw-insert",
+		"NTupleFilter": "rx-ntuple-filter",
+	}
+}
+
 // readNetworkd reads .link, .network and .netdev files: what the hardware of interfaces that
 // are chosen by name gets. Addresses, names and virtual interfaces stay in the file.
 func (im *importer) readNetworkd(lines []*Line, s Source) {
@@ -93,6 +106,12 @@ func (im *importer) setLink(d *directive, devices []string) {
 		}
 		field, value = []string{"coalesce", strings.ToLower(d.name[:2]) + "Usecs"}, strconv.FormatInt(span, 10)
 	default:
+		if feature := linkFeatures()[d.name]; feature != "" {
+			for _, device := range devices {
+				im.setFeatures(d.line, simpleGlob(device), []string{feature, value})
+			}
+			return
+		}
 		to, ok := linkFields()[d.name]
 		if !ok {
 			d.line.leavef("yoctune has no field for %s", clean(d.name))

@@ -169,9 +169,18 @@ func readWhole(low, high int64) valueReader {
 	}
 }
 
-// readSpan reads a time span with one unit; without one it is in seconds.
+// spanParts are the parts of a time span such as "1min 30s".
+var spanParts = lazyregexp.New(`^([0-9]{1,6})min ([0-9]{1,6})s$`)
+
+// readSpan reads a time span with one unit, or in minutes and seconds; without a unit it is in
+// seconds.
 func readSpan(name string, values []string) []typedField {
 	v := last(values)
+	if m := spanParts.FindStringSubmatch(v); m != nil {
+		minutes, _ := number(m[1])
+		seconds, _ := number(m[2])
+		v = strconv.FormatInt(60*minutes+seconds, 10) + "s"
+	}
 	switch {
 	case v == "infinity" && strings.HasPrefix(name, "timeout"):
 	case !timeSpan.MatchString(v):

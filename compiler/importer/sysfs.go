@@ -3,8 +3,10 @@ package importer
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/units"
 )
@@ -53,6 +55,60 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 		im.setNetwork(l, strings.Split(name, "/")[4], path.Base(name), value)
 	case strings.Contains(name, "/devfreq/") && isGPU(name):
 		im.setGPU(l, path.Base(name), value, name)
+	default:
+		im.importOtherFile(l, name, value)
+	}
+}
+
+// Kernel files that are recognized by their form.
+var (
+	hugepageFile = lazyregexp.New(`^/sys/kernel/mm/hugepages/hugepages-([0-9]+)kB/nr_hugepages$`)
+	rpsFile      = lazyregexp.New(`^/sys/class/net/([^/]+)/queues/rx-[^/]+/rps_cpus$`)
+)
+
+// hugepageSizes are the sizes of memory.hugepages, by their number of KiB.
+var hugepageSizes = map[string]string{"64": "64KiB", "2048": "2MiB", "32768": "32MiB", "1048576": "1GiB"}
+
+// importOtherFile imports files that are neither of the processor nor of a device with queues.
+func (im *importer) importOtherFile(l *Line, name, value string) {
+	n, isNumber := number(value)
+	pages, queue := hugepageFile.FindStringSubmatch(name), rpsFile.FindStringSubmatch(name)
+	switch {
+	case pages != nil && hugepageSizes[pages[1]] != "":
+		im.setField(l, formatScalar(value), "memory", "hugepages", hugepageSizes[pages[1]])
+	case queue != nil:
+		mask, err := strconv.ParseUint(strings.TrimPrefix(strings.ReplaceAll(value, ",", ""), "0x"), 16, 64)
+		if err != nil {
+			l.leavePart(name, "%q is not a mask of cores", clean(value))
+			return
+		}
+		var cores []int
+		for core := range 64 {
+			if mask>>core&1 == 1 {
+				cores = append(cores, core)
+			}
+		}
+		if !strings.HasSuffix(name, "/rx-*/rps_cpus") {
+			l.markAdjusted("the field applies to all receive queues")
+		}
+		im.setField(l, coreList(cores), "network", queue[1], "rps")
+	case name == "/sys/block/zram0/comp_algorithm":
+		im.setField(l, quoteCUE(value), "memory", "zram", "algorithm")
+	case name == "/sys/block/zram0/disksize":
+		size, ok := parseUnitSize(value)
+		if !ok {
+			l.leavePart(name, "%q is not a size", clean(value))
+			return
+		}
+		im.setField(l, quoteCUE(size), "memory", "zram", "size")
+	case name == "/sys/module/pcie_aspm/parameters/policy":
+		im.setField(l, quoteCUE(value), "bus", "pcie", "aspm")
+	case name == "/sys/module/usbcore/parameters/usbfs_memory_mb" && isNumber && n > 0 && n < 1<<20:
+		im.setField(l, quoteCUE(value+"MiB"), "bus", "usb", "memory")
+	case name == "/sys/module/usbcore/parameters/autosuspend" && strings.HasPrefix(value, "-"):
+		im.setField(l, quoteCUE("never"), "bus", "usb", "autosuspend")
+	case name == "/sys/module/usbcore/parameters/autosuspend" && isNumber:
+		im.setField(l, quoteCUE(value+"s"), "bus", "usb", "autosuspend")
 	default:
 		l.leavePart(name, "yoctune has no field for this file")
 	}

@@ -86,7 +86,7 @@ func Traps() map[Trap]string {
 		hiddenAppends:    "appends without a recipe are ignored in every layer of the build; newer releases refuse the variable",
 		refusedFeature:   "the release refuses the feature",
 		mirrorURL:        "mirrors are pairs of a pattern and a URL with a scheme; other entries are ignored or malformed",
-		environmentOnly:  "bitbake computes the value; yoctune reads literal values only",
+		environmentOnly:  "bitbake, the shell or tuned computes the value; yoctune reads literal values only",
 		editedConfig:     "the kernel's configuration is edited by hand; the next layer with fragments overwrites it",
 		layerPath:        "a file is read from the layer's folder without the fetcher: archives, read-only layers and externalsrc break it",
 		packageArch:      "allarch with machine-specific content gives packages that collide between machines",

@@ -203,9 +203,15 @@ func (im *importer) readTunedPlugin(l *Line, s *tunedSection, name, value string
 		im.setSwitch(l, value, "cpu", "boost")
 	case "cpu/pm_qos_resume_latency_us":
 		im.setField(l, quoteCUE(value+"us"), "cpu", "maxIdleLatency")
+	case "cpu/force_latency":
+		if _, ok := number(value); !ok {
+			l.leavef("the latency of %s follows from the states of the processor; cpu.maxIdleLatency is a time", clean(value))
+			return
+		}
+		im.setField(l, quoteCUE(value+"us"), "cpu", "maxIdleLatency")
 	case "disk/elevator", "disk/readahead":
 		im.importTunedDisk(l, s, name, value)
-	case "net/mtu", "net/txqueuelen", "net/ring", "net/channels", "net/coalesce":
+	case "net/mtu", "net/txqueuelen", "net/ring", "net/channels", "net/coalesce", "net/features":
 		im.importTunedNet(l, s, name, value)
 	default:
 		im.readTunedFree(l, s, name, value)
@@ -360,7 +366,12 @@ func (im *importer) importTunedNet(l *Line, s *tunedSection, name, value string)
 		case name == "txqueuelen":
 			im.setNetwork(l, device, "tx_queue_len", value)
 		default:
-			im.setEthtool(l, name, device, strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' }))
+			words := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' })
+			if name == "features" {
+				im.setFeatures(l, device, words)
+				continue
+			}
+			im.setEthtool(l, name, device, words)
 		}
 	}
 }
