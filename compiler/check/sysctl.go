@@ -75,9 +75,9 @@ func sysctlRules() []Rule {
 			run: checkSysctlText,
 		},
 		{
-			ID: "sysctl-unknown", Severity: diag.Warning,
+			ID: "sysctl-unknown", Severity: diag.Error,
 			Title: "unknown sysctl",
-			Cause: "It is not among the parameters that were read from kernel sources. It may still exist, because the facts cover only parameters that are commonly tuned. A parameter that does not exist fails at boot with one line in the log.",
+			Cause: "It is not among the parameters that were read from kernel sources. It may still exist, because the facts cover only parameters that are commonly tuned. A parameter that does not exist fails at boot with one line in the log. It is an error where the name is that of a parameter of the kernel with one slip.",
 			Fix:   "check the spelling; if it is right, suppress the rule with that reason",
 			Wrong: `sysctl: "vm.swapiness": 10`, Right: `{sysctl: "vm.swappiness": 10, memory: zram: "1GiB"}`,
 			See: "yoctune facts list",
@@ -368,8 +368,12 @@ func checkSysctlUnknown(s *subject) {
 			continue
 		}
 		d := s.raise(e, "unknown sysctl %s", name)
-		d.Pos = e.KeyPos()
+		d.Pos, d.Severity = e.KeyPos(), diag.Warning
 		if ok {
+			if fact, _ := sysctl.Lookup(near); fact.PresenceIn(s.Release.Kernel).State == sysctl.Present {
+				d.Severity = s.kernelSeverity()
+			}
+			d.unlessSlip(name, near, nearLetters).unlessOwn(s)
 			d.Help = fmt.Sprintf("did you mean %q?", near)
 			if isTypo(name, near) {
 				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: e.Pos(), Text: strconv.Quote(near)}}
