@@ -39,8 +39,6 @@ func Reserved(name string, edit bool) string {
 		return "the build's owner sets it in local.conf"
 	case "INHERIT", "INHERIT_DISTRO", "OE_IMPORTS", "BB_GLOBAL_PYMODULES":
 		return "a class or module runs code in every recipe; put it into local.conf"
-	case "LAYERDEPENDS", "LAYERRECOMMENDS", "BBFILES_DYNAMIC", "FILESEXTRAPATHS":
-		return "it acts in conf/layer.conf or in an append, not in settings"
 	case "UBOOT_EXTLINUX_KERNEL_ARGS":
 		return "the boot image would not get the arguments; use kernel.args"
 	case "NO_RECOMMENDATIONS":
