@@ -8,6 +8,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/facts/recipe"
+	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
@@ -59,6 +60,19 @@ func isOwnPackage(name string) bool {
 	return strings.HasPrefix(name, "yoctune-") || name == "yoctuned" || strings.HasPrefix(name, "yoctuned-")
 }
 
+// installsOwn reports whether the target's images get a package that the layer makes, unless the
+// configuration asks for it: benchmarks and dashboards are extras.
+func (s *subject) installsOwn(name string) bool {
+	program, runs := strings.CutPrefix(name, "yoctuned")
+	switch {
+	case !runs:
+		return name != "yoctune-cuda" || s.Config.Runtime.Form.Text != plan.RuntimeNone
+	case s.Config.Runtime.Form.Text == plan.RuntimeNone:
+		return false
+	}
+	return program == "" || program == "-serve" && s.Serves()
+}
+
 // unknownPackages calls report for the packages that the facts lack. near is one that was
 // probably meant.
 func (s *subject) unknownPackages(report func(at config.String, name, near string)) {
@@ -84,7 +98,7 @@ func (s *subject) unknownPackages(report func(at config.String, name, near strin
 func (s *subject) neededPackages(need func(name string, by config.Part, why string)) {
 	need("systemd", nil, "the layer")
 	for _, p := range s.Config.Packages.Entries {
-		if isOwnPackage(p.Key()) {
+		if isOwnPackage(p.Key()) && s.installsOwn(p.Key()) {
 			need(p.Key(), nil, "the layer")
 		}
 	}
