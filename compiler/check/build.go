@@ -91,6 +91,7 @@ type builder struct {
 	*config.Build
 	*reporter
 	project *resolve.Project
+	refers  map[string][]string // see references
 }
 
 func checkBuild(p *resolve.Project, rules []Rule, off *suppressed, report *diag.Report) {
@@ -99,7 +100,7 @@ func checkBuild(p *resolve.Project, rules []Rule, off *suppressed, report *diag.
 	}
 	for _, r := range rules {
 		if r.build != nil {
-			r.apply(report, off, func(rep *reporter) { r.build(&builder{&p.Config.Build, rep, p}) })
+			r.apply(report, off, func(rep *reporter) { r.build(&builder{Build: &p.Config.Build, reporter: rep, project: p}) })
 		}
 	}
 }

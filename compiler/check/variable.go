@@ -414,17 +414,25 @@ func judgeReferences(b *builder, v *setting, r release.Release) verdict {
 	return verdict{}
 }
 
-// cycle returns the variable of the configuration through which name refers to itself, "" if
-// it does not.
-func (b *builder) cycle(name string) string {
-	refers := map[string][]string{}
-	for _, v := range b.Variables.Entries {
-		for _, text := range slices.Concat([]config.String{valueOf(v)}, v.Struct.Append.Items) {
-			for _, m := range reference.FindAllStringSubmatch(text.Text, -1) {
-				refers[v.Key()] = append(refers[v.Key()], m[1])
+// references returns the variables that each entry refers to.
+func (b *builder) references() map[string][]string {
+	if b.refers == nil {
+		b.refers = map[string][]string{}
+		for _, v := range b.Variables.Entries {
+			for _, text := range slices.Concat([]config.String{valueOf(v)}, v.Struct.Append.Items) {
+				for _, m := range reference.FindAllStringSubmatch(text.Text, -1) {
+					b.refers[v.Key()] = append(b.refers[v.Key()], m[1])
+				}
 			}
 		}
 	}
+	return b.refers
+}
+
+// cycle returns the variable of the configuration through which name refers to itself, "" if
+// it does not.
+func (b *builder) cycle(name string) string {
+	refers := b.references()
 	seen := map[string]bool{name: true}
 	for queue := slices.Clone(refers[name]); len(queue) > 0; queue = queue[1:] {
 		for _, next := range refers[queue[0]] {
