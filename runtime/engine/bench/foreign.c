@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ISO C has no cast from object to function. */
@@ -17,9 +18,41 @@ static int symbol(void *lib, const char *name, void *out)
 	return p != NULL;
 }
 
+/* The processor for which OpenBLAS chose its kernels. */
+static const char *core_name(void *lib)
+{
+	char *(*name)(void) = NULL;
+
+	return lib != NULL && symbol(lib, "openblas_get_corename", &name) ? name() : "";
+}
+
+/* OpenBLAS knows processors by their model, and takes kernels without AVX for one that it does
+ * not know. The type of a model with the same instructions then gives it the right ones. */
+static void *open_blas(void)
+{
+	static const char library[] = "libopenblas.so.0", variable[] = "OPENBLAS_CORETYPE";
+	void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+#ifdef __x86_64__
+	static const char *const old[] = { "Prescott", "Core2", "Nehalem", "Northwood", "Katmai", "Generic" };
+	size_t i;
+
+	for (i = 0; i < sizeof old / sizeof *old && getenv(variable) == NULL; i++) {
+		if (strcmp(core_name(lib), old[i]) != 0 || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+			continue;
+		dlclose(lib);
+		setenv(variable, __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+		       __builtin_cpu_supports("avx512dq") ? "SkylakeX" : "Haswell", 0);
+		lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+		unsetenv(variable);
+		break;
+	}
+#endif
+	return lib;
+}
+
 int foreign_blas_open(foreign_blas *b)
 {
-	void *lib = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+	void *lib = open_blas();
 	void (*threads)(int) = NULL;
 	const char *(*config)(void) = NULL;
 
@@ -29,13 +62,11 @@ int foreign_blas_open(foreign_blas *b)
 		return -1;
 	threads(1);
 	if (symbol(lib, "openblas_get_config", &config)) {
-		int words = 0;
-		const char *p = config();
-		size_t i;
+		const char *core = core_name(lib), *text = config(), *end = strchr(text, ' ');
 
-		/* From "OpenBLAS 0.3.21 ... Haswell MAX_THREADS=64" keep the first two words. */
-		for (i = 0; i + 1 < sizeof b->version && p[i] != '\0' && !(p[i] == ' ' && ++words == 2); i++)
-			b->version[i] = p[i];
+		/* The first two words of "OpenBLAS 0.3.21 ... Haswell MAX_THREADS=64". */
+		end = end == NULL ? text + strlen(text) : end + 1 + strcspn(end + 1, " ");
+		snprintf(b->version, sizeof b->version, "%.*s%s%s", (int)(end - text), text, *core ? ", kernels for " : "", core);
 	} else {
 		snprintf(b->version, sizeof b->version, "OpenBLAS");
 	}
