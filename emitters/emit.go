@@ -15,6 +15,7 @@ import (
 
 	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/schema/facts/linux"
+	"github.com/yoctune/yoctune/schema/facts/recipe"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -147,9 +148,9 @@ func CheckNames(l *plan.Layer) error {
 		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"}, Err: err}
 	}
 	// Two collections of one name are one to bitbake, with the files of the second.
-	if l.Name == "core" || l.Name == "tegra" {
+	if isOtherLayer(l) {
 		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"},
-			Err: fmt.Errorf("%q is the name of a layer that this one depends on; choose another", l.Name)}
+			Err: fmt.Errorf("%q is the name of another layer; choose another", l.Name)}
 	}
 	machines := map[string]string{}
 	for _, t := range l.Targets {
@@ -163,6 +164,15 @@ func CheckNames(l *plan.Layer) error {
 		machines[t.Machine] = t.Name
 	}
 	return nil
+}
+
+// isOtherLayer reports whether a layer has the name of one that builds of its release use.
+func isOtherLayer(l *plan.Layer) bool {
+	switch l.Name {
+	case "core", "tegra", "yocto", "yoctobsp", "selftest": // the last three are poky's
+		return true
+	}
+	return len(recipe.Sources(l.Release)) > 0 && recipe.Has(l.Release, l.Name, recipe.Collection)
 }
 
 // Release finds the facts of the layer's release.

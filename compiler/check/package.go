@@ -195,6 +195,9 @@ func checkRecipeName(b *builder) {
 			}
 		}
 	}
+	for _, change := range b.PackageConfig.Entries {
+		judge(change, recipe.Recipe, "recipe", change.Key())
+	}
 	for _, jobs := range b.Parallel.Recipes.Entries {
 		judge(jobs, recipe.Recipe, "recipe", jobs.Key())
 	}

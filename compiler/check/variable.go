@@ -217,6 +217,9 @@ func judgeRenamed(_ *builder, v *setting, r release.Release) verdict {
 
 func judgeField(b *builder, v *setting, _ release.Release) verdict {
 	name := v.Key()
+	if name == "BB_DISKMON_DIRS" && len(b.DiskMonitor.Entries) > 0 {
+		return verdict{rule: "build-variable-field", message: "build.diskMonitor sets " + name + " too", help: "keep build.diskMonitor"}
+	}
 	if field := variable.Field(name); field != "" {
 		return verdict{rule: "build-variable-field", message: name + " has a field of its own", help: "use " + field}
 	}

@@ -109,8 +109,13 @@ func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
 		PressureCPU: c.Pressure.CPU.Value, PressureIO: c.Pressure.IO.Value, PressureMemory: c.Pressure.Memory.Value,
 		PackageFormat: c.Format.Text, BitBakeSetup: c.BitbakeSetup.On,
 		ImageFeatures: config.Texts(c.Image.Features), ReadOnlyRoot: c.Image.ReadOnly.On,
-		NotRecommended: config.Texts(c.Image.BadRecommendations),
+		NotRecommended: config.Texts(c.Image.BadRecommendations), NoFeatures: config.Texts(c.Image.RemoveFeatures),
+		Distro: words(&c.DistroFeatures), MachineWords: words(&c.MachineFeatures),
 	}
+	for _, change := range c.PackageConfig.Sorted() {
+		b.PackageConfigs = append(b.PackageConfigs, plan.PackageConfig{Recipe: change.Key(), Words: words(change)})
+	}
+	b.DiskMonitors = diskMonitors(&c.DiskMonitor, report)
 	if c.Parallel.Load.IsSet() {
 		b.LoadFactor = decimal(c.Parallel.Load.Node())
 	}
@@ -136,6 +141,38 @@ func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
 	setParallelism(&b, &c.Parallel.Machine, report)
 	recordOrigins(c.Node(), "build", origins)
 	return b
+}
+
+func words(c *config.WordChange) plan.Words {
+	return plan.Words{Append: config.Texts(c.Append), Remove: config.Texts(c.Remove)}
+}
+
+// diskMonitors returns the limits of folders, each the mildest first.
+func diskMonitors(c *config.Map[config.DiskMonitor], report *diag.Report) []plan.DiskMonitor {
+	var all []plan.DiskMonitor
+	for _, d := range c.Sorted() {
+		for _, l := range []struct {
+			action string
+			*config.DiskLimit
+		}{{"WARN", &d.Warn}, {"STOPTASKS", &d.Stop}, {"HALT", &d.Halt}} {
+			if !l.IsSet() {
+				continue
+			}
+			m := plan.DiskMonitor{ID: l.ID(), Action: l.action, Path: d.Key(), Inodes: int64(l.Inodes.Value)}
+			if l.Space.IsSet() {
+				size, err := Size(l.Space.Node())
+				if err == nil && (size == 0 || size%1024 != 0) {
+					err = errors.New("the space is a multiple of 1 KiB")
+				}
+				if err != nil {
+					report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: l.Space.Pos(), Path: l.Space.FullPath(), Message: err.Error(), Got: l.Space.Show(), Help: `write a size such as "1GiB"`})
+				}
+				m.KiB = size / 1024
+			}
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // Memory that parallel work is given, in bytes. A C++ compiler at its worst

@@ -332,7 +332,9 @@ func HostPath(v string) (string, error) {
 func BuildPath(v string) (string, error) {
 	below := v
 	if i := strings.IndexByte(v, '}'); i > 0 && reference.MatchString(v[:i+1]) && strings.HasPrefix(v, "${") {
-		below = v[i+1:]
+		if below = v[i+1:]; below == "" {
+			return v, nil
+		}
 	}
 	if _, err := HostPath(below); err != nil {
 		return "", asGiven(err, v)

@@ -289,20 +289,23 @@ type Build struct {
 	PressureIO      int
 	PressureMemory  int
 
-	OwnMirror      string       // SOURCE_MIRROR_URL of own-mirrors
-	MirrorTarballs bool         // BB_GENERATE_MIRROR_TARBALLS
-	Network        string       // any, mirrors, none; "" leaves it
-	Hosts          []string     // BB_ALLOWED_NETWORKS
-	HashOff        bool         // BB_SIGNATURE_HANDLER = "OEBasicHash"
-	HashDatabase   string       // BB_HASHSERVE_DB_DIR
-	HashServer     *HashServer  // nil: none of our own
-	LoadFactor     string       // BB_LOADFACTOR_MAX, decimal text; "" leaves it
-	RecipeJobs     []RecipeJobs // by recipe, sorted
-	RmWorkExclude  []string     // RM_WORK_EXCLUDE
-	PackageFormat  string       // ipk, rpm, deb; "" leaves it
-	ImageFeatures  []string     // added to IMAGE_FEATURES
-	NoFeatures     []string     // removed from IMAGE_FEATURES
-	PackageConfigs []PackageConfig
+	OwnMirror      string          // SOURCE_MIRROR_URL of own-mirrors
+	MirrorTarballs bool            // BB_GENERATE_MIRROR_TARBALLS
+	Network        string          // any, mirrors, none; "" leaves it
+	Hosts          []string        // BB_ALLOWED_NETWORKS
+	HashOff        bool            // BB_SIGNATURE_HANDLER = "OEBasicHash"
+	HashDatabase   string          // BB_HASHSERVE_DB_DIR
+	HashServer     *HashServer     // nil: none of our own
+	LoadFactor     string          // BB_LOADFACTOR_MAX, decimal text; "" leaves it
+	RecipeJobs     []RecipeJobs    // by recipe, sorted
+	RmWorkExclude  []string        // RM_WORK_EXCLUDE
+	PackageFormat  string          // ipk, rpm, deb; "" leaves it
+	ImageFeatures  []string        // added to IMAGE_FEATURES
+	NoFeatures     []string        // removed from IMAGE_FEATURES
+	PackageConfigs []PackageConfig // by recipe, sorted
+	Distro         Words           // of DISTRO_FEATURES
+	MachineWords   Words           // of MACHINE_FEATURES
+	DiskMonitors   []DiskMonitor   // in the order of BB_DISKMON_DIRS
 	ReadOnlyRoot   bool
 	NotRecommended []string   // packages whose recommendations are ignored: BAD_RECOMMENDATIONS
 	Optional       []Optional // by collection, sorted
@@ -321,8 +324,20 @@ type HashServer struct {
 
 // PackageConfig changes PACKAGECONFIG of one recipe.
 type PackageConfig struct {
-	Recipe         string
-	Append, Remove []string
+	Recipe string
+	Words
+}
+
+// Words are what a list gains and loses.
+type Words struct{ Append, Remove []string }
+
+// DiskMonitor is an entry of BB_DISKMON_DIRS.
+type DiskMonitor struct {
+	ID     string // part of the configuration
+	Action string // WARN, STOPTASKS or HALT
+	Path   string
+	KiB    int64 // free space, 0 for no limit
+	Inodes int64
 }
 
 // RecipeJobs is PARALLEL_MAKE of one recipe.

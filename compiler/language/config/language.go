@@ -138,19 +138,23 @@ func (c *Board) decode(p Place) {
 // Build is a struct of the language.
 type Build struct {
 	Place
-	SState        BuildSState
-	Downloads     BuildDownloads
-	Hashserve     BuildHashserve
-	Parallel      BuildParallel
-	Pressure      BuildPressure
-	RmWork        Bool
-	RmWorkExclude List[String]
-	Format        String
-	Image         BuildImage
-	Optional      Map[List[String]]
-	Kas           Kas
-	BitbakeSetup  Bool
-	Variables     Map[Either[String, Variable]]
+	SState          BuildSState
+	Downloads       BuildDownloads
+	Hashserve       BuildHashserve
+	Parallel        BuildParallel
+	Pressure        BuildPressure
+	RmWork          Bool
+	RmWorkExclude   List[String]
+	Format          String
+	DistroFeatures  WordChange
+	MachineFeatures WordChange
+	PackageConfig   Map[WordChange]
+	DiskMonitor     Map[DiskMonitor]
+	Image           BuildImage
+	Optional        Map[List[String]]
+	Kas             Kas
+	BitbakeSetup    Bool
+	Variables       Map[Either[String, Variable]]
 }
 
 func (c *Build) decode(p Place) {
@@ -163,6 +167,10 @@ func (c *Build) decode(p Place) {
 	c.RmWork.decode(c.field("rmWork"))
 	c.RmWorkExclude.decode(c.field("rmWorkExclude"))
 	c.Format.decode(c.field("format"))
+	c.DistroFeatures.decode(c.field("distroFeatures"))
+	c.MachineFeatures.decode(c.field("machineFeatures"))
+	c.PackageConfig.decode(c.field("packageConfig"))
+	c.DiskMonitor.decode(c.field("diskMonitor"))
 	c.Image.decode(c.field("image"))
 	c.Optional.decode(c.field("optional"))
 	c.Kas.decode(c.field("kas"))
@@ -721,10 +729,39 @@ func (c *BuildPressure) decode(p Place) {
 	c.Memory.decode(c.field("memory"))
 }
 
+// WordChange is a struct of the language.
+type WordChange struct {
+	Place
+	Append List[String]
+	Remove List[String]
+}
+
+func (c *WordChange) decode(p Place) {
+	c.Place = p
+	c.Append.decode(c.field("append"))
+	c.Remove.decode(c.field("remove"))
+}
+
+// DiskMonitor is a struct of the language.
+type DiskMonitor struct {
+	Place
+	Warn DiskLimit
+	Stop DiskLimit
+	Halt DiskLimit
+}
+
+func (c *DiskMonitor) decode(p Place) {
+	c.Place = p
+	c.Warn.decode(c.field("warn"))
+	c.Stop.decode(c.field("stop"))
+	c.Halt.decode(c.field("halt"))
+}
+
 // BuildImage is a struct of the language.
 type BuildImage struct {
 	Place
 	Features           List[String]
+	RemoveFeatures     List[String]
 	BadRecommendations List[String]
 	ReadOnly           Bool
 }
@@ -732,6 +769,7 @@ type BuildImage struct {
 func (c *BuildImage) decode(p Place) {
 	c.Place = p
 	c.Features.decode(c.field("features"))
+	c.RemoveFeatures.decode(c.field("removeFeatures"))
 	c.BadRecommendations.decode(c.field("badRecommendations"))
 	c.ReadOnly.decode(c.field("readOnly"))
 }
@@ -1246,6 +1284,19 @@ func (c *BuildMachine) decode(p Place) {
 	c.Place = p
 	c.Cores.decode(c.field("cores"))
 	c.Memory.decode(c.field("memory"))
+}
+
+// DiskLimit is a struct of the language.
+type DiskLimit struct {
+	Place
+	Space  Size
+	Inodes Int
+}
+
+func (c *DiskLimit) decode(p Place) {
+	c.Place = p
+	c.Space.decode(c.field("space"))
+	c.Inodes.decode(c.field("inodes"))
 }
 
 // PowerModeCPU is a struct of the language.

@@ -162,9 +162,22 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rpm", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "deb", True: false}},
 			}}},
+			{name: "distroFeatures", required: false, doc: "Features of the distribution (DISTRO_FEATURES), such as \"bluetooth\".", value: &shape{op: named, def: "#WordChange"}},
+			{name: "machineFeatures", required: false, doc: "Features of the machines (MACHINE_FEATURES), such as \"wifi\".", value: &shape{op: named, def: "#WordChange"}},
+			{name: "packageConfig", required: false, doc: "Options of recipes (PACKAGECONFIG), by recipe.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#PackageName"}, value: &shape{op: named, def: "#WordChange"}},
+				},
+			}}},
+			{name: "diskMonitor", required: false, doc: "Free space that a build must leave, by folder such as \"${TMPDIR}\" (BB_DISKMON_DIRS).", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#BuildPath"}, value: &shape{op: named, def: "#DiskMonitor"}},
+				},
+			}}},
 			{name: "image", required: false, doc: "Settings of the images that are built with the layer enabled.", value: &shape{op: object, obj: &structure{
 				fields: []*member{
 					{name: "features", required: false, doc: "Added to IMAGE_FEATURES, such as \"ssh-server-openssh\".", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
+					{name: "removeFeatures", required: false, doc: "Removed from IMAGE_FEATURES, such as \"splash\".", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
 					{name: "badRecommendations", required: false, doc: "Packages that are not installed if they are only recommended (BAD_RECOMMENDATIONS). Needs format \"ipk\" or \"rpm\".", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
 					{name: "readOnly", required: false, doc: "Mount the root file system read-only. /var/lib then lasts until the next boot: yoctuned's state is lost, and TensorRT engines are rebuilt.", value: &shape{op: basic, kind: load.Bool}},
 				},
@@ -196,7 +209,7 @@ var language = Schema{defs: []*definition{
 			{name: "memory", required: true, doc: "Memory for the build.", value: &shape{op: named, def: "#Size"}},
 		},
 	}}},
-	{name: "#BuildPath", doc: "a path of the build machine: absolute, or below a variable of bitbake such as \"${TOPDIR}/sstate\"; without \"..\" or blanks", value: &shape{op: matches, text: "^(\\$\\{[A-Z][A-Z0-9_]*\\})?(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
+	{name: "#BuildPath", doc: "a path of the build machine: absolute, or below a variable of bitbake such as \"${TOPDIR}/sstate\"; without \"..\" or blanks", value: &shape{op: matches, text: "^(\\$\\{[A-Z][A-Z0-9_]*\\}|(\\$\\{[A-Z][A-Z0-9_]*\\})?(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+)$"}},
 	{name: "#Bus", doc: "Power management of PCI Express and USB.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "pcie", required: false, doc: "PCI Express.", value: &shape{op: named, def: "#PCIe"}},
@@ -440,6 +453,23 @@ var language = Schema{defs: []*definition{
 		&shape{op: basic, kind: load.Int},
 		&shape{op: named, def: "#Word"},
 		&shape{op: list, elem: &shape{op: named, def: "#Word"}},
+	}}},
+	{name: "#DiskLimit", doc: "Free space below which bitbake acts: at least one of the two.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "space", required: false, doc: "Free space; whole KiB.", value: &shape{op: named, def: "#Size"}},
+			{name: "inodes", required: false, doc: "Free inodes.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 9007199254740991},
+			}}},
+		},
+	}}},
+	{name: "#DiskMonitor", doc: "What bitbake does when a folder's disk fills up.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "warn", required: false, doc: "Warn, and go on.", value: &shape{op: named, def: "#DiskLimit"}},
+			{name: "stop", required: false, doc: "Start no further tasks.", value: &shape{op: named, def: "#DiskLimit"}},
+			{name: "halt", required: false, doc: "End the build at once.", value: &shape{op: named, def: "#DiskLimit"}},
+		},
 	}}},
 	{name: "#Duration", doc: "a duration with its unit, such as \"5ms\", or an integer in nanoseconds", value: &shape{op: either, parts: []*shape{
 		&shape{op: all, parts: []*shape{
@@ -833,6 +863,10 @@ var language = Schema{defs: []*definition{
 			{name: "thermalZones", required: false, doc: "Types of the thermal zones.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
 			{name: "modes", required: false, doc: "Names of the power modes, in the order of their ids.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
 		},
+	}}},
+	{name: "#OptionName", doc: "a feature, or an option of a recipe: letters, digits, \"_\", \".\", \"+\" and \"-\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 64},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.+-]*$"},
 	}}},
 	{name: "#OptionalPath", doc: "an absolute path, with \"-\" before it if the file may be absent", value: &shape{op: matches, text: "^-?(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
 	{name: "#PCIe", doc: "Power management of PCI Express.", value: &shape{op: object, obj: &structure{
@@ -1707,6 +1741,12 @@ var language = Schema{defs: []*definition{
 	{name: "#Word", doc: "one argument or value on a single line, at most 4096 characters, without control characters", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 4096},
 		&shape{op: matches, text: "^[^\\x00-\\x1f\\x7f]*$"},
+	}}},
+	{name: "#WordChange", doc: "Words that a list gains and loses.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "append", required: false, doc: "Words to add.", value: &shape{op: list, elem: &shape{op: named, def: "#OptionName"}}},
+			{name: "remove", required: false, doc: "Words to remove.", value: &shape{op: list, elem: &shape{op: named, def: "#OptionName"}}},
+		},
 	}}},
 	{name: "#ZRAM", doc: "Compressed swap in memory.", value: &shape{op: object, obj: &structure{
 		fields: []*member{

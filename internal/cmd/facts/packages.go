@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/nametable"
+	fact "github.com/yoctune/yoctune/schema/facts/recipe"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/formats/bitbake"
 )
@@ -101,6 +102,7 @@ type reading struct {
 	features string
 	seen     map[string]bool
 	inherit  map[string]bool
+	options  []string // of PACKAGECONFIG
 }
 
 // assigned is a value of a variable that names packages.
@@ -142,6 +144,9 @@ func (r *reading) read(file string) {
 
 func (r *reading) assign(s string) {
 	a, ok := bitbake.ParseAssignment(s)
+	if ok && a.Flag != "" && a.Name == "PACKAGECONFIG" {
+		r.options = append(r.options, a.Flag)
+	}
 	if !ok || a.Flag != "" {
 		return
 	}
@@ -346,37 +351,49 @@ func (r *recipes) standardSuffixes() []string {
 }
 
 // addRecipes adds the names of one release to the table.
-func (r *recipes) addRecipes(t nameTable, n int) {
+func (r *recipes) addRecipes(t, options nameTable, features map[string]string, n int) {
 	suffixes := r.standardSuffixes()
 	for _, s := range suffixes {
 		t.add("!suffix -"+s, "", n)
 	}
 	kinds := map[string]string{}
-	mark := func(name, kind string) {
-		if !strings.Contains(kinds[name], kind) {
-			kinds[name] += kind
+	mark := func(name string, kind fact.Kind) {
+		if !strings.Contains(kinds[name], string(kind)) {
+			kinds[name] += string(kind)
 		}
 	}
+	addFeatures(features, mark)
+	optionsOf := map[string][]string{}
 	for _, file := range slices.Sorted(maps.Keys(r.files)) {
 		if path.Ext(file) != ".bb" {
 			continue
 		}
 		one := r.readRecipe(file)
 		name := one.vars["PN"]
-		mark(name, "r")
+		mark(name, fact.Recipe)
 		if one.inherit["image"] {
-			mark(name, "i")
+			mark(name, fact.Image)
 		}
+		optionsOf[name] = append(optionsOf[name], one.optionNames()...)
 		packages, patterns := one.names()
 		for _, p := range packages {
 			if suffix, ok := strings.CutPrefix(p, name+"-"); !ok || !slices.Contains(suffixes, suffix) {
-				mark(p, "p")
+				mark(p, fact.Package)
+				if one.inherit["cuda"] {
+					mark(p, fact.CUDA)
+				}
 			}
 		}
 		for _, p := range patterns {
 			if _, err := regexp.Compile(p); err == nil {
 				t.add("!pattern "+p, "", n)
 			}
+		}
+	}
+	for name, all := range optionsOf {
+		slices.Sort(all)
+		if all = slices.Compact(all); len(all) > 0 {
+			options.add(name, strings.Join(all, " "), n)
 		}
 	}
 	for name, kind := range kinds {
@@ -397,29 +414,37 @@ func packageSources(rel release.Release, repositories map[string]repository) [][
 
 // writePackages writes the names of recipes and packages of every release.
 func writePackages(repositories map[string]repository, out string) error {
-	t := nameTable{}
+	t, options := nameTable{}, nameTable{}
 	for n, name := range release.Names() {
 		rel, _ := release.Lookup(name)
-		files := map[string]string{}
+		files, features := map[string]string{}, map[string]string{}
 		for _, s := range packageSources(rel, repositories) {
 			commit, err := repositories[s[0]].git("rev-parse", "--short=12", s[1])
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			t.add("!source "+s[0]+"@"+strings.TrimSpace(commit), "", n)
-			layer, err := repositories[s[0]].readFiles(s[1], isRecipeFile)
+			layer, err := repositories[s[0]].readFiles(s[1], isFeatureFile)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			for file, text := range layer {
-				files[s[0]+"/"+file] = text
+				features[s[0]+"/"+file] = text
+				if isRecipeFile(file) {
+					files[s[0]+"/"+file] = text
+				}
 			}
 		}
-		newRecipes(files).addRecipes(t, n)
+		newRecipes(files).addRecipes(t, options, features, n)
 	}
-	data, err := nametable.Encode(t.lines())
-	if err != nil {
-		return err
+	for file, table := range map[string]nameTable{"recipes.bin": t, "options.bin": options} {
+		data, err := nametable.Encode(table.lines())
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(out, file), data); err != nil {
+			return err
+		}
 	}
-	return writeFile(filepath.Join(out, "recipes.bin"), data)
+	return nil
 }

@@ -1,5 +1,5 @@
-// Package recipe holds the names of the recipes, packages and images of each release. The
-// table was extracted from openembedded-core, meta-tegra, meta-openembedded,
+// Package recipe holds the names of the recipes, packages, images and features of each release,
+// and the options of recipes. The tables were extracted from openembedded-core, meta-tegra, meta-openembedded,
 // meta-tegra-community and meta-virtualization at the commits that it names ([Sources]).
 package recipe
 
@@ -17,10 +17,17 @@ import (
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
-//go:embed recipes.bin
-var embedded []byte
+var (
+	//go:embed recipes.bin
+	embedded []byte
+	//go:embed options.bin
+	embeddedOptions []byte
+)
 
-var table = sync.OnceValue(func() *nametable.Table { return nametable.Open(embedded) })
+var (
+	table       = sync.OnceValue(func() *nametable.Table { return nametable.Open(embedded) })
+	optionTable = sync.OnceValue(func() *nametable.Table { return nametable.Open(embeddedOptions) })
+)
 
 // Kind is what a name stands for.
 type Kind byte
@@ -30,6 +37,13 @@ const (
 	Package Kind = 'p' // can be installed into an image
 	Recipe  Kind = 'r'
 	Image   Kind = 'i' // a recipe that makes an image
+	CUDA    Kind = 'c' // a package whose recipe inherits cuda
+
+	DistroFeature  Kind = 'd' // in DISTRO_FEATURES
+	MachineFeature Kind = 'm' // in MACHINE_FEATURES
+	ImageFeature   Kind = 'f' // in IMAGE_FEATURES
+	Collection     Kind = 'l' // of a layer
+	Host           Kind = 'h' // that a recipe of meta-tegra fetches from
 )
 
 const (
@@ -87,6 +101,14 @@ func has(bit uint64, name string, kind Kind) bool {
 	row, _ := table().Find(name)
 	kinds, ok := kindsOf(row, bit)
 	return ok && strings.ContainsRune(kinds, rune(kind))
+}
+
+// Options lists the options that PACKAGECONFIG of a recipe takes, sorted; none where the recipe has
+// none, or the release was not read.
+func Options(release, recipe string) []string {
+	row, _ := optionTable().Find(recipe)
+	list, _ := kindsOf(row, mask(release))
+	return strings.Fields(list)
 }
 
 // special lists the rows of a release that begin with a prefix, which sort before all names.

@@ -52,6 +52,17 @@ func TestNames(t *testing.T) {
 		{"core-image-minimall", recipe.Image, false, "core-image-minimal"},
 		{"linux-jammy-nvidia-tegra", recipe.Recipe, true, ""},
 		{"acme-detector", recipe.Package, false, ""},
+		{"wayland", recipe.DistroFeature, true, ""},
+		{"waylnd", recipe.DistroFeature, false, "wayland"},
+		{"usbgadget", recipe.MachineFeature, true, ""},
+		{"splash", recipe.ImageFeature, true, ""},       // FEATURE_PACKAGES_splash
+		{"dbg-pkgs", recipe.ImageFeature, true, ""},     // COMPLEMENTARY_GLOB
+		{"debug-tweaks", recipe.ImageFeature, true, ""}, // validitems
+		{"vim", recipe.ImageFeature, false, ""},
+		{"tegra-community", recipe.Collection, true, ""},
+		{"repo.download.nvidia.com", recipe.Host, true, ""},
+		{"python3-pycuda", recipe.CUDA, true, ""},
+		{"vim", recipe.CUDA, false, ""},
 	} {
 		if got := recipe.Has("scarthgap", c.name, c.kind); got != c.has {
 			t.Errorf("%s: known is %t", c.name, got)
@@ -111,6 +122,18 @@ func TestEveryPackageOfBitbakeIsKnown(t *testing.T) {
 		t.Logf("%s: of %d names of bitbake the table lacks %d: %v", r, count, len(lacks), lacks)
 		if count < 10_000 || len(lacks)*1000 > count {
 			t.Errorf("%s: %d names, %d of them unknown", file, count, len(lacks))
+		}
+	}
+}
+
+func TestEachReleaseHasOptions(t *testing.T) {
+	for _, r := range variable.Releases() {
+		options := recipe.Options(r, "opencv")
+		if !slices.IsSorted(options) || !slices.Contains(options, "gstreamer") || slices.Contains(options, "gstremer") {
+			t.Errorf("%s: opencv has the options %v", r, options)
+		}
+		if got := recipe.Options(r, "acme"); len(got) != 0 {
+			t.Errorf("%s: a recipe that does not exist has the options %v", r, got)
 		}
 	}
 }
