@@ -60,7 +60,7 @@ func checkServiceChrt(s *subject) {
 		}
 		for _, c := range commandsOf(svc) {
 			for i, word := range c.Items {
-				if path.Base(word.Text) == "chrt" && isRealtimeRequest(c.Items[i+1:]) {
+				if path.Base(word.Text) == "chrt" && isRealtimeRequest(config.Texts(c.List)[i+1:]) || i > 0 && isRealtimeScript(c.Items[i-1].Text, word.Text) {
 					s.reportAt(word, word.Show(), "", "chrt cannot make %s a real-time task", svc.Key())
 				}
 			}
@@ -69,8 +69,19 @@ func checkServiceChrt(s *subject) {
 }
 
 // isRealtimeRequest reports whether arguments of chrt choose a real-time policy.
-func isRealtimeRequest(options []config.String) bool {
-	return len(options) == 0 || !slices.Contains([]string{"-o", "--other", "-b", "--batch", "-i", "--idle"}, options[0].Text)
+func isRealtimeRequest(options []string) bool {
+	return len(options) == 0 || !slices.Contains([]string{"-o", "--other", "-b", "--batch", "-i", "--idle"}, options[0])
+}
+
+// isRealtimeScript reports whether a text, after an option such as -c, is a script that runs chrt for
+// a real-time policy.
+func isRealtimeScript(option, text string) bool {
+	if !strings.HasPrefix(option, "-") || !strings.HasSuffix(option, "c") {
+		return false
+	}
+	words := strings.Fields(text)
+	i := slices.IndexFunc(words, func(w string) bool { return path.Base(w) == "chrt" })
+	return i >= 0 && len(words) > i+1 && isRealtimeRequest(words[i+1:])
 }
 
 // account is a user or group that a service names.
