@@ -65,6 +65,16 @@ func buildRules() []Rule {
 			build: checkSstateDatabase,
 		},
 		{
+			ID: "hashserve-port", Severity: diag.Warning,
+			Title: "the public hash equivalence server has another address",
+			Cause: "Yocto's public server was reached at a port of its own until kirkstone. The samples of newer releases name its web socket, to which firewalls and proxies let builders through.",
+			Fix:   "write wss://hashserv.yoctoproject.org/ws",
+			Wrong: `build: hashserve: {address: "auto", upstream: "hashserv.yoctoproject.org:8686"}`,
+			Right: `build: hashserve: {address: "auto", upstream: "wss://hashserv.yoctoproject.org/ws"}`,
+			See:   "poky meta-poky/conf/templates/default/local.conf.sample; oe-core meta/conf/fragments/yocto/sstate-mirror-cdn.conf",
+			build: checkHashservePort,
+		},
+		{
 			ID: "mirror-own", Severity: diag.Warning,
 			Title: "sources may come from mirrors only, and no mirror is set",
 			Cause: `With downloads.network at "mirrors" bitbake does not use the source's own address. Without a mirror every fetch fails.`,
@@ -186,6 +196,16 @@ func checkSstateDatabase(b *builder) {
 		if r.HashServeDBDir && b.isServerLocal(r) {
 			b.reportAt(dir, dir.Show(), "", "the equivalence database of %s stays in the build folder", r.Name)
 			return
+		}
+	}
+}
+
+func checkHashservePort(b *builder) {
+	for _, address := range []config.String{b.Hashserve.Address, b.Hashserve.Upstream} {
+		host, port, _ := strings.Cut(address.Text, ":")
+		public := host == "hashserv.yoctoproject.org" || host == "hashserv.yocto.io" // the older name
+		if public && strings.Trim(port, "0123456789") == "" && slices.ContainsFunc(b.releases(), func(r release.Release) bool { return r.HashServeWSS }) {
+			b.reportAt(address, address.Show(), "", "port %s of %s is that of older releases", port, host)
 		}
 	}
 }
