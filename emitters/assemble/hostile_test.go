@@ -71,7 +71,7 @@ func TestHostileValueStopsTheLayerAndIsNamed(t *testing.T) {
 		{"mirror", func(l *plan.Layer, _ *plan.Target) { l.Build.SStateMirrors[0].URL = "https://u:p@h/" }, "", "build.sstate.mirrors.office"},
 		{"mirror pattern", func(l *plan.Layer, _ *plan.Target) { l.Build.Premirrors[0].Pattern = "a b" }, "", "build.downloads.mirrors.first"},
 		{"hash server", func(l *plan.Layer, _ *plan.Target) { l.Build.HashServe = "a\"" }, "", "build.hashserve.address"},
-		{"state folder", func(l *plan.Layer, _ *plan.Target) { l.Build.SStateDir = "${HOME}" }, "", "build.sstate.dir"},
+		{"state folder", func(l *plan.Layer, _ *plan.Target) { l.Build.SStateDir = "${@1}" }, "", "build.sstate.dir"},
 		{"mirror of one's own", func(l *plan.Layer, _ *plan.Target) { l.Build.OwnMirror = "https://h/;x=y" }, "", "build.downloads.own"},
 		{"host of sources", func(l *plan.Layer, _ *plan.Target) { l.Build.Hosts = []string{"*.example.com", "a b"} }, "", "build.downloads.hosts"},
 		{"recipe with jobs of its own", func(l *plan.Layer, _ *plan.Target) {
