@@ -107,7 +107,7 @@ func checkOffloadName(s *subject) {
 			} else if near := diag.Nearest(f.Key(), names); near != "" {
 				help = "did you mean \"" + near + "\"?"
 			}
-			s.reportKey(f, help, "kernel %s has no feature %s of network interfaces", s.Release.Kernel, f.Key())
+			s.reportKey(f, help, "kernel %s has no feature %s of network interfaces", s.Release.Kernel, f.Key()).propose(f, f.Key(), diag.Nearest(f.Key(), names))
 		}
 	}
 }

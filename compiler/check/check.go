@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -155,6 +156,25 @@ func (f *finding) unlessSlip(name, near string, letters int) *finding {
 	return f
 }
 
+// proposedLetters is the length of a word from which one wrong letter makes a proposal an edit.
+const proposedLetters = 5
+
+// propose adds the edit that writes near in place of a name, which is the key of a part or its
+// value, where the name can hardly be anything but near with a slip.
+func (f *finding) propose(at config.Part, name, near string) *finding {
+	if !spelling.IsSlip(name, near, proposedLetters) {
+		return f
+	}
+	part := at.Where()
+	switch {
+	case part.Key() == name:
+		f.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: part.KeyPos(), Text: diag.Label(near)}}
+	case part.Node() != nil && part.Node().Text == name:
+		f.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: part.Pos(), Text: strconv.Quote(near)}}
+	}
+	return f
+}
+
 // nameFact writes the name of the fact that a finding is about where the document of a rule has
 // its place.
 func nameFact(see, name string) string {
@@ -164,15 +184,17 @@ func nameFact(see, name string) string {
 
 // reportAt raises the rule with the current value, and with help in place of the
 // rule's unless it is "".
-func (r *reporter) reportAt(part config.Part, got, help, format string, args ...any) {
+func (r *reporter) reportAt(part config.Part, got, help, format string, args ...any) *finding {
 	f := r.raise(part, format, args...)
 	f.Got, f.Help = got, cmp.Or(help, f.Help)
+	return f
 }
 
 // reportKey raises the rule at the name of a part.
-func (r *reporter) reportKey(part config.Part, help, format string, args ...any) {
+func (r *reporter) reportKey(part config.Part, help, format string, args ...any) *finding {
 	f := r.raise(part, format, args...)
 	f.Pos, f.Help = part.Where().KeyPos(), cmp.Or(help, f.Help)
+	return f
 }
 
 // withValue sets the current value in the finding.
@@ -267,7 +289,11 @@ func findSuppressed(p *resolve.Project, rules []Rule, report *diag.Report) *supp
 		if strings.HasPrefix(s.Rule, "YT") {
 			message = s.Rule + " is an error of the language and cannot be switched off"
 		}
-		reportSuppression(report, s, message, diag.DidYouMean(s.Rule, ids))
+		d := describeSuppression(s, message)
+		if !d.SuggestName(s.Rule, ids) {
+			d.Help = diag.DidYouMean(s.Rule, ids)
+		}
+		report.Add(d)
 	}
 	return off
 }
@@ -276,16 +302,15 @@ func findSuppressed(p *resolve.Project, rules []Rule, report *diag.Report) *supp
 func (s *suppressed) reportFirm(rules []Rule, report *diag.Report) {
 	for _, r := range rules {
 		if r.Firm && s.isSuppressed(r.ID) && !s.used[r.ID] {
-			reportSuppression(report, s.by[r.ID], fmt.Sprintf("rule %q cannot be switched off", r.ID),
-				"it protects the device or the build host; see `yoctune explain "+r.ID+"`")
+			d := describeSuppression(s.by[r.ID], fmt.Sprintf("rule %q cannot be switched off", r.ID))
+			d.Help = "it protects the device or the build host; see `yoctune explain " + r.ID + "`"
+			report.Add(d)
 		}
 	}
 }
 
-func reportSuppression(report *diag.Report, s resolve.Suppression, message, help string) {
-	report.Add(diag.Diagnostic{
-		ID: "YT0103", Severity: diag.Error, Pos: s.Pos, Path: load.PathOf("suppress", s.Rule), Message: message, Help: help,
-	})
+func describeSuppression(s resolve.Suppression, message string) diag.Diagnostic {
+	return diag.Diagnostic{ID: "YT0103", Severity: diag.Error, Pos: s.Pos, Path: load.PathOf("suppress", s.Rule), Message: message}
 }
 
 // reportSharedMachines reports targets that one layer cannot hold together. It is not a

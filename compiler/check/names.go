@@ -99,6 +99,7 @@ type argument struct {
 	unknown bool
 	message string // of an unknown one that was probably meant to be another
 	help    string
+	near    string
 }
 
 // arguments are those that the configuration sets, without those it declares to be its own.
@@ -116,7 +117,7 @@ func (s *subject) arguments() []argument {
 		var known bool
 		if a.Arg, known = s.findArg(name); !known && !s.isRead(name) {
 			a.unknown = true
-			a.message, a.help = s.guess(name)
+			a.message, a.help, a.near = s.guess(name)
 		}
 		s.args = append(s.args, a)
 	}
@@ -139,7 +140,7 @@ func (s *subject) isRead(name string) bool {
 }
 
 // guess describes what an unknown argument was probably meant to be; "" where nothing is near.
-func (s *subject) guess(name string) (message, help string) {
+func (s *subject) guess(name string) (message, help, near string) {
 	near, distance := "", 0
 	for _, line := range s.lines {
 		if n, d := linux.NearestArg(line, name); n != "" && (near == "" || d < distance) {
@@ -148,13 +149,13 @@ func (s *subject) guess(name string) (message, help string) {
 	}
 	if near == "" || distance > 1 {
 		if first, second := s.splitArgs(name); first != "" {
-			return fmt.Sprintf("%s is two arguments run together: %s and %s", name, first, second), "write them as two"
+			return fmt.Sprintf("%s is two arguments run together: %s and %s", name, first, second), "write them as two", ""
 		}
 	}
 	if near == "" {
-		return "", ""
+		return "", "", ""
 	}
-	return fmt.Sprintf("nothing reads the kernel argument %s on kernel %s", name, s.Release.Kernel), fmt.Sprintf("did you mean %q?", near)
+	return fmt.Sprintf("nothing reads the kernel argument %s on kernel %s", name, s.Release.Kernel), fmt.Sprintf("did you mean %q?", near), near
 }
 
 // splitArgs finds two arguments whose names, one after the other, are name.
@@ -171,7 +172,7 @@ func (s *subject) splitArgs(name string) (first, second string) {
 func checkArgName(s *subject) {
 	for _, a := range s.arguments() {
 		if a.unknown && a.message != "" {
-			s.reportName(a.Scalar, a.Key(), a.help, "%s", a.message).unlessOwn(s)
+			s.reportName(a.Scalar, a.Key(), a.help, "%s", a.message).propose(a.Scalar, a.Key(), a.near).unlessOwn(s)
 		}
 	}
 }
@@ -337,7 +338,7 @@ func checkModuleName(s *subject) {
 	for _, m := range s.modules() {
 		if m.near != "" {
 			s.reportName(m.String, m.Key(), fmt.Sprintf("did you mean %q? Otherwise set external: true", m.near), "kernel %s has no module %s", s.Release.Kernel, m.Key()).
-				unlessSlip(linux.Fold(m.Key()), m.near, nearLetters).unlessOwn(s)
+				propose(m.String, m.Key(), m.near).unlessSlip(linux.Fold(m.Key()), m.near, nearLetters).unlessOwn(s)
 		}
 	}
 }

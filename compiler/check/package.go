@@ -157,7 +157,7 @@ func (s *subject) findPackage(name string) (known bool, near string) {
 func checkPackageName(s *subject) {
 	s.unknownPackages(func(at config.String, name, near string) {
 		if near != "" {
-			s.reportName(at, name, fmt.Sprintf("did you mean %q? Otherwise set external: true under packages", near), "%s has no package %s", s.Release.Name, name).unlessSlip(name, near, nearLetters)
+			s.reportName(at, name, fmt.Sprintf("did you mean %q? Otherwise set external: true under packages", near), "%s has no package %s", s.Release.Name, name).unlessSlip(name, near, nearLetters).propose(at, name, near)
 		}
 	})
 }
@@ -173,11 +173,9 @@ func checkPackageUnknown(s *subject) {
 // reportName raises the rule at a name, which is the key of a part or its value.
 func (r *reporter) reportName(at config.Part, name, help, format string, args ...any) *finding {
 	if at.Where().Key() == name {
-		r.reportKey(at, help, format, args...)
-	} else {
-		r.reportAt(at, at.Where().Show(), help, format, args...)
+		return r.reportKey(at, help, format, args...)
 	}
-	return r.found[len(r.found)-1]
+	return r.reportAt(at, at.Where().Show(), help, format, args...)
 }
 
 func checkRecipeName(b *builder) {
@@ -190,7 +188,7 @@ func checkRecipeName(b *builder) {
 		for _, r := range b.releases() {
 			// A recipe of a layer of yours has no mark: what is two letters away is left alone.
 			if near := recipe.Nearest(r.Name, name, kind); near != "" && spelling.DistanceWithin(name, near, 1) == 1 {
-				b.reportName(at, name, fmt.Sprintf("did you mean %q?", near), "%s has no %s %s", r.Name, what, name).unlessSlip(name, near, nearLetters)
+				b.reportName(at, name, fmt.Sprintf("did you mean %q?", near), "%s has no %s %s", r.Name, what, name).unlessSlip(name, near, nearLetters).propose(at, name, near)
 				return
 			}
 		}

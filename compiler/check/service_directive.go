@@ -102,7 +102,8 @@ func checkDirective(s *subject) {
 			continue
 		}
 		if message, help := s.explainAbsent(d); message != "" {
-			s.reportKey(d, help, "%s", message)
+			near := directive.Nearest(directive.Unit, d.name, s.Release.Systemd)
+			s.reportKey(d, help, "%s", message).propose(d, d.Key(), strings.TrimPrefix(near, d.section+"."))
 		}
 	}
 }

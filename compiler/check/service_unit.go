@@ -128,11 +128,11 @@ func checkUnitName(s *subject) {
 		}
 		help := fmt.Sprintf("did you mean %q? Otherwise set external: true", near)
 		if at == config.Part(from) {
-			s.reportKey(at, help, "no unit %s is known at %s, and a drop-in of it changes nothing", name, s.Release.Name)
+			s.reportKey(at, help, "no unit %s is known at %s, and a drop-in of it changes nothing", name, s.Release.Name).propose(at, name, near)
 			return
 		}
 		help = fmt.Sprintf("did you mean %q? Otherwise write {value: %q, external: true}", near, name)
-		s.reportAt(at, at.Where().Show(), help, "no unit %s is known at %s, which %s names", name, s.Release.Name, from.Key())
+		s.reportAt(at, at.Where().Show(), help, "no unit %s is known at %s, which %s names", name, s.Release.Name, from.Key()).propose(at, name, near)
 	})
 }
 

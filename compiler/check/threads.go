@@ -151,7 +151,7 @@ func (t threadFacts) isKnown() bool {
 
 // guessThread returns an error and the help for a name that the target's kernel lacks, "" where
 // nothing is known about it.
-func (s *subject) guessThread(name string) (message, help string) {
+func (s *subject) guessThread(name string) (message, help, near string) {
 	var others []string
 	for _, line := range linux.Kernels() {
 		for kind := range linux.Threads(line) {
@@ -165,16 +165,16 @@ func (s *subject) guessThread(name string) (message, help string) {
 		if len(others) == 1 {
 			have = "kernel " + others[0] + " does"
 		}
-		return fmt.Sprintf("kernel %s starts no thread %s: %s", s.Release.Kernel, name, have), "remove it"
+		return fmt.Sprintf("kernel %s starts no thread %s: %s", s.Release.Kernel, name, have), "remove it", ""
 	}
 	var names []string
 	for kind := range s.kernelThreads() {
 		names = append(names, strings.ReplaceAll(kind.Name, "#", "*"))
 	}
-	if near := diag.Nearest(name, names); near != "" {
-		return fmt.Sprintf("kernel %s starts no thread %s", s.Release.Kernel, name), fmt.Sprintf("did you mean %q?", near)
+	if near = diag.Nearest(name, names); near != "" {
+		return fmt.Sprintf("kernel %s starts no thread %s", s.Release.Kernel, name), fmt.Sprintf("did you mean %q?", near), near
 	}
-	return "", ""
+	return "", "", ""
 }
 
 func checkThreadName(s *subject) {
@@ -189,8 +189,8 @@ func checkThreadName(s *subject) {
 		case t.isKnown():
 			s.checkThreadCore(t)
 		default:
-			if message, help := s.guessThread(t.Key()); message != "" && !(s.isRealtime() && s.Release.RTProvider != "") {
-				s.reportKey(t.Thread, help, "%s", message)
+			if message, help, near := s.guessThread(t.Key()); message != "" && !(s.isRealtime() && s.Release.RTProvider != "") {
+				s.reportKey(t.Thread, help, "%s", message).propose(t.Thread, t.Key(), near)
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func checkThreadUnknown(s *subject) {
 			continue
 		}
 		// A kernel with the real-time patches has threads that the sources of the facts lack.
-		if message, _ := s.guessThread(t.Key()); message == "" || s.isRealtime() && s.Release.RTProvider != "" {
+		if message, _, _ := s.guessThread(t.Key()); message == "" || s.isRealtime() && s.Release.RTProvider != "" {
 			s.reportKey(t.Thread, "", "no source of kernel %s is known to start a thread %s", s.Release.Kernel, t.Key())
 		}
 	}

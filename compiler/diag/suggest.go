@@ -2,7 +2,10 @@ package diag
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"cuelang.org/go/cue/ast"
 
 	"github.com/yoctune/yoctune/schema/spelling"
 )
@@ -35,9 +38,26 @@ func (d *Diagnostic) SuggestName(name string, known []string) bool {
 	}
 	d.Help = fmt.Sprintf("did you mean %q?", near)
 	if IsSafeFix(name, near, known) {
-		d.Edits = []Edit{{Kind: RenameField, Pos: d.Pos, Text: near}}
+		d.Edits = []Edit{{Kind: RenameField, Pos: d.Pos, Text: Label(near)}}
 	}
 	return true
+}
+
+// Label writes a name as a label of CUE.
+func Label(name string) string {
+	if ast.IsValidIdent(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// SuggestValue completes a diagnostic about an unknown value as [Diagnostic.SuggestName] does one
+// about a name. Where nothing is near, the help lists the known values if they are few.
+func (d *Diagnostic) SuggestValue(value string, known []string) {
+	d.Help = DidYouMean(value, known)
+	if near := Nearest(value, known); near != "" && IsSafeFix(value, near, known) {
+		d.Edits = []Edit{{Kind: ReplaceText, Pos: d.Pos, Text: strconv.Quote(near)}}
+	}
 }
 
 // CurrentName returns the current name of a value that was renamed, or "".

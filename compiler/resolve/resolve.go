@@ -183,8 +183,10 @@ func (p *Project) profiles(use config.List[config.String], report *diag.Report) 
 		}
 		profile := p.Config.Profiles.Get(name.Text)
 		if !profile.IsSet() || profile.Node().Kind != load.Struct {
-			report.Add(diag.Diagnostic{ID: "YT0203", Severity: diag.Error, Pos: name.Pos(), Path: fmt.Sprintf("%s[%d]", use.FullPath(), i),
-				Message: fmt.Sprintf("profile %q is not defined", name.Text), Help: diag.DidYouMean(name.Text, sorted(p.Config.Profiles.Keys()))})
+			d := diag.Diagnostic{ID: "YT0203", Severity: diag.Error, Pos: name.Pos(), Path: fmt.Sprintf("%s[%d]", use.FullPath(), i),
+				Message: fmt.Sprintf("profile %q is not defined", name.Text)}
+			d.SuggestValue(name.Text, sorted(p.Config.Profiles.Keys()))
+			report.Add(d)
 			continue
 		}
 		out = append(out, layered{name.Text, profile.Node()})
@@ -235,14 +237,36 @@ func (p *Project) findBoard(t *Target, checked, report *diag.Report) bool {
 			known = append(known, p.Config.Boards.Keys()...)
 		}
 		slices.Sort(known)
-		reportUnknown(name, checked, report, diag.Diagnostic{ID: "YT0201", Pos: id.Pos(),
-			Message: fmt.Sprintf("unknown board %q", id.Text), Help: diag.DidYouMean(id.Text, known),
-			Expected: "one of " + strings.Join(known, ", ") + ", or a name under boards"})
+		d := diag.Diagnostic{ID: "YT0201", Pos: id.Pos(), Message: fmt.Sprintf("unknown board %q", id.Text),
+			Expected: "one of " + strings.Join(known, ", ") + ", or a name under boards"}
+		if d.SuggestValue(id.Text, known); d.Help == "" {
+			d.Help = describeMachine(id.Text)
+		}
+		reportUnknown(name, checked, report, d)
 	}
 	if t.Board = facts; found && t.File != nil {
 		t.Board = facts.Refreshed(t.Custom.Facts.Text, t.File)
 	}
 	return found
+}
+
+// describeMachine names the boards that use a MACHINE which was written in place of a board, ""
+// where none does.
+func describeMachine(machine string) string {
+	var users []string
+	for _, id := range board.IDs() {
+		b, _ := board.Lookup(id)
+		for _, r := range b.Releases {
+			if slices.Contains(r.Machines, machine) {
+				users = append(users, id)
+				break
+			}
+		}
+	}
+	if len(users) == 0 {
+		return ""
+	}
+	return machine + " is a MACHINE, of " + strings.Join(users, ", ") + "; write the board, and machine: " + strconv.Quote(machine)
 }
 
 func (p *Project) findRelease(t *Target, checked, report *diag.Report) bool {
@@ -252,9 +276,10 @@ func (p *Project) findRelease(t *Target, checked, report *diag.Report) bool {
 	}
 	facts, found := release.Lookup(name.Text)
 	if !found {
-		reportUnknown(name, checked, report, diag.Diagnostic{ID: "YT0202", Pos: name.Pos(),
-			Message: fmt.Sprintf("unknown release %q", name.Text), Help: diag.DidYouMean(name.Text, release.Names()),
-			Expected: "one of " + strings.Join(release.Names(), ", ")})
+		d := diag.Diagnostic{ID: "YT0202", Pos: name.Pos(), Message: fmt.Sprintf("unknown release %q", name.Text),
+			Expected: "one of " + strings.Join(release.Names(), ", ")}
+		d.SuggestValue(name.Text, release.Names())
+		reportUnknown(name, checked, report, d)
 	}
 	t.Release = facts
 	return found && t.chooseKernel(report)

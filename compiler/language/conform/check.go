@@ -11,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // Checker checks values and remembers those that passed: a value that several targets
@@ -189,7 +190,9 @@ func (c *Checker) newFault(id string, n *load.Node, sh *shape, path, what string
 }
 
 // seeSchema returns the command that prints a definition such as "#CPU".
-func seeSchema(def string) string { return "yoctune schema " + strings.TrimPrefix(def, "#") }
+func seeSchema(def string) string {
+	return strings.TrimSpace("yoctune schema " + strings.TrimPrefix(def, "#"))
+}
 
 func (c *Checker) checkBound(n *load.Node, v *big.Rat, sh *shape, path string) []diag.Diagnostic {
 	order, ok := v.Cmp(new(big.Rat).SetInt64(sh.number)), false
@@ -371,13 +374,18 @@ func (c *Checker) checkUnlistedField(n *load.Node, f load.Field, v *view, sub st
 		ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub,
 		Message: fmt.Sprintf("unknown field %q", f.Name), See: seeSchema(c.def),
 	}
-	switch places := c.schema.places(f.Name); {
-	case len(places) > 0 && len(places) <= 3 && !slices.Contains(names, diag.CurrentName(f.Name)):
+	switch places := c.schema.places(f.Name, sub); {
+	case len(places) > 0 && len(places) <= 3 && !isOneLetterOff(f.Name, names) && !slices.Contains(names, diag.CurrentName(f.Name)):
 		d.Help = "it is a field of another part: " + strings.Join(places, ", ")
 	case !d.SuggestName(f.Name, names) && len(names) > 0:
 		d.Help = "fields here: " + strings.Join(names, ", ")
 	}
 	return []diag.Diagnostic{d}
+}
+
+// isOneLetterOff reports whether a name differs from one of those by one slip.
+func isOneLetterOff(name string, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return diag.IsSafeFix(name, n, names) && spelling.Distance(name, n) == 1 })
 }
 
 // lastElement returns the last element of a path.

@@ -7,7 +7,7 @@ import (
 
 // places lists where else in the language a field of this name belongs, such as
 // services.NAME.memoryMax. HCL's memory_max is the same name.
-func (s *Schema) places(name string) []string {
+func (s *Schema) places(name, from string) []string {
 	name = strings.ReplaceAll(name, "_", "")
 	var found []string
 	var walk func(sh *shape, path string, inside []string)
@@ -15,7 +15,10 @@ func (s *Schema) places(name string) []string {
 		for _, m := range s.gather(o, takenBranches(nil)).fields {
 			below := strings.TrimPrefix(path+"."+m.name, ".")
 			if strings.EqualFold(m.name, name) {
-				found = append(found, strings.TrimPrefix(below, "targets.NAME."))
+				if strings.HasPrefix(from, "targets.") {
+					below = strings.TrimPrefix(below, "targets.NAME.")
+				}
+				found = append(found, below)
 			}
 			walk(m.value, below, inside)
 		}
