@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 )
 
 // The rules of this file are about data in memory, and the environment of pipelines.
@@ -13,7 +14,7 @@ func transientRules() []Rule {
 		{
 			ID: "tmpfs-path", Severity: diag.Error, Firm: true,
 			Title: "file system in memory over a folder that the system needs",
-			Cause: "A mount hides what its folder contains. The system would lose its programs, its configuration or its state, or systemd mounts the folder itself.",
+			Cause: "A mount hides what its folder contains. The system would lose its programs, its configuration or its state, or systemd mounts the folder itself. A path below a link is not mounted: the mount unit fails at boot.",
 			Fix:   "mount it on a folder of its own, such as /var/cache/frames",
 			Wrong: `tmpfs: "/etc": size: "16MiB"`, Right: `tmpfs: "/var/cache/frames": size: "16MiB"`,
 			See: "systemd.mount(5); file-hierarchy(7)",
@@ -45,8 +46,41 @@ func transientRules() []Rule {
 // is below the first group is needed, too.
 var (
 	neededTrees   = []string{"/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/boot", "/var/lib/yoctune", "/var/lib/nvpmodel", "/run/yoctune", "/run/systemd"}
-	neededFolders = []string{"/var", "/var/lib", "/run", "/tmp", "/home", "/root", "/opt", "/srv", "/media", "/mnt", "/var/log"}
+	neededFolders = []string{"/var", "/var/lib", "/run", "/tmp", "/home", "/root", "/opt", "/srv", "/media", "/mnt"}
 )
+
+// imageLinks are the links that base-files of every release makes below /var, and their targets.
+// The variables of the build turn those of the logs and of /var/tmp into folders.
+var imageLinks = []struct {
+	path, target string
+	variables    []string
+}{
+	{"/var/log", "/var/volatile/log", []string{"VOLATILE_LOG_DIR", "FILESYSTEM_PERMS_TABLES"}},
+	{"/var/tmp", "/var/volatile/tmp", []string{"VOLATILE_TMP_DIR", "FILESYSTEM_PERMS_TABLES"}},
+	{"/var/run", "/run", nil},
+	{"/var/lock", "/run/lock", nil},
+}
+
+// checkImageLink reports a path at or below a link of the default image: systemd mounts nothing
+// on a path that is not canonical. It also reports the folder that the image's fstab mounts.
+func (s *subject) checkImageLink(m *config.Tmpfs) {
+	if m.Key() == "/var/volatile" {
+		s.reportKey(m, "leave it out, or mount a folder below it", "the image mounts /var/volatile in memory by itself (/etc/fstab of base-files)")
+		return
+	}
+	for _, link := range imageLinks {
+		rest, below := strings.CutPrefix(m.Key()+"/", link.path+"/")
+		if !below || slices.ContainsFunc(link.variables, func(name string) bool { return s.build.Variables.Has(name) }) {
+			continue
+		}
+		if rest == "" {
+			s.reportKey(m, "leave it out", "%s is a link to %s in the image, which is in memory already", link.path, link.target)
+			return
+		}
+		s.reportKey(m, "write "+link.target+"/"+strings.TrimSuffix(rest, "/"), "%s is a link to %s in the image, and systemd mounts nothing below a link", link.path, link.target)
+		return
+	}
+}
 
 func checkTmpfsPath(s *subject) {
 	for _, m := range s.Config.Tmpfs.Entries {
@@ -57,6 +91,8 @@ func checkTmpfsPath(s *subject) {
 			s.reportKey(m, "leave it out: systemd mounts /tmp in memory by itself (tmp.mount)", "systemd mounts /tmp")
 		case below || slices.Contains(neededFolders, folder):
 			s.reportKey(m, "", "a file system on %s hides what the system needs there", folder)
+		default:
+			s.checkImageLink(m)
 		}
 	}
 }

@@ -487,12 +487,19 @@ func eachMachine(names []string) map[string]string {
 	return result
 }
 
+// brought reports whether a recipe creates a user: vet's warning is then that no package of the
+// configuration does, which names the package and refuses no name.
+func brought(user string) bool {
+	_, ok := system.Find(series, system.User, user)
+	return ok
+}
+
 func eachUser(names []string) map[string]string {
 	field := regexp.MustCompile(`services\."u(\d+)\.service"\.user`)
 	return ask(names, func(d finding) (string, bool) {
 		if m := field.FindStringSubmatch(d.Path); m != nil {
 			i, err := strconv.Atoi(m[1])
-			return names[i], err == nil && (d.ID == "service-user" || d.ID == "user-name")
+			return names[i], err == nil && (d.ID == "service-user" && !brought(names[i]) || d.ID == "user-name")
 		}
 		return "", false
 	}, func(b *strings.Builder, left []string) {
