@@ -28,10 +28,10 @@ func featureRules() []Rule {
 		{
 			ID: "build-feature-needed", Severity: diag.Error, Firm: true,
 			Title: "the layer needs a feature that is removed",
-			Cause: "The layer's units need systemd, and its distro feature switches it on.",
+			Cause: "The recipes of the layer require the distro feature systemd and the layer's own (REQUIRED_DISTRO_FEATURES). Without them no image gets its settings.",
 			Fix:   "leave the feature in",
 			Wrong: `build: distroFeatures: remove: ["systemd"]`, Right: `build: distroFeatures: remove: ["x11"]`,
-			See:   "README.md of the layer",
+			See:   "oe-core meta/classes-recipe/features_check.bbclass: REQUIRED_DISTRO_FEATURES",
 			build: checkNeededFeatures,
 		},
 		{

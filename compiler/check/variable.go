@@ -223,7 +223,7 @@ func judgeField(b *builder, v *setting, _ release.Release) verdict {
 	if field := variable.Field(name); field != "" {
 		return verdict{rule: "build-variable-field", message: name + " has a field of its own", help: "use " + field}
 	}
-	if j := b.judgeSystemd(v); j.rule != "" {
+	if j := judgeSystemd(v); j.rule != "" {
 		return j
 	}
 	if why := variable.Reserved(name, !valueOf(v).IsSet()); why != "" {
@@ -232,33 +232,15 @@ func judgeField(b *builder, v *setting, _ release.Release) verdict {
 	return verdict{}
 }
 
-// judgeSystemd refuses what takes away systemd or the layer's own feature: the recipes of the layer
-// require both (REQUIRED_DISTRO_FEATURES), and images would silently lack its settings.
-func (b *builder) judgeSystemd(v *setting) verdict {
-	j := verdict{rule: "build-variable-reserved", help: "remove it"}
+// judgeSystemd refuses another init system: the recipes of the layer require systemd
+// (REQUIRED_DISTRO_FEATURES), and images would silently lack its settings.
+func judgeSystemd(v *setting) verdict {
 	value := valueOf(v)
-	switch v.Key() {
-	case "INIT_MANAGER":
-		if value.IsSet() && value.Text != "systemd" {
-			j.at, j.message = value, fmt.Sprintf("the layer needs systemd, and INIT_MANAGER %q switches it off", value.Text)
-			return j
-		}
-	case "DISTRO_FEATURES":
-		required := []string{"systemd", "yoctune-" + b.project.Config.Layer.Name.Text}
-		for _, w := range v.Struct.Remove.Items {
-			if slices.Contains(required, w.Text) {
-				j.at, j.message = w, fmt.Sprintf("the recipes of the layer need the distribution feature %s", w.Text)
-				return j
-			}
-		}
-		for _, w := range v.Struct.Append.Items {
-			if w.Text != required[0] && spelling.IsSlip(w.Text, required[0], variableLetters) {
-				j.at, j.message, j.help = w, fmt.Sprintf("no layer is known to read the distribution feature %s", w.Text), "the layer adds "+required[0]+" itself: remove it"
-				return j
-			}
-		}
+	if v.Key() != "INIT_MANAGER" || !value.IsSet() || value.Text == "systemd" {
+		return verdict{}
 	}
-	return verdict{}
+	return verdict{rule: "build-variable-reserved", at: value, help: "remove it",
+		message: fmt.Sprintf("the layer needs systemd, and INIT_MANAGER %q switches it off", value.Text)}
 }
 
 func judgeCUDA(_ *builder, v *setting, r release.Release) verdict {

@@ -375,7 +375,7 @@ func (c *Checker) checkUnlistedField(n *load.Node, f load.Field, v *view, sub st
 		Message: fmt.Sprintf("unknown field %q", f.Name), See: seeSchema(c.def),
 	}
 	switch places := c.schema.places(f.Name, sub); {
-	case len(places) > 0 && len(places) <= 3 && !isOneLetterOff(f.Name, names) && !slices.Contains(names, diag.CurrentName(f.Name)):
+	case len(places) > 0 && len(places) <= 3 && !c.isSlipHere(f, v, sub, names) && !slices.Contains(names, diag.CurrentName(f.Name)):
 		d.Help = "it is a field of another part: " + strings.Join(places, ", ")
 	case !d.SuggestName(f.Name, names) && len(names) > 0:
 		d.Help = "fields here: " + strings.Join(names, ", ")
@@ -383,9 +383,13 @@ func (c *Checker) checkUnlistedField(n *load.Node, f load.Field, v *view, sub st
 	return []diag.Diagnostic{d}
 }
 
-// isOneLetterOff reports whether a name differs from one of those by one slip.
-func isOneLetterOff(name string, names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return diag.IsSafeFix(name, n, names) && spelling.Distance(name, n) == 1 })
+// isSlipHere reports whether the name of a field differs by one slip from a name of the struct, whose
+// field takes the value.
+func (c *Checker) isSlipHere(f load.Field, v *view, sub string, names []string) bool {
+	return slices.ContainsFunc(v.fields, func(m *member) bool {
+		return slices.Contains(names, m.name) && diag.IsSafeFix(f.Name, m.name, names) && spelling.Distance(f.Name, m.name) == 1 &&
+			len(c.checkValue(f.Value, m.value, sub, false)) == 0
+	})
 }
 
 // lastElement returns the last element of a path.
