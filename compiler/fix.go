@@ -113,7 +113,8 @@ func (o Options) reopen(dir string, files map[string][]byte) *Project {
 }
 
 // isImprovement reports whether a change leaves fewer diagnostics and adds none, except warnings
-// about side effects of a kernel option that fixes an error.
+// that come with the right name: those about a renamed field, and about side effects of a kernel
+// option that fixes an error.
 func isImprovement(before, after *Project, mended diag.Diagnostic) bool {
 	// Rules judge a target only after its language errors are gone: their new diagnostics
 	// are not caused by the change.
@@ -134,7 +135,8 @@ func isImprovement(before, after *Project, mended diag.Diagnostic) bool {
 		if !count(d) || d.Severity <= diag.Info {
 			continue
 		}
-		price := d.ID == "kconfig-effect" && d.Severity < mended.Severity
+		renamed := mended.Edits[0].Kind == diag.RenameField && d.Pos.File == mended.Pos.File && d.Pos.Line == mended.Pos.Line
+		price := (d.ID == "kconfig-effect" || renamed) && d.Severity < mended.Severity
 		if !old[[2]string{d.ID, d.Path}] && !price {
 			return false
 		}

@@ -2,12 +2,14 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/facts/recipe"
+	"github.com/yoctune/yoctune/schema/facts/variable"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
@@ -151,7 +153,15 @@ func (s *subject) findPackage(name string) (known bool, near string) {
 	if isOwnPackage(name) || recipe.Has(s.Release.Name, name, recipe.Package) {
 		return true, ""
 	}
+	if len(releasesWith(name)) > 0 {
+		return false, ""
+	}
 	return false, recipe.Nearest(s.Release.Name, name, recipe.Package)
+}
+
+// releasesWith lists the releases that have a package: another one may have renamed or dropped it.
+func releasesWith(name string) []string {
+	return slices.DeleteFunc(slices.Clone(variable.Releases()), func(r string) bool { return !recipe.Has(r, name, recipe.Package) })
 }
 
 func checkPackageName(s *subject) {
@@ -164,9 +174,14 @@ func checkPackageName(s *subject) {
 
 func checkPackageUnknown(s *subject) {
 	s.unknownPackages(func(at config.String, name, near string) {
-		if near == "" {
-			s.reportName(at, name, "remove it, or set external: true under packages if a layer of yours has it", "%s is not known to openembedded at %s", name, s.Release.Name)
+		if near != "" {
+			return
 		}
+		others := ""
+		if with := releasesWith(name); len(with) > 0 {
+			others = ", only at " + strings.Join(with, ", ")
+		}
+		s.reportName(at, name, "remove it, or set external: true under packages if a layer of yours has it", "%s is not known to openembedded at %s%s", name, s.Release.Name, others)
 	})
 }
 

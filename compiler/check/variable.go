@@ -144,6 +144,7 @@ type verdict struct {
 	message string
 	help    string
 	near    string // the name that was probably meant
+	value   string // the value that was probably meant, as CUE
 	warning bool
 }
 
@@ -169,6 +170,9 @@ func judgeVariables(b *builder) {
 		}
 		if j.near != "" {
 			f.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Pos, Text: j.near}}
+		}
+		if j.value != "" {
+			f.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: f.Pos, Text: j.value}}
 		}
 		if j.warning {
 			f.Severity = diag.Warning
@@ -354,15 +358,15 @@ func judgeList(_ *builder, v *setting, r release.Release) verdict {
 			return j
 		}
 	}
-	edits := len(edit.Append.Items) + len(edit.Remove.Items)
 	f, known := variable.Lookup(r.Name, v.Key())
 	switch {
-	case v.Struct.IsSet() && !edit.Value.IsSet() && edits == 0:
+	case v.Struct.IsSet() && !edit.Value.IsSet() && !edit.Append.IsSet() && !edit.Remove.IsSet():
 		j.message, j.help = v.Key()+" gets no value", "write value, append or remove"
 	case known && f.List && !v.Struct.IsSet():
 		words := strings.FieldsFunc(v.Scalar.Text, func(c rune) bool { return c == ' ' || string(c) == f.Separator })
 		j.at, j.message = v.Scalar, v.Key()+" is a list, which an assignment replaces"
 		j.help = fmt.Sprintf("write %s: append: %s to add, or value: to replace it", v.Key(), quoteWords(words))
+		j.value = fmt.Sprintf("{append: %s}", quoteWords(words))
 	default:
 		return verdict{}
 	}

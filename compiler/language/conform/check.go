@@ -22,6 +22,7 @@ type Checker struct {
 	passed map[key]bool
 	regexp map[*shape]*regexp.Regexp // compiled when first used: most are not
 	def    string                    // the definition that is being checked
+	trying bool                      // an alternative is tried: its faults may not be reported
 }
 
 type key struct {
@@ -119,7 +120,63 @@ func (c *Checker) checkShape(n *load.Node, sh *shape, path string, partial bool)
 			return c.checkStruct(n, sh, path, partial)
 		}
 	}
-	return c.newFault("YT0101", n, sh, path, "wrong type")
+	return c.refuseType(n, sh, path)
+}
+
+// refuseType reports a value of another type. Where the same value in quotes, without them or in a
+// list is right, the fault has the edit.
+func (c *Checker) refuseType(n *load.Node, sh *shape, path string) []diag.Diagnostic {
+	found := c.newFault("YT0101", n, sh, path, "wrong type")
+	if c.trying {
+		return found
+	}
+	c.trying = true
+	defer func() { c.trying = false }()
+	for _, form := range otherForms(n) {
+		if len(c.checkShape(form.node, sh, path, false)) == 0 {
+			found[0].Help = form.help
+			found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: form.text}}
+			break
+		}
+	}
+	return found
+}
+
+// form is a value written in another way.
+type form struct {
+	node       *load.Node
+	text, help string
+}
+
+// otherForms returns the ways to write a scalar that are often taken for it.
+func otherForms(n *load.Node) []form {
+	text := n.Text
+	if n.Kind == load.Bool {
+		text = n.Show()
+	}
+	with := func(kind load.Kind) *load.Node {
+		return &load.Node{Kind: kind, Text: text, True: text == "true", Pos: n.Pos}
+	}
+	var forms []form
+	switch n.Kind {
+	case load.Int, load.Number, load.Bool:
+		forms = []form{{with(load.String), strconv.Quote(text), "write it in quotes: " + strconv.Quote(text)}}
+	case load.String:
+		kind := load.Bool
+		if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+			kind = load.Int
+		} else if text != "true" && text != "false" {
+			kind = load.String
+		}
+		if kind != load.String {
+			forms = []form{{with(kind), text, "write it without quotes: " + text}}
+		}
+		text = strconv.Quote(text)
+	default:
+		return nil // of a struct or a list
+	}
+	text = "[" + text + "]"
+	return append(forms, form{&load.Node{Kind: load.List, Items: []*load.Node{n}, Pos: n.Pos}, text, "write a list: " + text})
 }
 
 // checkDefinition checks a value against a definition. The comment of a definition
@@ -137,6 +194,9 @@ func (c *Checker) checkDefinition(n *load.Node, def, path string, partial bool) 
 			found[0].Help = fmt.Sprintf("did you mean %q?", "file://"+n.Text)
 			found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote("file://" + n.Text)}}
 		}
+		if def == "#Frequency" && n.Text == "unlimited" {
+			found[0].Help = "leave the field out: the clock then has the hardware's limit; limits of power modes take \"unlimited\""
+		}
 	}
 	return found
 }
@@ -145,6 +205,9 @@ func (c *Checker) checkDefinition(n *load.Node, def, path string, partial bool) 
 func (c *Checker) checkParts(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
 	for _, p := range sh.parts {
 		if found := c.checkValue(n, p, path, partial); len(found) > 0 {
+			if found[0].ID == "YT0101" && found[0].Path == path {
+				return c.refuseType(n, sh, path)
+			}
 			return c.expectWhole(found, sh, path)
 		}
 	}
@@ -217,7 +280,11 @@ func (c *Checker) checkBound(n *load.Node, v *big.Rat, sh *shape, path string) [
 // user most likely meant.
 func (c *Checker) checkAlternatives(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
 	var likely []diag.Diagnostic
+	var meant *shape
 	var words []string
+	outer := c.trying
+	c.trying = true
+	defer func() { c.trying = outer }()
 	for _, p := range sh.parts {
 		found := c.checkValue(n, p, path, partial)
 		if len(found) == 0 {
@@ -226,11 +293,15 @@ func (c *Checker) checkAlternatives(n *load.Node, sh *shape, path string, partia
 		if p.op == exactly && p.literal.Kind == load.String {
 			words = append(words, p.literal.Text)
 		}
-		if likely == nil && (len(found) > 1 || found[0].ID != "YT0101" && found[0].ID != "YT0103") {
-			likely = found
+		if meant == nil && (len(found) > 1 || found[0].Path != path || found[0].ID != "YT0101" && found[0].ID != "YT0103") {
+			likely, meant = found, p
 		}
 	}
-	if likely != nil {
+	c.trying = outer
+	if meant != nil {
+		if !outer {
+			likely = c.checkValue(n, meant, path, partial)
+		}
 		return c.expectWhole(likely, sh, path)
 	}
 	if n.Kind == load.String && len(words) > 0 {
@@ -252,7 +323,7 @@ func (c *Checker) checkAlternatives(n *load.Node, sh *shape, path string, partia
 			return c.newFault("YT0103", n, sh, path, "invalid value")
 		}
 	}
-	return c.newFault("YT0101", n, sh, path, "wrong type")
+	return c.refuseType(n, sh, path)
 }
 
 // view is a struct of the schema with its embeddings and some of its branches.
@@ -351,6 +422,10 @@ func (c *Checker) checkUnlistedField(n *load.Node, f load.Field, v *view, sub st
 		d := c.checkShape(name, v.patterns[0].key, sub, partial)
 		d[0].Message = fmt.Sprintf("invalid name %q", f.Name)
 		d[0].ID = "YT0109"
+		for i, e := range d[0].Edits {
+			near, _ := strconv.Unquote(e.Text)
+			d[0].Edits[i] = diag.Edit{Kind: diag.RenameField, Pos: f.Pos, Text: diag.Label(near)}
+		}
 		if f.Name == "--" {
 			d[0].Help = "leave it out: the kernel passes the arguments after -- to the first program, and the BSP's initial file system drops them"
 		}

@@ -1717,7 +1717,11 @@ var language = Schema{defs: []*definition{
 			},
 		}},
 	}}},
-	{name: "#UnitSection", doc: "a section of a service's unit: \"Unit\", \"Service\" or \"Install\"", value: &shape{op: matches, text: "^(Unit|Service|Install)$"}},
+	{name: "#UnitSection", doc: "a section of a service's unit: \"Unit\", \"Service\" or \"Install\"", value: &shape{op: either, parts: []*shape{
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "Unit", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "Service", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "Install", True: false}},
+	}}},
 	{name: "#User", doc: "a name of a user or group: lower-case letters, digits, \"_\" and \"-\"; or its number", value: &shape{op: either, parts: []*shape{
 		&shape{op: all, parts: []*shape{
 			&shape{op: basic, kind: load.Int},

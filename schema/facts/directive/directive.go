@@ -164,10 +164,12 @@ func Names(kind string) []string {
 }
 
 // Nearest returns what was probably meant by a name that a version lacks: the same directive
-// of another section, else one of its section that is spelt almost alike; "" for neither.
+// of another section, else one of its section that is spelt almost alike or begins with the name;
+// "" for none.
 func Nearest(kind, name, version string) string {
 	section, word, isIn := strings.Cut(name, ".")
 	best, limit := "", max(1, min(len(name)/6, 3))
+	longer := "" // the shortest one that begins with the name
 	elsewhere := []string{"Unit." + word, "Install." + word, "Service." + word}
 	for line := range bytes.Lines(load().rows) {
 		fields := strings.Fields(string(line))
@@ -176,7 +178,8 @@ func Nearest(kind, name, version string) string {
 		}
 		other := fields[1]
 		isMoved := isIn && slices.Contains(elsewhere, other)
-		if !isMoved && (isIn && !strings.HasPrefix(other, section+".") || spelling.DistanceWithin(name, other, limit) > limit) {
+		begins := len(word) >= beginning && strings.HasPrefix(other, name)
+		if !isMoved && !begins && (isIn && !strings.HasPrefix(other, section+".") || spelling.DistanceWithin(name, other, limit) > limit) {
 			continue
 		}
 		versions := load().systemd
@@ -186,7 +189,18 @@ func Nearest(kind, name, version string) string {
 		if isMoved {
 			return other
 		}
-		best, limit = other, spelling.DistanceWithin(name, other, limit)-1
+		if begins && (longer == "" || len(other) < len(longer)) {
+			longer = other
+		}
+		if d := spelling.DistanceWithin(name, other, limit); d <= limit {
+			best, limit = other, d-1
+		}
+	}
+	if longer != "" && (best == "" || spelling.DistanceWithin(name, best, 1) > 1) {
+		return longer
 	}
 	return best
 }
+
+// beginning is the length from which the first letters of a directive stand for it.
+const beginning = 5
