@@ -167,6 +167,11 @@ func (s *subject) reportMissed(p kconfig.Prediction, requested *config.Scalar, f
 	}
 	rival := s.findRival(p)
 	switch {
+	case s.hasRealtimeField(p):
+		d.Help = "use kernel: preempt: \"rt\", which sets them, or add " + formatFields(p.Fix)
+		if requested.IsSet() {
+			d.Edits = makeEdits(requested, p)
+		}
 	case len(p.Fix) > 0:
 		d.Help = "add " + formatFields(p.Fix)
 		if l, _ := kconfig.ParseLine(p.Fix[0]); len(p.Fix) == 1 && l.Symbol == p.Symbol {
@@ -244,11 +249,30 @@ func makeEdits(requested *config.Scalar, p kconfig.Prediction) []diag.Edit {
 func checkKconfigLost(s *subject) {
 	for p, requested := range s.predictions(kconfig.Lost) {
 		if requested.IsSet() {
-			s.reportMissed(p, requested, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, p.Cause, s.describeFallback(p))
+			s.reportMissed(p, requested, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, s.describeCause(p), s.describeFallback(p))
 		} else {
 			s.reportMissed(p, requested, "%s=%s, which this field needs, is dropped: %s", p.Symbol, p.Wanted, p.Cause)
 		}
 	}
+}
+
+// hasRealtimeField reports whether kernel.preempt sets what an option of the real-time kernel needs.
+func (s *subject) hasRealtimeField(p kconfig.Prediction) bool {
+	return p.Symbol == "PREEMPT_RT" && s.Release.RTByConfig && len(p.Fix) > 0 && !s.Config.Kernel.Recipe.IsSet()
+}
+
+// describeCause is why an option is lost, in short where a field sets all that it needs.
+func (s *subject) describeCause(p kconfig.Prediction) string {
+	if !s.hasRealtimeField(p) {
+		return p.Cause
+	}
+	var needs []string
+	for _, line := range p.Fix {
+		if l, ok := kconfig.ParseLine(line); ok && l.Symbol != p.Symbol {
+			needs = append(needs, l.Symbol+"="+l.Value)
+		}
+	}
+	return "the kernel offers it only with " + strings.Join(needs, " and ")
 }
 
 // describeFallback describes what a lost member of a choice takes along: up to Linux

@@ -252,12 +252,19 @@ var setters = sync.OnceValue(func() map[string]func(*recipe, *Line, assignment) 
 		"PREFERRED_PROVIDER_virtual/kernel":   (*recipe).readKernelProvider,
 		"MACHINE":                             func(r *recipe, l *Line, a assignment) { l.markUnderstood("the target's machine is %s", r.im.machine) },
 		"DISTRO_FEATURES":                     (*recipe).readDistroFeatures,
-		"INIT_MANAGER":                        (*recipe).readInitManager,
-		"IMAGE_FEATURES":                      (*recipe).readImageFeatures,
-		"EXTRA_IMAGE_FEATURES":                (*recipe).readImageFeatures,
-		"SRC_URI":                             (*recipe).readSourceURI,
-		"RDEPENDS":                            (*recipe).readDependencies,
-		"BBFILE_COLLECTIONS":                  func(r *recipe, l *Line, _ assignment) { l.markUnderstood("the layer is called %s", r.im.layerName()) },
+		"MACHINE_FEATURES": func(r *recipe, l *Line, a assignment) {
+			r.changeWords(l, a, strings.Fields(a.Value), "build", "machineFeatures")
+		},
+		"PACKAGECONFIG": func(_ *recipe, l *Line, _ assignment) {
+			l.leave("packageConfig has the options of one recipe (pn-NAME)")
+		},
+		"BB_DISKMON_DIRS":      (*recipe).readDiskMonitor,
+		"INIT_MANAGER":         (*recipe).readInitManager,
+		"IMAGE_FEATURES":       (*recipe).readImageFeatures,
+		"EXTRA_IMAGE_FEATURES": (*recipe).readImageFeatures,
+		"SRC_URI":              (*recipe).readSourceURI,
+		"RDEPENDS":             (*recipe).readDependencies,
+		"BBFILE_COLLECTIONS":   func(r *recipe, l *Line, _ assignment) { l.markUnderstood("the layer is called %s", r.im.layerName()) },
 	}
 })
 
@@ -319,6 +326,9 @@ func (r *recipe) readAssignment(l *Line, a assignment) {
 		return
 	}
 	set := setters()[a.base]
+	if set == nil && r.isLocal() {
+		set = (*recipe).readVariable
+	}
 	switch {
 	case isLayerVariable(a.base):
 		im.readLayerVariable(l, a)
@@ -640,22 +650,34 @@ func (r *recipe) readPackageClasses(l *Line, a assignment) {
 	}
 }
 
-// assignForRecipe reads PARALLEL_MAKE:pn-NAME, and reports whether it was one.
+// assignForRecipe reads PARALLEL_MAKE:pn-NAME and PACKAGECONFIG:append:pn-NAME, and reports
+// whether it was one.
 func (r *recipe) assignForRecipe(l *Line, a assignment) bool {
-	if a.base != "PARALLEL_MAKE" || len(a.overrides) != 1 {
+	if len(a.overrides) != 1 {
 		return false
 	}
 	name, ok := strings.CutPrefix(a.overrides[0], "pn-")
 	if !ok || !isWord(name) {
 		return false
 	}
-	r.setRecipeJobs(l, a, name)
+	switch a.base {
+	case "PARALLEL_MAKE":
+		r.setRecipeJobs(l, a, name)
+	case "PACKAGECONFIG":
+		r.changeWords(l, a, strings.Fields(a.Value), "build", "packageConfig", name)
+	default:
+		return false
+	}
 	return true
 }
 
 func (r *recipe) readImageFeatures(l *Line, a assignment) {
 	if a.isRemove() {
-		l.leave("yoctune adds to the list and does not remove anything")
+		if a.base == "IMAGE_FEATURES" && !leaveExpansion(l, a.Value) {
+			r.im.extendList(l, strings.Fields(a.Value), "build", "image", "removeFeatures")
+		} else if l.Verdict == "" && !l.partial {
+			l.leave("image.removeFeatures removes from IMAGE_FEATURES")
+		}
 		return
 	}
 	for _, w := range strings.Fields(a.Value) {
@@ -675,12 +697,16 @@ func (r *recipe) readImageFeatures(l *Line, a assignment) {
 }
 
 func (r *recipe) readDistroFeatures(l *Line, a assignment) {
+	var words []string
 	for _, w := range strings.Fields(a.Value) {
 		if (w == "systemd" || w == "usrmerge") && !a.isRemove() {
 			l.addNote("%s comes with the layer: it sets INIT_MANAGER", w)
 			continue
 		}
-		l.leavePart(clean(w), "features of the distribution stay in its own configuration")
+		words = append(words, w)
+	}
+	if len(words) > 0 {
+		r.changeWords(l, a, words, "build", "distroFeatures")
 	}
 }
 

@@ -27,6 +27,8 @@ func (sh *shell) command(s *syntax.Stmt, args []string, note string) {
 		sh.governor(s, rest, note)
 	case "blockdev":
 		sh.blockdev(s, rest, note)
+	case "mount":
+		sh.mount(s, rest, note)
 	case "nvpmodel":
 		sh.powerMode(s, rest)
 	case "jetson_clocks":

@@ -102,7 +102,7 @@ func sectionOrder(names []string) int {
 		return -1 // before the modes
 	}
 	i := slices.Index([]string{
-		"power", "cpu", "gpu", "kernel", "sysctl", "memory", "storage", "irq", "network", "modules",
+		"power", "cpu", "gpu", "kernel", "sysctl", "memory", "tmpfs", "storage", "irq", "threads", "bus", "network", "modules",
 		"services", "packages", "tools", "pipelines", "monitor", "runtime",
 	}, names[0])
 	if i < 0 {

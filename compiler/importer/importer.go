@@ -281,7 +281,7 @@ func (im *importer) importLines(lines []*Line, s Source) {
 		NVPModel: im.readNVPModel, NVFanControl: im.readNVFanControl, Sysctl: im.readSysctl, Kconfig: im.readKconfig,
 		BitBake: im.readBitBake, Cmdline: im.readCmdlineFile, Systemd: im.readSystemd, Udev: im.readUdev,
 		ModulesLoad: im.readModulesLoad, Modprobe: im.readModprobe, Script: im.readScript, Scc: im.readScc, Kas: im.readKas,
-		Networkd: im.readNetworkd, Tuned: im.readTuned,
+		Networkd: im.readNetworkd, Tuned: im.readTuned, Fstab: im.readFstab, Tmpfiles: im.readTmpfiles,
 	}[s.Kind]
 	if read == nil {
 		leaveRest(lines, "yoctune has no setting for files of this kind")
@@ -561,7 +561,8 @@ func isWithin(names, top []string) bool {
 func (im *importer) addRemarks(report *diag.Report) {
 	where := im.config.locateEntries(im.formatConfig())
 	for _, d := range report.All() {
-		for _, e := range where.entriesFor(d) {
+		entries := where.entriesFor(d)
+		for _, e := range entries[:min(1, len(entries))] { // what is about several fields stands once
 			if len(e.lines) == 1 && d.Pos.Line != 0 {
 				e.lines[0].Remarks = append(e.lines[0].Remarks, fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.ID))
 			}

@@ -280,7 +280,7 @@ func (im *importer) readKasText(b kasBlock) {
 		lines[0].markUnderstood("")
 		lines = lines[1:]
 	}
-	r := &recipe{im: im, source: Source{Name: "conf/local.conf"}, column: 1}
+	r := &recipe{im: im, source: Source{Name: "conf/local.conf", Kind: BitBake}, column: 1}
 	if len(lines) > 0 {
 		r.column = lines[0].Column
 	}
@@ -372,7 +372,7 @@ func (im *importer) readKasEnvironment(f *kasFile, k kasKey) {
 		leaveRest(lines, "a variable of bitbake's environment; it stays in this file")
 		return
 	}
-	r := &recipe{im: im, source: Source{Name: "conf/local.conf"}, column: 1}
+	r := &recipe{im: im, source: Source{Name: "conf/local.conf", Kind: BitBake}, column: 1}
 	head.markAdjusted("from the environment, which a configuration file overrides")
 	r.readAssignment(head, a)
 	copyVerdict(lines)

@@ -287,13 +287,16 @@ func (p *powerFile) importCPUClocks(m nvpmodel.Mode, from board.Mode, name strin
 		asStock := !slices.ContainsFunc(settings, func(s nvpmodel.Setting) bool {
 			return !sameValue(s.Value, stock) && !sameValue(s.Value, settingOf(from, s.Param, s.Arg))
 		})
-		one := !slices.ContainsFunc(settings, func(s nvpmodel.Setting) bool { return !sameValue(s.Value, settings[0].Value) })
+		one := !slices.ContainsFunc(settings, func(s nvpmodel.Setting) bool { return !sameValue(inKilohertz(s.Value), inKilohertz(settings[0].Value)) })
 		for _, s := range settings {
 			l := p.line(s.Line)
 			switch {
 			case asStock:
 				p.markUnderstood(l, "as stock mode "+from.Name)
 			case !one:
+				if inKilohertz(s.Value) != s.Value {
+					l.addTrap(clockUnit)
+				}
 				l.leavef("the clusters have different limits, and cpu.%s is one for all cores; the mode keeps those of %s", limit.field, from.Name)
 			default:
 				p.importClock(l, s.Value, clockCPU, "power", "modes", name, "cpu", limit.field)
@@ -305,6 +308,15 @@ func (p *powerFile) importCPUClocks(m nvpmodel.Mode, from board.Mode, name strin
 			p.line(s.Line).leavef("the language has no field for %s %s", s.Param, s.Arg)
 		}
 	}
+}
+
+// inKilohertz is the clock of a CPU in the unit of the file: no CPU reaches 10 GHz, and a larger
+// number was written in Hz.
+func inKilohertz(value string) string {
+	if n, ok := number(value); ok && n >= 1e7 {
+		return strconv.FormatInt(n/1000, 10)
+	}
+	return value
 }
 
 // settingOf is the value that a stock mode sets; "" when it sets none.
@@ -378,7 +390,7 @@ func (p *powerFile) importClock(l *Line, value string, kind clockKind, names ...
 		for _, khz := range b.CPUkHz {
 			steps = append(steps, khz*1000)
 		}
-		if n >= 1e7 {
+		if inKilohertz(value) != value {
 			l.addTrap(clockUnit)
 			l.markAdjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, units.Frequency(min(n, 1e15)*1000))
 			unit = 1

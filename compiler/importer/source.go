@@ -36,6 +36,8 @@ const (
 	Kas          Kind = "kas"
 	Networkd     Kind = "networkd"
 	Tuned        Kind = "tuned"
+	Fstab        Kind = "fstab"
+	Tmpfiles     Kind = "tmpfiles"
 	Other        Kind = "other"
 )
 
@@ -44,6 +46,7 @@ func Kinds() []string {
 	return []string{
 		string(NVPModel), string(NVFanControl), string(Sysctl), string(Kconfig), string(BitBake), string(Cmdline),
 		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script), string(Scc), string(Kas), string(Networkd), string(Tuned),
+		string(Fstab), string(Tmpfiles),
 	}
 }
 
@@ -98,8 +101,10 @@ func Read(names []string) ([]Source, []Skipped, error) {
 		case !info.Mode().IsRegular():
 			err = fmt.Errorf("importing %s: not a regular file", name)
 		default:
-			if err = r.readFile(name, "", info); err == nil {
-				r.sources[len(r.sources)-1].Given = true
+			had := len(r.sources)
+			if err = r.readFile(name, "", info); err == nil && len(r.sources) > had {
+				r.sources[had].Given = true
+				err = r.readKasIncludes(had)
 			}
 		}
 		if err != nil {
@@ -208,6 +213,46 @@ func (r *reader) isKasFile(name string) bool {
 	return err == nil && isKas(text)
 }
 
+// maxParents is how far above a file of kas those that it includes are searched: kas starts at
+// the top of the repository.
+const maxParents = 8
+
+// readKasIncludes reads the files that a file of kas includes, and what those include.
+func (r *reader) readKasIncludes(from int) error {
+	for i := from; i < len(r.sources); i++ {
+		s := r.sources[i]
+		if KindOf(s.Name, s.Text) != Kas {
+			continue
+		}
+		f, _ := parseKas(s, 0) // a file that cannot be read is left with the reason
+		for _, name := range f.includes {
+			if err := r.readKasInclude(path.Dir(s.Name), name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readKasInclude reads a file that another includes, from its folder or one above; the report names
+// the line whose file is not found.
+func (r *reader) readKasInclude(folder, name string) error {
+	if !filepath.IsLocal(name) {
+		return nil
+	}
+	for range maxParents {
+		file := path.Join(folder, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			return r.readFile(file, "", info)
+		}
+		if _, err := os.Stat(path.Join(folder, ".git")); err == nil {
+			return nil
+		}
+		folder = path.Join(folder, "..")
+	}
+	return nil
+}
+
 func (r *reader) skip(name, why string) {
 	r.skipped = append(r.skipped, Skipped{filepath.ToSlash(name), why})
 }
@@ -279,6 +324,10 @@ func KindOf(name string, text []byte) Kind {
 		return Sysctl
 	case dir == "modules-load.d":
 		return ModulesLoad
+	case base == "fstab":
+		return Fstab
+	case dir == "tmpfiles.d" || strings.HasPrefix(base, "tmpfiles") && ext == ".conf":
+		return Tmpfiles
 	case dir == "modprobe.d" || strings.Contains(base, "modprobe") && ext == ".conf" || strings.Contains(base, "blacklist") && ext == ".conf":
 		return Modprobe
 	case ext == ".scc":
@@ -350,8 +399,6 @@ func otherReason(name string) string {
 		return "a connection of NetworkManager; network.NAME sets the MTU and the hardware of an interface by its name"
 	case base == "crontab" || dir == "crontabs" || strings.HasPrefix(dir, "cron."):
 		return "cron runs it again and again; yoctuned keeps what the configuration sets"
-	case base == "fstab":
-		return "mounts stay where they are; tmpfs has folders in memory"
 	}
 	return "yoctune has no setting for files of this kind"
 }

@@ -51,6 +51,9 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 			copyVerdict(ds[i].group)
 		}
 	}()
+	if path.Ext(u.name) == ".mount" && !u.dropIn && im.importMount(ds) {
+		return
+	}
 	why, at := foreignUnit(u.name), (*directive)(nil)
 	if why == "" && !isConditional(ds) && im.importScripted(ds) {
 		for i := range ds {

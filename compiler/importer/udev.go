@@ -25,6 +25,8 @@ func (im *importer) readUdev(lines []*Line, _ Source) {
 type udevRule struct {
 	subsystem string
 	devices   []string // kernel names
+	vendor    string   // of a USB device
+	product   string
 	values    []udevValue
 }
 
@@ -40,6 +42,12 @@ func (im *importer) importRule(l *Line, text string) {
 		if l.Verdict == "" && !l.partial {
 			l.leave("it sets no attribute")
 		}
+		return
+	case r.subsystem == "usb" && r.vendor != "" && r.product != "" && len(r.devices) == 0:
+		im.setUSB(l, r)
+		return
+	case r.vendor != "" || r.product != "":
+		l.leave("bus.usb.devices has devices of the subsystem usb by idVendor and idProduct")
 		return
 	case len(r.devices) == 0:
 		l.leave("it does not match a device by its kernel name")
@@ -69,9 +77,21 @@ func (im *importer) importRule(l *Line, text string) {
 	}
 }
 
+// setUSB imports the power management of a device by its identity.
+func (im *importer) setUSB(l *Line, r udevRule) {
+	for _, v := range r.values {
+		if v.attr != "power/control" || v.value != "on" && v.value != "auto" {
+			l.leavePart(clean(v.attr), "bus.usb.devices has power/control: on or auto")
+			continue
+		}
+		im.setField(l, quoteCUE(v.value), "bus", "usb", "devices", strings.ToLower(r.vendor)+":"+strings.ToLower(r.product))
+	}
+}
+
 // parseRule parses a rule. It leaves the line and returns false when the rule does more than
 // set attributes of devices with a kernel name.
 func parseRule(l *Line, text string) (r udevRule, ok bool) {
+	var tests []string
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		m := udevKey.FindStringSubmatch(rest)
 		if m == nil {
@@ -90,7 +110,13 @@ func parseRule(l *Line, text string) (r udevRule, ok bool) {
 			r.subsystem = value
 		case key == "KERNEL" && op == "==":
 			r.devices = strings.Split(value, "|")
-		case key == "ENV" && attr == "DEVTYPE" && op == "==" && value == "disk":
+		case key == "ENV" && attr == "DEVTYPE" && op == "==" && (value == "disk" || value == "usb_device"):
+		case key == "ATTR" && op == "==" && attr == "idVendor":
+			r.vendor = value
+		case key == "ATTR" && op == "==" && attr == "idProduct":
+			r.product = value
+		case key == "TEST" && op == "==" && attr == "" && !strings.HasPrefix(value, "/"):
+			tests = append(tests, value)
 		case key == "ATTR" && (op == "=" || op == ":="):
 			r.values = append(r.values, udevValue{attr, value})
 		case key == "RUN" || key == "PROGRAM" || key == "IMPORT":
@@ -102,6 +128,12 @@ func parseRule(l *Line, text string) (r udevRule, ok bool) {
 			return r, false
 		default:
 			l.leavePart(clean(key), "yoctune's rules set attributes only")
+		}
+	}
+	for _, attr := range tests { // a test of what the rule sets holds wherever setting it works
+		if !slices.ContainsFunc(r.values, func(v udevValue) bool { return v.attr == attr }) {
+			l.leavef("whether it applies depends on %s", clean(attr))
+			return r, false
 		}
 	}
 	return r, true
