@@ -3,6 +3,7 @@ package compiler
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,12 +92,22 @@ func parseKnob(line string) (s plan.Setting, problem string) {
 	}, ""
 }
 
+// keptValues are the values of files other than sysctls that the kernel keeps until the next boot;
+// "*" is every value. Sources: security/lockdown/lockdown.c, kernel/cpu.c
+// (CPU_SMT_FORCE_DISABLED), kernel/module/signing.c (bool_enable_only).
+var keptValues = map[string][]string{
+	"/sys/kernel/security/lockdown":             {"*"},
+	"/sys/devices/system/cpu/smt/control":       {"forceoff"},
+	"/sys/module/module/parameters/sig_enforce": {"1", "y", "t", "on"},
+}
+
 // irreversible returns why yoctuned cannot set the file and restore it when it stops, "" if it can.
 func irreversible(file, value string) string {
 	const boot = "the kernel keeps this value until the next boot, and yoctuned could not restore the value from before; set it by a configuration, or leave it out"
 	key, ok := knob.SysctlKey(file)
 	if !ok {
-		if file == "/sys/kernel/security/lockdown" {
+		kept := keptValues[file]
+		if slices.Contains(kept, "*") || slices.Contains(kept, strings.ToLower(value)) {
 			return boot
 		}
 		return ""
@@ -104,8 +115,12 @@ func irreversible(file, value string) string {
 	if knob.ForbiddenValue(key, value) {
 		return key + " may run programs or lock the machine until the next boot, and yoctuned never writes it; leave it out"
 	}
-	if f, known := sysctl.Lookup(key); known && f.Stays(value) {
+	f, known := sysctl.Lookup(key)
+	switch {
+	case known && f.Stays(value):
 		return boot
+	case known && f.Has(sysctl.WriteOnly):
+		return key + " is an action of the kernel, which has no value to keep; leave it out"
 	}
 	return ""
 }

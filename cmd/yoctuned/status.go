@@ -32,6 +32,7 @@ type deviceStatus struct {
 	Confirmed    map[string]int64  `json:"confirmed"`        // serial by layer/target
 	Applied      *journal.Plan     `json:"applied"`          // since boot, null when none was
 	Journalled   int               `json:"journalled"`       // originals that rollback would restore
+	Lost         int               `json:"journal_lost,omitempty"` // records of the journal
 	JournalError string            `json:"journal_error,omitempty"`
 	Unreadable   string            `json:"unreadable,omitempty"` // state that this user may not read
 	Holder       string            `json:"holder,omitempty"`     // process that is changing the device now
@@ -87,7 +88,7 @@ func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 	if j, err := journal.Load(dev, id.BootID); err != nil {
 		s.JournalError = err.Error()
 	} else {
-		s.Applied, s.Journalled = j.Plan, len(j.Originals)
+		s.Applied, s.Journalled, s.Lost = j.Plan, len(j.Originals), j.Damaged
 	}
 	if s.Watch, err = watch.ReadState(dev, id.BootID); err != nil {
 		s.WatchError = err.Error()
@@ -149,8 +150,12 @@ func (s deviceStatus) text(p cli.Printer) {
 	switch {
 	case s.JournalError != "":
 		row("since boot", s.JournalError)
+	case s.Applied == nil && s.Lost > 0:
+		row("since boot", fmt.Sprintf("the journal has lost all %d records; rollback would restore nothing", s.Lost))
 	case s.Applied == nil:
 		row("since boot", "nothing applied")
+	case s.Lost > 0:
+		row("since boot", fmt.Sprintf("applied %s serial %d; rollback would restore %d nodes; the journal has lost records: %d", s.Applied.Target, s.Applied.Serial, s.Journalled, s.Lost))
 	default:
 		row("since boot", fmt.Sprintf("applied %s serial %d; rollback would restore %d nodes", s.Applied.Target, s.Applied.Serial, s.Journalled))
 	}

@@ -143,6 +143,9 @@ func checkWrite(dev rootfs.FS, t *target) error {
 	if err := t.limitToPossibleCPUs(dev); err != nil {
 		return err
 	}
+	if err := checkFreeMemory(dev, t); err != nil && !t.isSatisfied() {
+		return err
+	}
 	if len(t.found.Offered) == 0 {
 		if list := knob.OfferedValuesPath(t.real); list != "" {
 			t.found.Offered = strings.Fields(rootfs.ReadText(dev, list))

@@ -2,12 +2,14 @@ package enforce
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
 )
 
@@ -24,6 +26,25 @@ const (
 // hugePages is the memory of a node that is a number of huge pages, in bytes.
 type hugePages struct {
 	size, total, available int64
+}
+
+// checkFreeMemory refuses memory that the kernel shall keep free and that others use: with more
+// than that, mm/page_alloc.c serves no process any more.
+func checkFreeMemory(dev rootfs.FS, t *target) error {
+	if t.real != "/proc/sys/vm/min_free_kbytes" || t.setting.Compare == plan.AtMost {
+		return nil
+	}
+	want, err := strconv.ParseInt(t.setting.Want, 0, 64)
+	found, err2 := strconv.ParseInt(t.found.Value, 10, 64)
+	h, known := readHugePages(dev, t.real)
+	if err != nil || err2 != nil || !known || want <= found {
+		return nil // left to the kernel
+	}
+	if most := h.available - h.reserve(); want > math.MaxInt64>>10 || (want-found)<<10 > most {
+		return fmt.Errorf("%s KiB would leave less than %s of the memory to processes: %s of %s is available", t.setting.Want,
+			units.RoundSize(h.reserve()), units.RoundSize(h.available), units.RoundSize(h.total))
+	}
+	return nil
 }
 
 // readHugePages returns the memory of a node, false if it cannot be read.

@@ -9,8 +9,9 @@
 //
 //	<crc32c, 8 hex digits> <JSON> \n
 //
-// A second file holds the number of records, and is written after them. A journal with fewer
-// records has lost some; one with more is the result of a crash, and so is a torn last line,
+// A second file holds the number of records. It exists before the first record, and is written
+// again after each. A journal with fewer records, or without that file, has lost some; one with
+// more is the result of a crash, and so is a torn last line,
 // whose node was not written yet. Damaged and missing lines are lost records, which are counted
 // and reported by rollback.
 //
@@ -82,6 +83,7 @@ type record struct {
 	Note     *Note     `json:"note,omitempty"`
 	Cover    *Original `json:"cover,omitempty"`
 	Damaged  int       `json:"damaged,omitempty"` // number of damaged lines when the file was rewritten
+	Counted  bool      `json:"counted,omitempty"` // CountFile was there before this record
 }
 
 // Journal is the records of this boot.
@@ -92,8 +94,9 @@ type Journal struct {
 	Damaged   int        // number of lost records
 	Foreign   int        // records of another boot
 
-	records int // in the file, of this boot
-	counted int // as CountFile has it
+	records int  // in the file, of this boot
+	counted int  // as CountFile has it; -1: not known
+	expects bool // CountFile must exist
 
 	store   rootfs.State
 	boot    string
@@ -128,6 +131,7 @@ func Load(store rootfs.State, boot string) (*Journal, error) {
 			j.unclean = true
 		default:
 			j.records++
+			j.expects = j.expects || r.Counted
 			j.enter(r)
 		}
 	}
@@ -144,9 +148,10 @@ func (j *Journal) missing(damaged int) int {
 	c, err := rootfs.ReadJSON[count](j.store, CountFile)
 	lost := 0
 	switch {
-	case err != nil:
+	case err != nil, c == nil && j.expects:
 		lost, j.counted = 1, -1
 	case c == nil || c.Boot != j.boot:
+		j.counted = -1
 		return 0
 	default:
 		lost, j.counted = max(0, c.Records-j.records-damaged), c.Records
@@ -257,6 +262,11 @@ func (j *Journal) append(records []record) error {
 	if err != nil {
 		return err
 	}
+	if j.counted < 0 { // so that a lost file is distinguished from one that was never written
+		if err := j.setCount(j.records); err != nil {
+			return err
+		}
+	}
 	if err := j.store.AppendState(File, b); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
@@ -299,7 +309,7 @@ func (j *Journal) ReplaceOriginals(originals []Original) error {
 				return fmt.Errorf("remove journal: %w", err)
 			}
 		}
-		j.records, j.counted = 0, 0
+		j.records, j.counted = 0, -1
 		return nil
 	}
 	j.Originals, j.Covered, j.Damaged = originals, nil, 0
@@ -328,7 +338,7 @@ func (j *Journal) rewrite() error {
 func (j *Journal) encode(records []record) ([]byte, error) {
 	var out []byte
 	for _, r := range records {
-		r.Version, r.Boot = version, j.boot
+		r.Version, r.Boot, r.Counted = version, j.boot, true
 		b, err := json.Marshal(r)
 		if err != nil {
 			return nil, fmt.Errorf("encode journal: %w", err)

@@ -62,10 +62,8 @@ func TestTornTailKeepsEarlierRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cut := range data {
-		st := memory{}
-		if err := st.WriteState(journal.File, bytes.Clone(data[:cut])); err != nil {
-			t.Fatal(err)
-		}
+		// The count is written before the first record.
+		st := memory{journal.CountFile: []byte(`{"boot":"boot-a","records":0}`), journal.File: bytes.Clone(data[:cut])}
 		j := load(t, st)
 		whole := slices.Clone(j.Originals)
 		// Each Begin wrote a line for the plan and one for its original.
@@ -125,6 +123,11 @@ func TestMissingRecordsAreCounted(t *testing.T) {
 	if err := j.ReplaceOriginals(nil); err != nil || len(full) != 0 {
 		t.Errorf("%v, %q", err, full)
 	}
+	full[journal.File] = data
+	if j := load(t, full); j.Damaged != 1 || len(j.Originals) != 3 {
+		t.Errorf("a removed count: %+v", j)
+	}
+	delete(full, journal.File)
 	full[journal.CountFile] = []byte("{")
 	if j := load(t, full); j.Damaged != 1 {
 		t.Errorf("a damaged count: %+v", j)

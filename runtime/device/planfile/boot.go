@@ -42,10 +42,14 @@ func ReadBoot(st rootfs.State) (*Boot, error) {
 
 // BeginBoot counts a boot before the first write of a plan. It returns once the count is on
 // the disk, so that a boot in which the plan hangs the machine counts too. The error is
-// ErrUnproven if the plan has used up its boots. An unreadable record is replaced.
+// ErrUnproven if the plan has used up its boots. An unreadable record is replaced, and
+// returned as an error.
 func BeginBoot(st rootfs.State, boot string, p *plan.Plan) error {
-	b, err := ReadBoot(st)
-	if err != nil || b == nil || b.Digest != p.Digest {
+	b, unreadable := ReadBoot(st)
+	if unreadable != nil {
+		unreadable = fmt.Errorf("%w; the boots are counted anew", unreadable)
+	}
+	if unreadable != nil || b == nil || b.Digest != p.Digest {
 		b = &Boot{Digest: p.Digest, Serial: p.Serial}
 	}
 	switch {
@@ -55,7 +59,7 @@ func BeginBoot(st rootfs.State, boot string, p *plan.Plan) error {
 		return fmt.Errorf("%w: serial %d was applied at %d boots, and each ended before that; `yoctuned apply` it if it is good, else install another plan", ErrUnproven, p.Serial, len(b.Boots))
 	}
 	b.Boots = append(b.Boots, boot)
-	return b.write(st)
+	return errors.Join(unreadable, b.write(st))
 }
 
 // ProveBoot records that a plan is proven, by time in force or because a user has applied it.

@@ -129,19 +129,19 @@ func verifySignature(dev rootfs.FS, data []byte, sidecar func() ([]byte, error))
 	return signer.KeyID, nil
 }
 
-// Keys returns the trusted public keys. A file that is no valid key is an error, and so is a
-// link that leads nowhere: to ignore them could mean to accept unsigned plans.
+// Keys returns the trusted public keys. A file that is no valid key is an error, and so are an
+// empty folder and a link that leads nowhere: to ignore them could mean to accept unsigned plans.
 func Keys(dev rootfs.FS) ([]signature.Key, error) {
 	names, err := dev.List(KeyDir)
-	var missing *rootfs.PathError
 	switch {
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist) && errors.As(err, &missing) && strings.HasPrefix(KeyDir+"/", missing.Path+"/"):
-		return nil, nil
+	case rootfs.IsDangling(err, KeyDir):
+		return nil, fmt.Errorf("read keys: %s %w: %w; mend or remove it", KeyDir, rootfs.ErrDangling, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("read keys: %s is a link that leads nowhere: %w; mend or remove it", KeyDir, err)
-	default:
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("read keys: %w", err)
+	case len(names) == 0:
+		return nil, fmt.Errorf("read keys: %s has no key; install one, or remove the folder to accept unsigned plans", KeyDir)
 	}
 	var keys []signature.Key
 	for _, name := range names {
@@ -150,7 +150,7 @@ func Keys(dev rootfs.FS) ([]signature.Key, error) {
 		}
 		b, err := dev.ReadFile(KeyDir+"/"+name, signature.MaxSize)
 		if err != nil {
-			return nil, fmt.Errorf("read keys: %w", err)
+			return nil, fmt.Errorf("read keys: %s/%s: %w", KeyDir, name, err)
 		}
 		k, err := signature.ParseKey(b)
 		if err != nil {

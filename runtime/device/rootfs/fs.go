@@ -29,6 +29,7 @@ var (
 	ErrEmpty     = errors.New("empty value, which the kernel would accept and ignore")
 	ErrNotFile   = errors.New("not a regular file")
 	ErrTooLarge  = errors.New("file is too large")
+	ErrDangling  = errors.New("is a link that leads nowhere")
 )
 
 // PageSize is how many bytes of a kernel file are read. Attributes of procfs and sysfs have

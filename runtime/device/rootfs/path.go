@@ -3,6 +3,7 @@ package rootfs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -181,6 +182,13 @@ func (r *Root) hasNoLinks(name string) bool {
 	}
 	_ = unix.Close(fd)
 	return true
+}
+
+// IsDangling reports whether err states that a link in name leads to a file that does not exist,
+// as on a device whose data partition is not mounted. The name itself exists then.
+func IsDangling(err error, name string) bool {
+	var missing *PathError
+	return errors.Is(err, fs.ErrNotExist) && errors.As(err, &missing) && !isBelow(name, []string{missing.Path})
 }
 
 // PathError is a failed operation on a path, which is relative to the root.

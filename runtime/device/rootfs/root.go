@@ -270,6 +270,10 @@ func (r *Root) statePath(name string, mk bool) (string, error) {
 	dir := ""
 	for _, part := range strings.Split(strings.TrimPrefix(path.Dir(name), "/"), "/") {
 		next, err := r.resolveLinks(dir + "/" + part)
+		if IsDangling(err, dir+"/"+part) {
+			// State that cannot be read is not absent.
+			return "", fmt.Errorf("%s %w: %v", path.Join("/", dir, part), ErrDangling, err)
+		}
 		if errors.Is(err, fs.ErrNotExist) && mk {
 			next, err = r.createDir(path.Join("/", dir, part))
 		}

@@ -107,7 +107,11 @@ func TestStateStaysInsideTheRoot(t *testing.T) {
 	outside := t.TempDir()
 	symlink(t, outside, dir+"/run")
 	// An absolute link starts at the root, which has no such directory.
-	if err := dev.WriteState("/run/yoctune/journal", []byte("x")); !errors.Is(err, fs.ErrNotExist) {
+	if err := dev.WriteState("/run/yoctune/journal", []byte("x")); !errors.Is(err, rootfs.ErrDangling) {
+		t.Errorf("%v", err)
+	}
+	// What cannot be read is not absent.
+	if _, err := dev.ReadState("/run/yoctune/journal"); !errors.Is(err, rootfs.ErrDangling) || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 	if names, _ := os.ReadDir(outside); len(names) != 0 {
