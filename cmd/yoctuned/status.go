@@ -28,10 +28,10 @@ type deviceStatus struct {
 	Digest       string            `json:"digest,omitempty"`
 	Refused      string            `json:"refused,omitempty"` // why the plan would not be obeyed
 	Signature    string            `json:"signature"`
-	Signer       string            `json:"signer,omitempty"` // id of the installed key that signed the plan
-	Confirmed    map[string]int64  `json:"confirmed"`        // serial by layer/target
-	Applied      *journal.Plan     `json:"applied"`          // since boot, null when none was
-	Journalled   int               `json:"journalled"`       // originals that rollback would restore
+	Signer       string            `json:"signer,omitempty"`       // id of the installed key that signed the plan
+	Confirmed    map[string]int64  `json:"confirmed"`              // serial by layer/target
+	Applied      *journal.Plan     `json:"applied"`                // since boot, null when none was
+	Journalled   int               `json:"journalled"`             // originals that rollback would restore
 	Lost         int               `json:"journal_lost,omitempty"` // records of the journal
 	JournalError string            `json:"journal_error,omitempty"`
 	Unreadable   string            `json:"unreadable,omitempty"` // state that this user may not read
