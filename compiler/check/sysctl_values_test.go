@@ -42,7 +42,7 @@ func TestEachKindOfSysctlIsChecked(t *testing.T) {
 		{"undone by another, inverted", r36 + `sysctl: {"net.ipv4.ip_forward": true, "net.ipv4.conf.all.accept_redirects": true}`, "warning sysctl-ipforward"},
 		{"what another does anyway", r36 + `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.default.forwarding": 1}`, "info sysctl-ipforward"},
 		{"documented to be reset", r36 + `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.all.rp_filter": 2}`, "info sysctl-ipforward"},
-		{"of an interface, which systemd writes when it appears", r36 + `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`, ""},
+		{"of an interface, which systemd writes when it appears", r36 + `sysctl: "net.ipv4.conf.enP8p1s0.rp_filter": 2`, ""},
 		{"of an interface, which nobody writes", r36 + `sysctl: "net.mpls.conf.eth0.input": 1`, "warning sysctl-device"},
 		{"beyond the facts", r36 + `sysctl: "vendor.knob": 1`, "warning sysctl-unknown"},
 	} {
