@@ -48,7 +48,7 @@ func sinks() template.FuncMap {
 		"sdword":         quote.SystemdWord,
 		"sdexec":         quote.SystemdExec,
 		"sdenv":          quote.SystemdEnvironment,
-		"sdunit":         quote.SystemdUnit,
+		"sdunit":         quote.SystemdTemplate,
 		"sdname":         quote.SystemdDirective,
 		"sdvalue":        quote.SystemdValue,
 		"devpath":        quote.DevicePath,

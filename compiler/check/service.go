@@ -150,7 +150,7 @@ func checkServiceExec(s *subject) {
 
 // isReserved reports whether a service is one of the system's or of yoctune's.
 func isReserved(service string) bool {
-	name := strings.TrimSuffix(service, ".service")
+	name, _, _ := strings.Cut(strings.TrimSuffix(service, ".service"), "@")
 	switch name {
 	case "dbus", "getty", "serial-getty", "nvpmodel", "nvfancontrol", "nvpower", "nvstartup", "emergency", "rescue", "user", "init":
 		return true

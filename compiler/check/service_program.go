@@ -160,10 +160,12 @@ func checkUserName(s *subject) {
 func checkServiceUser(s *subject) {
 	for _, a := range s.accounts() {
 		from, known := system.Find(s.Release.Name, a.kind, a.Text)
+		missing := s.missingWords(from)
 		switch {
-		case known && (from.IsAlwaysThere() || s.mayInstall(from.Package) || s.hasOwnPackage(a.of)):
-		case known && from.Feature != "":
-			s.reportAt(a, a.Show(), "", "%s creates the %s %s of %s with %s in its PACKAGECONFIG only", from.Package, a.kind, a.Text, a.of.Key(), from.Feature)
+		case known && (len(missing) == 0 && (system.IsInEveryImage(from.Package) || s.mayInstall(from.Package)) || s.hasOwnPackage(a.of)):
+		case known && len(missing) > 0:
+			s.reportAt(a, a.Show(), fmt.Sprintf("add build: packageConfig: %q: append: [%s], write {value: %q, external: true} if a layer of yours sets it, or choose a user that exists", from.Recipe, quotedWords(missing), a.Text),
+				"%s creates the %s %s of %s with %s in its PACKAGECONFIG only", from.Recipe, a.kind, a.Text, a.of.Key(), strings.Join(missing, " "))
 		case known:
 			s.reportAt(a, a.Show(), fmt.Sprintf(`add packages: %q: "install", which creates it, or write {value: %q, external: true} if the image has it`, from.Package, a.Text),
 				"no package of the configuration creates the %s %s of %s", a.kind, a.Text, a.of.Key())

@@ -30,6 +30,24 @@ func unitRules() []Rule {
 		See: "systemd.unit(5)",
 		run: checkUnitUnknown,
 	}, {
+		ID: "unit-option", Severity: diag.Error,
+		Title: "a unit that the recipe installs with another option only",
+		Cause: "A word in the PACKAGECONFIG of a recipe decides which units it installs, and by default, or by build.packageConfig, the recipe does not install this one. systemd reads no drop-in of a unit that does not exist, does not start a service that requires it, and skips it in after and wants, which is a warning.",
+		Fix:   "name a unit that the recipe installs, change the option under build.packageConfig, or set external: true if a layer of yours does",
+		Wrong: `services: "sshd.service": oomScoreAdjust: -900`,
+		Right: `services: "sshd@.service": oomScoreAdjust: -900`,
+		See:   "PACKAGECONFIG and SYSTEMD_SERVICE in the recipe; meson.build of systemd",
+		run:   checkUnitOption,
+	}, {
+		ID: "unit-template", Severity: diag.Error, Firm: true,
+		Title: "a template where systemd needs an instance",
+		Cause: "A unit with \"@\" before its type is a template: systemd runs units with a text after the \"@\", which the template finds in %i. It orders and starts instances only, and enables a template by the DefaultInstance of its section [Install].",
+		Fix:   "name an instance, such as getty@tty1.service",
+		Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], after: ["getty@.service"]}`,
+		Right: `services: "a.service": {exec: ["/usr/bin/yes"], after: ["getty@tty1.service"]}`,
+		See:   "systemd.unit(5), template unit files",
+		run:   checkUnitTemplate,
+	}, {
 		ID: "unit-install", Severity: diag.Warning,
 		Title: "nothing starts a service",
 		Cause: "A section [Install] of one's own replaces WantedBy=multi-user.target. Without WantedBy, RequiredBy or UpheldBy, systemd starts the service only when a unit asks for it or for its alias.",
@@ -65,7 +83,7 @@ func (s *subject) isAskedFor(name string) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.Config.Services.Entries, func(svc *config.Service) bool {
-		return slices.ContainsFunc(slices.Concat(svc.Wants.Items, svc.Requires.Items, verbatimUnits(svc)), func(n config.NamedString) bool { return n.Text == name })
+		return slices.ContainsFunc(namedUnits(svc), func(n namedUnit) bool { return n.Text == name && n.isStarted() })
 	})
 }
 
@@ -81,7 +99,14 @@ func (s *subject) findUnit(name string) (known bool, near string) {
 	}
 	own := func(yield func(string) bool) {
 		for _, svc := range s.Config.Services.Entries {
-			if stem, ok := strings.CutSuffix(svc.Key(), kind); ok && isBrought(svc) && !yield(stem) {
+			stem, ok := strings.CutSuffix(svc.Key(), kind)
+			if !ok || !isBrought(svc) {
+				continue
+			}
+			if isTemplateUnit(svc.Key()) && strings.HasPrefix(name, stem) {
+				stem = strings.TrimSuffix(name, kind) // an instance of it
+			}
+			if !yield(stem) {
 				return
 			}
 		}
@@ -111,11 +136,9 @@ func (s *subject) unknownUnits(report func(name, near string, at config.Part, fr
 				report(svc.Key(), near, svc, svc)
 			}
 		}
-		for _, names := range [][]config.NamedString{svc.After.Items, svc.Wants.Items, svc.Requires.Items, verbatimUnits(svc)} {
-			for _, name := range names {
-				if known, near := s.findUnit(name.Text); !known && !name.External.On {
-					report(name.Text, near, name, svc)
-				}
+		for _, name := range namedUnits(svc) {
+			if known, near := s.findUnit(name.Text); !known && !name.External.On {
+				report(name.Text, near, name, svc)
 			}
 		}
 	}
@@ -149,9 +172,133 @@ func checkUnitUnknown(s *subject) {
 	})
 }
 
-// verbatimUnits lists the units that a service's unit names, without those with a specifier.
-func verbatimUnits(svc *config.Service) []config.NamedString {
-	var all []config.NamedString
+// isSet reports whether the PACKAGECONFIG of a recipe has a word.
+func (s *subject) isSet(recipe string, w system.Word) bool {
+	change := s.build.PackageConfig.Get(recipe)
+	has := func(list config.List[config.String]) bool { return slices.Contains(config.Texts(list), w.Name) }
+	return !has(change.Remove) && (w.IsDefault || has(change.Append)) // bitbake removes last
+}
+
+// missingWords lists the words of PACKAGECONFIG that a unit, user or group needs and its recipe lacks.
+func (s *subject) missingWords(from system.Origin) []string {
+	var all []string
+	for _, w := range from.Words {
+		if !s.isSet(from.Recipe, w) {
+			all = append(all, w.Name)
+		}
+	}
+	return all
+}
+
+// checkUnitOption reports the units that exist only with an option that is not set.
+func checkUnitOption(s *subject) {
+	for _, svc := range s.Config.Services.Sorted() {
+		if !isBrought(svc) {
+			if from, missing := s.findOption(svc.Key()); len(missing) > 0 {
+				s.reportKey(svc, s.explainOption(svc.Key(), from, missing), "%s of %s has no %s, and a drop-in of it changes nothing", from.Recipe, s.Release.Name, svc.Key())
+			}
+		}
+		for _, named := range namedUnits(svc) {
+			from, missing := s.findOption(named.Text)
+			if named.External.On || len(missing) == 0 {
+				continue
+			}
+			d := s.reportAt(named, named.Show(), s.explainOption(named.Text, from, missing), "%s of %s has no %s, which %s names", from.Recipe, s.Release.Name, named.Text, svc.Key())
+			if !named.isNeeded() {
+				d.Severity = diag.Warning
+			}
+		}
+	}
+}
+
+// findOption returns what brings a unit, and the words that its recipe lacks for it.
+func (s *subject) findOption(unit string) (system.Origin, []string) {
+	from, known := system.FindUnit(s.Release.Name, unit)
+	if !known || slices.ContainsFunc(s.Config.Services.Entries, func(svc *config.Service) bool { return svc.Key() == unit && isBrought(svc) }) {
+		return from, nil
+	}
+	return from, s.missingWords(from)
+}
+
+// explainOption describes what to write in place of a unit, and how to get it.
+func (s *subject) explainOption(unit string, from system.Origin, missing []string) string {
+	var there, rivals []string
+	for other, of := range system.Relatives(s.Release.Name, unit, from) {
+		if len(s.missingWords(of)) > 0 {
+			continue
+		}
+		there = append(there, other)
+		for _, w := range of.Words {
+			if !slices.Contains(rivals, w.Name) {
+				rivals = append(rivals, w.Name)
+			}
+		}
+	}
+	help := fmt.Sprintf("add build: packageConfig: %q: append: [%s]", from.Recipe, quotedWords(missing))
+	if len(rivals) > 0 {
+		help = fmt.Sprintf("add build: packageConfig: %q: {append: [%s], remove: [%s]}", from.Recipe, quotedWords(missing), quotedWords(rivals))
+	}
+	if change := s.build.PackageConfig.Get(from.Recipe); slices.ContainsFunc(config.Texts(change.Remove), func(w string) bool { return slices.Contains(missing, w) }) {
+		help = fmt.Sprintf("do not remove %s in build.packageConfig", strings.Join(missing, " "))
+	}
+	help += "; external: true declares that a layer of yours sets it"
+	if len(there) > 0 {
+		help = fmt.Sprintf("name %s, or %s", strings.Join(there, " or "), help)
+	}
+	return help
+}
+
+func quotedWords(words []string) string { return `"` + strings.Join(words, `", "`) + `"` }
+
+func checkUnitTemplate(s *subject) {
+	for _, svc := range s.Config.Services.Sorted() {
+		for _, named := range namedUnits(svc) {
+			if isTemplateUnit(named.Text) && named.relation != "Also" {
+				instance := strings.Replace(named.Text, "@", "@NAME", 1)
+				s.reportAt(named, named.Show(), "name an instance, such as "+instance, "%s of %s names a template", named.relation, svc.Key())
+			}
+		}
+		if isTemplateUnit(svc.Key()) && resolve.IsWholeUnit(svc) && svc.Enable.On && !svc.Unit.Get("Install").Has("DefaultInstance") {
+			s.reportAt(svc.Enable, svc.Enable.Show(), `add unit: Install: {WantedBy: "multi-user.target", DefaultInstance: "NAME"}, or name an instance in wants of the service that starts it`,
+				"%s is a template, and nothing names the instance to start at boot", svc.Key())
+		}
+	}
+}
+
+// isTemplateUnit reports whether a unit is a template.
+func isTemplateUnit(unit string) bool {
+	_, instance, ok := strings.Cut(unit, "@")
+	return ok && instance == path.Ext(instance)
+}
+
+// namedUnit is a unit that a service names.
+type namedUnit struct {
+	config.NamedString
+	relation string // the directive, such as After
+}
+
+// isNeeded reports whether the service does not start without the unit.
+func (n namedUnit) isNeeded() bool {
+	return slices.Contains([]string{"Requires", "Requisite", "BindsTo"}, n.relation)
+}
+
+// isStarted reports whether the service starts the unit.
+func (n namedUnit) isStarted() bool {
+	return slices.Contains([]string{"Wants", "Requires", "BindsTo", "Upholds", "OnFailure", "OnSuccess"}, n.relation)
+}
+
+// namedUnits lists the units that a service names, in fields and directives, without those with a
+// specifier.
+func namedUnits(svc *config.Service) []namedUnit {
+	var all []namedUnit
+	for _, field := range []struct {
+		config.List[config.NamedString]
+		relation string
+	}{{svc.After, "After"}, {svc.Wants, "Wants"}, {svc.Requires, "Requires"}} {
+		for _, name := range field.Items {
+			all = append(all, namedUnit{name, field.relation})
+		}
+	}
 	for section, names := range map[string][]string{
 		"Unit":    {"After", "Before", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Conflicts", "Upholds", "OnFailure", "OnSuccess"},
 		"Install": {"WantedBy", "RequiredBy", "UpheldBy", "Also"},
@@ -161,7 +308,7 @@ func verbatimUnits(svc *config.Service) []config.NamedString {
 			for _, v := range directive.Elements() {
 				for unit := range strings.FieldsSeq(v.Text) {
 					if !strings.Contains(unit, "%") {
-						all = append(all, config.NamedString{String: config.String{Place: v.Place, Text: unit}, External: directive.External})
+						all = append(all, namedUnit{config.NamedString{String: config.String{Place: v.Place, Text: unit}, External: directive.External}, name})
 					}
 				}
 			}

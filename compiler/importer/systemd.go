@@ -91,20 +91,18 @@ func isConditional(ds []directive) bool {
 // foreignUnit explains why yoctune writes no unit of a name, "" if it does.
 func foreignUnit(name string) string {
 	switch {
-	case strings.Contains(name, "@"):
-		return "yoctune has no template units"
 	case path.Ext(name) == ".slice":
 		return "yoctune writes the slices that services name; with cpu.isolate they get the isolated cores"
 	case path.Ext(name) != ".service":
 		return "yoctune writes services; units of other types stay where they are"
 	case !serviceName.MatchString(name):
-		return "yoctune writes services whose names have letters, digits, '_', '.' and '-'"
+		return "yoctune writes services whose names have letters, digits, '_', '.' and '-', and one '@'"
 	}
 	return ""
 }
 
 var (
-	serviceName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,90}\.service$`)
+	serviceName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}(@[A-Za-z0-9_.-]{0,10})?\.service$`)
 	ownName     = lazyregexp.New(`^[A-Z][A-Za-z0-9-]{0,79}$`)
 )
 
@@ -273,7 +271,7 @@ func (u *unit) hasInstall() bool {
 
 // isUsualInstall reports whether a unit has the section [Install] of yoctune's.
 func (u *unit) isUsualInstall() bool {
-	return !slices.ContainsFunc(u.sets, func(s *directiveSet) bool {
+	return !strings.Contains(u.name, "@") && !slices.ContainsFunc(u.sets, func(s *directiveSet) bool {
 		return s.section == "Install" && (s.name != "WantedBy" || !slices.Equal(s.values, []string{"multi-user.target"}))
 	})
 }
@@ -308,8 +306,8 @@ func (im *importer) isForeignName(s *directiveSet, name string) bool {
 	kind := system.Unit
 	switch s.section + "." + s.name {
 	case "Unit.After", "Unit.Before", "Unit.Wants", "Unit.Requires", "Unit.Requisite", "Unit.BindsTo", "Unit.PartOf", "Unit.Conflicts":
-		_, known := system.FindUnit(im.release.Name, name)
-		return !known && unitName.MatchString(name) && !slices.Contains([]string{".device", ".mount", ".slice"}, path.Ext(name))
+		from, known := system.FindUnit(im.release.Name, name)
+		return (!known || len(from.Missing()) > 0) && unitName.MatchString(name) && !slices.Contains([]string{".device", ".mount", ".slice"}, path.Ext(name))
 	case "Service.User":
 		kind = system.User
 	case "Service.Group", "Service.SupplementaryGroups":
@@ -350,7 +348,7 @@ func (im *importer) importDropIn(u *unit, why string) {
 			}
 		case why == "", isTuning:
 			im.importSet(u, s)
-			if _, known := system.FindUnit(im.release.Name, u.name); !known && len(im.config.entries) > had {
+			if from, known := system.FindUnit(im.release.Name, u.name); (!known || len(from.Missing()) > 0) && len(im.config.entries) > had {
 				im.setField(s.lines[0].line, "true", "services", u.name, "external") // a layer brings the unit
 			}
 		default:

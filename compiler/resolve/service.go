@@ -28,6 +28,9 @@ func (r *resolver) resolveServices() {
 		}
 		r.t.Services = append(r.t.Services, s)
 		r.origins[c.ID()] = c.KeyPos()
+		if s.IsTemplate() {
+			continue // systemd runs its instances only
+		}
 		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice,
 			IOWeight: s.IOWeight, CPUWeight: s.CPUWeight, CPUQuota: s.CPUQuota,
 			MemoryMax: s.MemoryMax, MemoryHigh: s.MemoryHigh, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
@@ -70,7 +73,9 @@ func (r *resolver) service(c *config.Service) plan.Service {
 			restart = "no"
 		}
 		s.Restart = c.Restart.Or(restart)
-		s.Enable, s.Hardening = c.Enable.Or(true), c.Hardening.Or(true)
+		// systemd enables a template by its default instance.
+		s.Enable = c.Enable.Or(!s.IsTemplate() || len(s.Values("Install", "DefaultInstance")) > 0)
+		s.Hardening = c.Hardening.Or(true)
 		if s.Restart != "no" {
 			s.Spans["RestartSec"] = "3"
 		}

@@ -60,11 +60,23 @@ func installed(t *testing.T, dir, machine string, files []emitters.File) {
 	}
 }
 
+// withRareUnits adds a template, drop-ins of templates, and a path that systemd escapes.
+func withRareUnits(l *plan.Layer) *plan.Layer {
+	nice := 5
+	for _, target := range l.Targets {
+		target.Services = append(target.Services,
+			plan.Service{Name: "door-getty@.service", Nice: &nice}, plan.Service{Name: "door-getty@ttyTCU0.service", Nice: &nice},
+			plan.Service{Name: "worker@.service", Exec: []string{"/usr/bin/worker"}, Type: "simple", Restart: "no"})
+		target.Tmpfs = append(target.Tmpfs, plan.Tmpfs{Path: "/var/cache/my-frames.d", Bytes: 1 << 20, Mode: "0755"})
+	}
+	return l
+}
+
 // systemd reads every unit without a word. It exits with 0 also after warnings,
 // so that any output is a failure.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	analyze := tool(t, "systemd-analyze")
-	for _, l := range []*plan.Layer{emittest.Vision(t), emittest.Control(t)} {
+	for _, l := range []*plan.Layer{withRareUnits(emittest.Vision(t)), emittest.Control(t)} {
 		files := emit(t, l)
 		for _, target := range l.Targets {
 			root := t.TempDir()

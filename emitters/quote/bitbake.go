@@ -354,11 +354,11 @@ func InstallDest(v string) (string, error) {
 			continue
 		}
 		for part := range strings.SplitSeq(rest, "/") {
-			if checkCharset(sink, part, "", func(_ int, r rune) bool { return isAlnum(r) || r != '/' && isAmong(pathMarks, r) }) != nil || part == "." || part == ".." {
+			if checkCharset(sink, withoutEscapes(part), "", func(_ int, r rune) bool { return isAlnum(r) || r != '/' && isAmong(pathMarks, r) }) != nil || part == "." || part == ".." {
 				return "", refuse(sink, v, "it is not a path of plain file names", "")
 			}
 		}
-		return v, nil
+		return strings.ReplaceAll(v, `\`, `\\`), nil // of a unit's name, in a shell
 	}
 	return "", refuse(sink, v, "it does not begin with a directory variable", "")
 }

@@ -388,3 +388,23 @@ func kasPython(t *testing.T) string {
 	}
 	return python
 }
+
+// The name of a mount's unit is the one that systemd expects.
+func TestUnitsOfPathsAreThoseOfSystemdEscape(t *testing.T) {
+	escape := program(t, "systemd-escape")
+	for _, folder := range []string{"/", "/var/cache/frames", "/var/cache/my-frames", "/a--b/c-/d", "/a.b/.c", "/.hidden/x", "/x_y:z", "/a@b+c=d,e"} {
+		want, err := exec.Command(escape, "--path", "--suffix=mount", folder).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := quote.UnitOfPath(folder, ".mount")
+		if err != nil || got != strings.TrimSpace(string(want)) {
+			t.Errorf("%s: %s, %v; systemd-escape writes %s", folder, got, err, want)
+		}
+	}
+	for _, wrong := range []string{"", "a/b", "/a b", "/a/../b", "/a/", "/ä", "/a\nb"} {
+		if got, err := quote.UnitOfPath(wrong, ".mount"); err == nil {
+			t.Errorf("%q became %s", wrong, got)
+		}
+	}
+}

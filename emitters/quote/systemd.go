@@ -1,6 +1,8 @@
 package quote
 
 import (
+	"fmt"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"path"
 	"strconv"
 	"strings"
@@ -154,12 +156,47 @@ func SystemdEnvironment(name, value string) (string, error) {
 	return `"` + name + "=" + systemdEscapes.Replace(value) + `"`, nil
 }
 
-// SystemdUnit writes the name of a unit that is not a template. Names that need
-// systemd-escape are refused.
-func SystemdUnit(v string) (string, error) {
+// SystemdUnit writes the name of a unit that is not a template. Directives that take names
+// keep the escapes that systemd-escape writes, such as \x2d.
+func SystemdUnit(v string) (string, error) { return systemdUnit(v, false) }
+
+// SystemdTemplate writes the name of a unit, which may be a template.
+func SystemdTemplate(v string) (string, error) { return systemdUnit(v, true) }
+
+// unitEscape is a character as systemd-escape(1) writes it.
+var unitEscape = lazyregexp.New(`\\x[0-9a-f]{2}`)
+
+// withoutEscapes returns a name with a hyphen for each escape.
+func withoutEscapes(name string) string { return strings.Join(unitEscape.Split(name, -1), "-") }
+
+// UnitOfPath returns the name of the unit of a type, such as ".mount", for a folder: that which
+// `systemd-escape --path` writes.
+func UnitOfPath(folder, kind string) (string, error) {
+	folder, err := DevicePath(folder)
+	if err != nil {
+		return "", err
+	}
+	if folder == "/" {
+		return "-" + kind, nil
+	}
+	var b strings.Builder
+	for i, c := range []byte(strings.Trim(folder, "/")) {
+		switch {
+		case c == '/':
+			b.WriteByte('-')
+		case isAlnum(rune(c)) || c == '_' || c == ':' || c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	return b.String() + kind, nil
+}
+
+func systemdUnit(v string, mayBeTemplate bool) (string, error) {
 	const sink = "unit name"
-	if err := checkCharset(sink, v, "write name.service, name.slice, …", func(i int, r rune) bool {
-		return isAlnum(r) || i > 0 && isAmong("_.@-", r)
+	if err := checkCharset(sink, withoutEscapes(v), "write name.service, name.slice, …, and other characters as systemd-escape does", func(i int, r rune) bool {
+		return isAlnum(r) || i > 0 && isAmong("_.@:-", r)
 	}); err != nil {
 		return "", err
 	}
@@ -172,7 +209,7 @@ func SystemdUnit(v string) (string, error) {
 		return "", refuse(sink, v, "it does not end in a unit type", "write "+base+".service")
 	case name == "":
 		return "", refuse(sink, v, "it has no name before its type", "")
-	case templated && (instance == "" || strings.Contains(instance, "@")):
+	case templated && (instance == "" && !mayBeTemplate || strings.Contains(instance, "@")):
 		return "", refuse(sink, v, "it is a template, not a unit", "name an instance, such as "+name+"@one"+suffix)
 	case strings.Contains(v, ".."):
 		return "", refuse(sink, v, "it holds ..", "")

@@ -3,7 +3,6 @@ package tmpfs
 
 import (
 	_ "embed"
-	"fmt"
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -21,11 +20,11 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	for _, target := range l.Targets {
 		for _, m := range target.Tmpfs {
 			id := "tmpfs." + m.Path
-			name := unitName(m.Path)
-			if _, err := quote.SystemdUnit(name); err != nil || strings.ContainsAny(m.Path, `-\`) || !strings.HasPrefix(m.Path, "/") {
-				return nil, &emitters.Error{Emitter: "tmpfs", Ref: emitters.Ref{Target: target.Name, ID: id}, Err: fmt.Errorf("%q gives no name for a unit", m.Path)}
+			name, err := quote.UnitOfPath(m.Path, ".mount")
+			if err != nil {
+				return nil, &emitters.Error{Emitter: "tmpfs", Ref: emitters.Ref{Target: target.Name, ID: id}, Err: err}
 			}
-			f, err := t.Fill(emitters.NewDeviceFile(l, target, name, "${systemd_system_unitdir}/"+name), struct {
+			f, err := t.Fill(emitters.NewDeviceFile(l, target, sourceName(m.Path), "${systemd_system_unitdir}/"+name), struct {
 				Target, ID string
 				Mount      plan.Tmpfs
 			}{target.Name, id, m})
@@ -40,7 +39,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	return files, nil
 }
 
-// unitName is the name that systemd wants for the mount of a folder (systemd.mount(5)).
-func unitName(folder string) string {
-	return strings.ReplaceAll(strings.Trim(folder, "/"), "/", "-") + ".mount"
+// sourceName is the name of a mount's unit in the layer, without systemd's escapes: a hyphen of
+// the path is two.
+func sourceName(folder string) string {
+	return strings.NewReplacer("-", "--", "/", "-").Replace(strings.Trim(folder, "/")) + ".mount"
 }

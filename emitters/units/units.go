@@ -188,7 +188,7 @@ func locksMemory(p plan.Pipeline) bool { return p.Memory != nil && p.Memory.Lock
 
 func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.File, error) {
 	id := "services." + s.Name
-	if _, err := quote.SystemdUnit(s.Name); err != nil {
+	if _, err := quote.SystemdTemplate(s.Name); err != nil {
 		return emitters.File{}, refuse(target, id, err)
 	}
 	if !strings.HasSuffix(s.Name, ".service") {

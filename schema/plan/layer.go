@@ -180,6 +180,9 @@ func (s *Service) Values(section, name string) []string {
 	return all
 }
 
+// IsTemplate reports whether the unit is a template, of which systemd runs instances.
+func (s *Service) IsTemplate() bool { return strings.HasSuffix(s.Name, "@.service") }
+
 // IsWhole reports whether the layer writes the whole unit. A drop-in that replaces a command
 // begins with an empty one.
 func (s *Service) IsWhole() bool {

@@ -807,9 +807,9 @@ var language = Schema{defs: []*definition{
 			{name: "metrics", required: false, doc: "Serve the samples: metrics for Prometheus, health, a page with live charts and a history. Installs yoctuned-serve.", value: &shape{op: basic, kind: load.Bool}},
 		},
 	}}},
-	{name: "#MountPath", doc: "an absolute path for a mount: letters, digits, \"_\" and \".\" between slashes", value: &shape{op: all, parts: []*shape{
+	{name: "#MountPath", doc: "an absolute path for a mount: letters, digits, \"_\", \".\" and \"-\" between slashes", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 120},
-		&shape{op: matches, text: "^(/[A-Za-z0-9_][A-Za-z0-9_.]*)+$"},
+		&shape{op: matches, text: "^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$"},
 	}}},
 	{name: "#Name", doc: "a name: letters, digits, \"-\" and \"_\", beginning with a letter or digit, at most 64 characters", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 64},
@@ -1368,9 +1368,9 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#ServiceName", doc: "a service name ending in \".service\", such as \"vision.service\"", value: &shape{op: all, parts: []*shape{
+	{name: "#ServiceName", doc: "a service name ending in \".service\", such as \"vision.service\"; of a template \"getty@.service\" for all its instances, or \"getty@tty1.service\" for one", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 99},
-		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*\\.service$"},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*(@[A-Za-z0-9_.-]*)?\\.service$"},
 	}}},
 	{name: "#Sink", doc: "A sink of results.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
@@ -1704,9 +1704,9 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#USBDevice", doc: "a USB device as lsusb shows it, such as \"046d:0825\"", value: &shape{op: matches, text: "^[0-9a-f]{4}:[0-9a-f]{4}$"}},
-	{name: "#UnitName", doc: "a systemd unit name, such as \"network-online.target\"", value: &shape{op: all, parts: []*shape{
+	{name: "#UnitName", doc: "a systemd unit name, such as \"network-online.target\"; systemd-escape writes other characters, such as \"dev-my\\\\x2ddisk.device\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 119},
-		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.@-]*\\.(service|target|socket|device|mount|path|timer|slice)$"},
+		&shape{op: matches, text: "^[A-Za-z0-9]+([A-Za-z0-9_.@:-]|\\\\x[0-9a-f]{2})*\\.(service|target|socket|device|mount|path|timer|slice)$"},
 	}}},
 	{name: "#UnitReference", doc: "The name of a unit that another one refers to.", value: &shape{op: either, parts: []*shape{
 		&shape{op: named, def: "#UnitName"},

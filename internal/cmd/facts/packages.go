@@ -102,7 +102,8 @@ type reading struct {
 	features string
 	seen     map[string]bool
 	inherit  map[string]bool
-	options  []string // of PACKAGECONFIG
+	options  []string          // of PACKAGECONFIG
+	values   map[string]string // of these options
 }
 
 // assigned is a value of a variable that names packages.
@@ -146,6 +147,7 @@ func (r *reading) assign(s string) {
 	a, ok := bitbake.ParseAssignment(s)
 	if ok && a.Flag != "" && a.Name == "PACKAGECONFIG" {
 		r.options = append(r.options, a.Flag)
+		r.values[a.Flag] = a.Value
 	}
 	if !ok || a.Flag != "" {
 		return
@@ -154,12 +156,8 @@ func (r *reading) assign(s string) {
 	switch {
 	case op == "remove":
 	case variable == "PACKAGECONFIG" && len(overrides) == 0:
-		r.features += " " + inlinePython.ReplaceAllStringFunc(a.Value, func(code string) string {
-			if !withSystemd.MatchString(code) {
-				return ""
-			}
-			return openPython(" " + code + " ")
-		})
+		// What a distribution or a machine may switch on counts as switched on.
+		r.features += " " + inlinePython.ReplaceAllStringFunc(a.Value, openFilter)
 	case variable == "SYSTEMD_SERVICE" || variable == "USERADD_PARAM" || variable == "GROUPADD_PARAM":
 		r.system = append(r.system, naming{variable, overrides, a.Value})
 	case isNaming(variable):
@@ -203,6 +201,14 @@ func openPython(text string) string {
 		}
 		text = text[:start] + words + text[end:]
 	}
+}
+
+// openFilter replaces a Python expression by the words that it may yield.
+func openFilter(code string) string {
+	if m := filtered.FindStringSubmatch(code); m != nil {
+		return m[1]
+	}
+	return openPython(" " + code + " ")
 }
 
 // isSpace reports whether a word ends at a place of a text.
@@ -260,7 +266,7 @@ func (r *reading) expandKeeping(text string) string {
 // readRecipe reads a recipe and what belongs to it.
 func (r *recipes) readRecipe(file string) *reading {
 	name, version := recipeName(file)
-	one := &reading{recipes: r, vars: map[string]string{"PN": name, "BPN": name, "PV": version}, seen: map[string]bool{}, inherit: map[string]bool{}}
+	one := &reading{recipes: r, vars: map[string]string{"PN": name, "BPN": name, "PV": version}, seen: map[string]bool{}, inherit: map[string]bool{}, values: map[string]string{}}
 	for range 2 { // a variable may be assigned after its use
 		one.seen, one.features, one.words, one.system = map[string]bool{}, "", []assigned{{"PACKAGES", r.defaults["PACKAGES"]}}, nil
 		one.read(file)

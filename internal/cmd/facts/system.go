@@ -28,7 +28,11 @@ var (
 	accountLine   = regexp.MustCompile(`(?m)^([a-z_][a-z0-9_-]*):`)
 	inlinePython  = regexp.MustCompile(`\$\{@[^}]*\}`)
 	unitInText    = regexp.MustCompile(`(?m)^[^#\n]*/([A-Za-z0-9][A-Za-z0-9@_-]*\.(?:` + unitTypes + `))(?:["'\s\\;:]|$)`)
-	withSystemd   = regexp.MustCompile(`DISTRO_FEATURES['"],\s*['"]systemd['"]`)
+	guardOfText   = regexp.MustCompile(`bb\.utils\.contains\(\s*['"]PACKAGECONFIG['"],\s*['"]([^'"]+)['"],\s*['"](?:true|yes|1)['"],\s*['"](?:false|no|0)?['"],\s*d\)`)
+	mesonBlock    = regexp.MustCompile(`\{[^{}]*\}|\[[^\[\]]*\]`)
+	mesonOption   = regexp.MustCompile(`-D([a-z0-9-]+)=(?:true|enabled)`)
+	condition     = regexp.MustCompile(`\b(?:ENABLE|HAVE)_([A-Z0-9_]+)\b`)
+	filtered      = regexp.MustCompile(`bb\.utils\.filter\(\s*['"][A-Z_]+['"],\s*['"]([^'"]*)['"]`)
 	onFeatures    = regexp.MustCompile(`\$\{@bb\.utils\.contains\(\s*['"]PACKAGECONFIG['"],\s*['"]([^'"]+)['"],\s*['"]([^'"]*)['"],\s*['"][^'"]*['"],\s*d\)\}`)
 	unitInC       = regexp.MustCompile(`"([A-Za-z0-9@._-]+\.(?:` + unitTypes + `))"`)
 	unitBuiltInC  = regexp.MustCompile(`unit_name_build\("([a-z0-9-]+)",[^,"]*, *"\.(` + unitTypes + `)"`)
@@ -53,14 +57,42 @@ const (
 	named            // in a unit of systemd, for other recipes to bring
 )
 
-// bringer is the package that brings a name.
+// bringer is the package that brings a name, and the words that it needs in the PACKAGECONFIG of
+// a recipe: a word that is set by default has a "+" before it.
 type bringer struct {
-	rank    int
-	name    string
-	feature string
+	rank   int
+	name   string
+	recipe string
+	words  []string
 }
 
-func (b bringer) String() string { return strings.TrimSpace(b.name + " " + b.feature) }
+// needs returns b with a word of PACKAGECONFIG more.
+func (b bringer) needs(r *reading, words ...string) bringer {
+	defaults := strings.Fields(r.expand(r.features))
+	b.recipe, b.words = r.vars["PN"], slices.Clone(b.words)
+	for _, word := range words {
+		switch {
+		case word == "systemd": // a distribution without it has no units
+		case slices.Contains(defaults, word):
+			b.words = append(b.words, "+"+word)
+		default:
+			b.words = append(b.words, word)
+		}
+	}
+	return b
+}
+
+// isOff reports whether the default PACKAGECONFIG lacks a word.
+func (b bringer) isOff() bool {
+	return slices.ContainsFunc(b.words, func(w string) bool { return !strings.HasPrefix(w, "+") })
+}
+
+func (b bringer) String() string {
+	if len(b.words) == 0 {
+		return b.name
+	}
+	return b.name + " " + b.recipe + " " + strings.Join(b.words, " ")
+}
 
 // systemNames are the names of one release with what brings each.
 type systemNames map[system.Kind]map[string]bringer
@@ -69,12 +101,12 @@ func (s systemNames) add(kind system.Kind, name string, b bringer) {
 	if s[kind] == nil {
 		s[kind] = map[string]bringer{}
 	}
-	if b.feature != "" {
+	if b.isOff() {
 		b.rank = onFeature
 	} else if system.IsInEveryImage(b.name) {
 		b.rank = always
 	}
-	if old, known := s[kind][name]; known && cmp.Or(old.rank-b.rank, common(name, b.name)-common(name, old.name), strings.Compare(old.name, b.name)) <= 0 {
+	if old, known := s[kind][name]; known && cmp.Or(old.rank-b.rank, len(b.words)-len(old.words), common(name, b.name)-common(name, old.name), strings.Compare(old.name, b.name)) <= 0 {
 		return
 	}
 	s[kind][name] = b
@@ -91,7 +123,6 @@ func common(a, b string) int {
 
 // addRecipe adds what a recipe names in SYSTEMD_SERVICE, USERADD_PARAM and GROUPADD_PARAM.
 func (s systemNames) addRecipe(r *reading) {
-	defaults := append(strings.Fields(r.expand(r.features)), "systemd") // a distribution without it has no units
 	for _, n := range r.system {
 		from := bringer{rank: declared, name: r.vars["PN"]}
 		for _, o := range n.overrides {
@@ -101,11 +132,7 @@ func (s systemNames) addRecipe(r *reading) {
 		}
 		rest := onFeatures.ReplaceAllStringFunc(n.value, func(code string) string {
 			m := onFeatures.FindStringSubmatch(code)
-			with := from
-			if !slices.Contains(defaults, m[1]) {
-				with.feature = m[1]
-			}
-			s.addNames(n.variable, r.expand(m[2]), with)
+			s.addNames(n.variable, r.expand(m[2]), from.needs(r, strings.Fields(m[1])...))
 			return " "
 		})
 		s.addNames(n.variable, r.expand(openPython(rest)), from)
@@ -139,6 +166,51 @@ func (s systemNames) addNames(variable, value string, from bringer) {
 	}
 }
 
+// addInstalled adds the units that a recipe installs for a word of PACKAGECONFIG only.
+func (s systemNames) addInstalled(r *reading, text string) {
+	guarded, free := map[string]string{}, map[string]bool{}
+	var guards []string // of the conditions around a line, "" for another condition
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "if "):
+			word := ""
+			if m := guardOfText.FindStringSubmatch(line); m != nil {
+				word = m[1]
+			}
+			guards = append(guards, word)
+		case line == "}":
+			guards = nil
+		case len(guards) > 0 && (line == "fi" || strings.HasPrefix(line, "fi ")):
+			guards = guards[:len(guards)-1]
+		case len(guards) > 0 && (line == "else" || strings.HasPrefix(line, "elif ")):
+			guards[len(guards)-1] = ""
+		case strings.HasPrefix(line, "install ") && !strings.HasPrefix(line, "install -d"):
+			guard := strings.TrimSpace(strings.Join(guards, " "))
+			for _, m := range unitInText.FindAllStringSubmatch(line, -1) {
+				if guard == "" {
+					free[m[1]] = true
+				} else {
+					guarded[m[1]] = guard
+				}
+			}
+		}
+	}
+	for _, unit := range slices.Sorted(maps.Keys(guarded)) {
+		from, known := s[system.Unit][unit]
+		switch {
+		case !known || from.rank > onFeature: // of no variable
+			from = bringer{rank: beside, name: r.vars["PN"]}
+		case !strings.HasPrefix(from.name, r.vars["PN"]) || len(from.words) > 0:
+			continue // of another recipe, or with its words
+		}
+		if from = from.needs(r, strings.Fields(guarded[unit])...); !free[unit] && len(from.words) > 0 && !isInstance(unit) {
+			delete(s[system.Unit], unit) // it comes on no other way
+			s.add(system.Unit, unit, from)
+		}
+	}
+}
+
 // isGroupOption reports whether a word of useradd's arguments prevents a group of the user's name.
 func isGroupOption(word string) bool {
 	option, _, _ := strings.Cut(word, "=")
@@ -146,7 +218,7 @@ func isGroupOption(word string) bool {
 }
 
 // addSystemd adds the units of the versions of systemd next to that of a release.
-func (s systemNames) addSystemd(trees []string, version string) error {
+func (s systemNames) addSystemd(r *reading, trees []string, version string) error {
 	number := func(v string) int {
 		major, _, _ := strings.Cut(v, ".")
 		n, err := strconv.Atoi(major)
@@ -170,16 +242,47 @@ func (s systemNames) addSystemd(trees []string, version string) error {
 		if err != nil {
 			return err
 		}
-		found := unitInMeson.FindAllStringSubmatch(string(text), -1)
-		if len(found) == 0 {
-			return fmt.Errorf("%s: meson.build names no unit: has it changed its form?", folder)
-		}
-		for _, m := range found {
-			s.add(system.Unit, m[1], bringer{name: "systemd"})
+		if err := s.addMeson(r, string(text)); err != nil {
+			return fmt.Errorf("%s: %w", folder, err)
 		}
 		if err := s.addSpecial(folder); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// addMeson adds the units of systemd's meson.build, whose conditions are words of the recipe's
+// PACKAGECONFIG.
+func (s systemNames) addMeson(r *reading, text string) error {
+	words := map[string]string{} // by the option of meson that each switches on
+	for word, value := range r.values {
+		on, _, _ := strings.Cut(value, ",")
+		for _, m := range mesonOption.FindAllStringSubmatch(on, -1) {
+			words[strings.ToUpper(strings.ReplaceAll(m[1], "-", "_"))] = word
+		}
+	}
+	names, conditions := 0, 0
+	add := func(block string, from bringer) {
+		for _, m := range unitInMeson.FindAllStringSubmatch(block, -1) {
+			s.add(system.Unit, m[1], from)
+			names++
+		}
+	}
+	rest := mesonBlock.ReplaceAllStringFunc(text, func(block string) string {
+		from := bringer{name: "systemd"}
+		for _, m := range condition.FindAllStringSubmatch(block, -1) {
+			if word := words[m[1]]; word != "" {
+				from = from.needs(r, word)
+				conditions++
+			}
+		}
+		add(block, from)
+		return ""
+	})
+	add(rest, bringer{name: "systemd"})
+	if names == 0 || conditions == 0 {
+		return fmt.Errorf("meson.build names %d units with %d known conditions: has it changed its form?", names, conditions)
 	}
 	return nil
 }
@@ -290,10 +393,15 @@ func readSystem(rel release.Release, repositories map[string]repository, trees [
 			}
 		}
 	}
-	recipes := newRecipes(files)
+	recipes, systemd, read := newRecipes(files), (*reading)(nil), map[string]*reading{}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if path.Ext(file) == ".bb" {
-			all.addRecipe(recipes.readRecipe(file))
+			r := recipes.readRecipe(file)
+			all.addRecipe(r)
+			if r.vars["PN"] == "systemd" {
+				systemd = r
+			}
+			read[file] = r
 		}
 		name, _ := recipeName(file)
 		for _, m := range unitInText.FindAllStringSubmatch(files[file], -1) {
@@ -302,7 +410,17 @@ func readSystem(rel release.Release, repositories map[string]repository, trees [
 			}
 		}
 	}
-	if err := all.addSystemd(trees, rel.Systemd); err != nil {
+	for _, file := range slices.Sorted(maps.Keys(read)) {
+		for _, part := range slices.Sorted(maps.Keys(read[file].seen)) {
+			if path.Ext(part) != ".bbclass" {
+				all.addInstalled(read[file], files[part])
+			}
+		}
+	}
+	if systemd == nil {
+		return nil, nil, fmt.Errorf("no recipe of systemd")
+	}
+	if err := all.addSystemd(systemd, trees, rel.Systemd); err != nil {
 		return nil, nil, err
 	}
 	return all, commits, all.addAccounts(passwd, patches)

@@ -48,11 +48,29 @@ func IsInEveryImage(name string) bool {
 // Origin is what brings a name.
 type Origin struct {
 	Package string // "" for a unit that systemd names and other recipes may bring
-	Feature string // the word of PACKAGECONFIG that it needs, where the default lacks it
+	Recipe  string // the recipe whose PACKAGECONFIG decides, "" if none does
+	Words   []Word // of its PACKAGECONFIG, all of which the name needs
+}
+
+// Word is a word of PACKAGECONFIG.
+type Word struct {
+	Name      string
+	IsDefault bool // the recipe sets it by default, or if the distribution has a feature
+}
+
+// Missing lists the words that the default PACKAGECONFIG lacks.
+func (o Origin) Missing() []string {
+	var all []string
+	for _, w := range o.Words {
+		if !w.IsDefault {
+			all = append(all, w.Name)
+		}
+	}
+	return all
 }
 
 // IsAlwaysThere reports whether every image with systemd has what comes from there.
-func (o Origin) IsAlwaysThere() bool { return o.Feature == "" && IsInEveryImage(o.Package) }
+func (o Origin) IsAlwaysThere() bool { return len(o.Missing()) == 0 && IsInEveryImage(o.Package) }
 
 // Has reports whether a release was read.
 func Has(rel string) bool { return mask(rel) != 0 }
@@ -79,16 +97,44 @@ func Find(rel string, kind Kind, name string) (from Origin, ok bool) {
 	return originIn(row, mask(rel))
 }
 
-// FindUnit returns what brings a unit, the template that it is an instance of, or the socket,
-// timer or path that starts it and has its name.
-func FindUnit(rel, name string) (from Origin, ok bool) {
+// Template returns the template that a unit is an instance of, or the unit.
+func Template(name string) string {
 	if stem, instance, ok := strings.Cut(name, "@"); ok {
-		name = stem + "@" + path.Ext(instance)
+		return stem + "@" + path.Ext(instance)
 	}
+	return name
+}
+
+// stem is the name of a unit up to its instance and its type.
+func stem(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	return strings.TrimSuffix(name, path.Ext(name))
+}
+
+// Relatives yields the units that the recipe or the package of a unit brings and that differ from it
+// in the type, or in being a template.
+func Relatives(rel, name string, of Origin) iter.Seq2[string, Origin] {
+	return func(yield func(string, Origin) bool) {
+		for other, from := range Names(rel, Unit) {
+			isRelated := stem(other) == stem(name) && other != name && (from.Recipe == of.Recipe || from.Package == of.Package)
+			if isRelated && !yield(other, from) {
+				return
+			}
+		}
+	}
+}
+
+// FindUnit returns what brings a unit, the template that it is an instance of, or the socket,
+// timer or path that starts it and has its name. A socket that has a template starts no such unit.
+func FindUnit(rel, name string) (from Origin, ok bool) {
+	name = Template(name)
 	if from, ok = Find(rel, Unit, name); ok {
 		return from, ok
 	}
 	stem, isService := strings.CutSuffix(name, ".service")
+	if _, isTemplate := Find(rel, Unit, stem+"@.service"); isTemplate {
+		return Origin{}, false
+	}
 	for _, starts := range []string{".socket", ".timer", ".path"} {
 		if from, ok = Find(rel, Unit, stem+starts); ok && isService {
 			return from, ok
@@ -103,6 +149,10 @@ func Nearest(rel string, kind Kind, name string) string {
 	ext := ""
 	if kind == Unit {
 		ext = path.Ext(name)
+		template := strings.TrimSuffix(name, ext) + "@" + ext
+		if _, exists := Find(rel, Unit, template); exists {
+			return template
+		}
 	}
 	stem, begins := strings.TrimSuffix(name, ext), ""
 	near := NearestOf(stem, func(yield func(string) bool) {
@@ -161,13 +211,24 @@ func names(rel, prefix string) iter.Seq2[string, Origin] {
 	}
 }
 
+// readOrigin reads a package, and after it a recipe and words of its PACKAGECONFIG.
+func readOrigin(text string) Origin {
+	name, rest, _ := strings.Cut(text, " ")
+	recipe, words, _ := strings.Cut(rest, " ")
+	o := Origin{Package: name, Recipe: recipe}
+	for word := range strings.FieldsSeq(words) {
+		plain, isDefault := strings.CutPrefix(word, "+")
+		o.Words = append(o.Words, Word{plain, isDefault})
+	}
+	return o
+}
+
 // originIn reads the row of a name.
 func originIn(row string, bit uint64) (Origin, bool) {
 	for group := range strings.SplitSeq(row, "\t") {
 		set, from, _ := strings.Cut(group, ";")
 		if n, err := strconv.ParseUint(set, 16, 16); err == nil && n&bit != 0 {
-			name, feature, _ := strings.Cut(from, " ")
-			return Origin{Package: name, Feature: feature}, true
+			return readOrigin(from), true
 		}
 	}
 	return Origin{}, false

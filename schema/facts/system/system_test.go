@@ -3,6 +3,7 @@ package system
 import (
 	"math/rand/v2"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func TestEveryReleaseHasSystemdAndItsAccounts(t *testing.T) {
 			t.Errorf("%s: sources %v", rel, Sources(rel))
 		}
 		for name, want := range map[string]string{
-			"getty@tty1.service": "systemd", "sshd.service": "openssh", "network-online.target": "systemd", "fstrim.timer": "util-linux-fstrim",
+			"getty@tty1.service": "systemd", "sshd.socket": "openssh", "network-online.target": "systemd", "fstrim.timer": "util-linux-fstrim",
 		} {
 			if from, ok := FindUnit(rel, name); !ok || !strings.HasPrefix(from.Package, want) {
 				t.Errorf("%s: %s comes from %+v, %v; want %s", rel, name, from, ok, want)
@@ -26,9 +27,17 @@ func TestEveryReleaseHasSystemdAndItsAccounts(t *testing.T) {
 				t.Errorf("%s: %s %s comes from %+v, %v", rel, kind, name, from, ok)
 			}
 		}
-		// The PACKAGECONFIG of systemd has coredump by default since systemd 260.
-		if from, _ := Find(rel, User, "systemd-coredump"); (from.Feature == "coredump") == (rel == "master") {
-			t.Errorf("%s: systemd-coredump comes from %+v", rel, from)
+		// The PACKAGECONFIG of systemd lacks oomd; that of openssh has one of its two modes since
+		// scarthgap, and before that installs no sshd.service.
+		if from, ok := FindUnit(rel, "systemd-oomd.service"); !ok || !slices.Equal(from.Missing(), []string{"oomd"}) || from.Recipe != "systemd" {
+			t.Errorf("%s: systemd-oomd comes from %+v", rel, from)
+		}
+		from, ok := FindUnit(rel, "sshd.service")
+		if hasModes := !strings.HasPrefix(rel, "kirkstone"); ok != hasModes || ok && !slices.Equal(from.Missing(), []string{"systemd-sshd-service-mode"}) {
+			t.Errorf("%s: sshd.service comes from %+v, %v", rel, from, ok)
+		}
+		if from, ok := FindUnit(rel, "sshd@.service"); !ok || len(from.Missing()) > 0 {
+			t.Errorf("%s: sshd@.service comes from %+v, %v", rel, from, ok)
 		}
 	}
 }
