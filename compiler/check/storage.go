@@ -59,7 +59,7 @@ func storageRules() []Rule {
 // disksOf returns the kinds of disks that an entry selects on the target's kernel.
 func (s *subject) disksOf(e *config.Storage) []linux.Disk {
 	var found []linux.Disk
-	for d := range linux.Disks(s.lines[len(s.lines)-1]) {
+	for _, d := range linux.Disks(s.lines[len(s.lines)-1]) {
 		if d.Matches(e.Key()) {
 			found = append(found, d)
 		}
@@ -72,7 +72,7 @@ func (s *subject) disksOf(e *config.Storage) []linux.Disk {
 func (s *subject) unknownDisks(yield func(e *config.Storage, near string)) {
 	kinds := map[string]string{} // pattern by the word it begins with
 	var words []string
-	for d := range linux.Disks(s.lines[len(s.lines)-1]) {
+	for _, d := range linux.Disks(s.lines[len(s.lines)-1]) {
 		word := leading.FindString(d.Names)
 		kinds[word] = strings.NewReplacer("#", "*", "?", "*").Replace(d.Names)
 		words = append(words, word)

@@ -135,7 +135,7 @@ func (s *subject) threads() []threadFacts {
 func (s *subject) kernelThreads() iter.Seq[linux.Thread] {
 	return func(yield func(linux.Thread) bool) {
 		for _, line := range s.lines {
-			for kind := range linux.Threads(line) {
+			for _, kind := range linux.Threads(line) {
 				if !yield(kind) {
 					return
 				}
@@ -154,7 +154,7 @@ func (t threadFacts) isKnown() bool {
 func (s *subject) guessThread(name string) (message, help, near string) {
 	var others []string
 	for _, line := range linux.Kernels() {
-		for kind := range linux.Threads(line) {
+		for _, kind := range linux.Threads(line) {
 			if !slices.Contains(s.lines, line) && kind.Matches(name) && !slices.Contains(others, line) {
 				others = append(others, line)
 			}

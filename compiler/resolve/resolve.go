@@ -164,6 +164,7 @@ func (p *Project) target(own *config.Target, checker *conform.Checker, report *d
 	}
 	t.Plan = r.plan
 	r.resolveAll()
+	t.Plan.Settings = slices.Clone(t.Plan.Settings) // without the room for more: a fleet keeps thousands of plans
 	if err := t.Plan.Seal(); err != nil {
 		report.Errorf("YT0900", own.KeyPos(), path, "sealing the plan: %v", err)
 		return nil

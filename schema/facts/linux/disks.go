@@ -2,7 +2,6 @@ package linux
 
 import (
 	_ "embed"
-	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,27 +32,28 @@ type Disk struct {
 // Matches reports whether a glob can select such a disk.
 func (d Disk) Matches(glob string) bool { return matches(d.Names, glob) }
 
-// Disks yields the kinds of disks of a kernel by name.
-func Disks(line string) iter.Seq[Disk] {
-	n := lineIndex(line)
-	return func(yield func(Disk) bool) {
-		for name, rest := range diskTable().All() {
-			for variant := range strings.SplitSeq(rest, "\t") {
-				f := strings.Split(variant, ";")
-				if len(f) != 6 || !holds(f[0], n) {
-					continue
-				}
-				d := Disk{Names: name, Param: f[2], Direct: f[4] == "d", Source: f[5]}
-				var err1, err2 error
-				d.Depth, err1 = strconv.Atoi(f[1])
-				d.Less, err2 = strconv.Atoi(f[3])
-				if err1 == nil && err2 == nil && !yield(d) {
-					return
-				}
+// Disks returns the kinds of disks of a kernel by name. The caller must not change them.
+func Disks(line string) []Disk { return diskKinds(line) }
+
+var diskKinds = perLine(func(n int) []Disk {
+	var found []Disk
+	for name, rest := range diskTable().All() {
+		for variant := range strings.SplitSeq(rest, "\t") {
+			f := strings.Split(variant, ";")
+			if len(f) != 6 || !holds(f[0], n) {
+				continue
+			}
+			d := Disk{Names: name, Param: f[2], Direct: f[4] == "d", Source: f[5]}
+			var err1, err2 error
+			d.Depth, err1 = strconv.Atoi(f[1])
+			d.Less, err2 = strconv.Atoi(f[3])
+			if err1 == nil && err2 == nil {
+				found = append(found, d)
 			}
 		}
 	}
-}
+	return found
+})
 
 // MaxScheduled is the longest queue of requests that a kernel gives a disk with a scheduler; 0 where
 // it is not known.

@@ -251,6 +251,15 @@ func lineIndex(line string) int {
 	return slices.IndexFunc(kernel.Sets(), func(s kernel.Set) bool { return s.Name == line })
 }
 
+// perLine returns a function that reads what the tables hold about a kernel, once for each.
+func perLine[T any](read func(n int) []T) func(line string) []T {
+	var lines sync.Map // of func() []T
+	return func(line string) []T {
+		once, _ := lines.LoadOrStore(line, sync.OnceValue(func() []T { return read(lineIndex(line)) }))
+		return once.(func() []T)()
+	}
+}
+
 func holds(mask string, n int) bool {
 	m, err := strconv.ParseUint(mask, 16, 16)
 	return err == nil && n >= 0 && m>>n&1 == 1

@@ -105,7 +105,7 @@ func TestKnownModules(t *testing.T) {
 
 func TestKnownThreads(t *testing.T) {
 	find := func(line, glob string) *linux.Thread {
-		for th := range linux.Threads(line) {
+		for _, th := range linux.Threads(line) {
 			if th.Matches(glob) {
 				return &th
 			}
@@ -145,7 +145,7 @@ func TestKnownThreads(t *testing.T) {
 func TestKnownDisks(t *testing.T) {
 	for _, line := range linux.Kernels() {
 		known := map[string]linux.Disk{}
-		for d := range linux.Disks(line) {
+		for _, d := range linux.Disks(line) {
 			known[d.Names] = d
 		}
 		nvme, mmc := known["nvme#n#"], known["mmcblk#*"]

@@ -2,7 +2,6 @@ package linux
 
 import (
 	_ "embed"
-	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -43,18 +42,20 @@ func Kernels() []string {
 	return lines
 }
 
-// Threads yields the kernel threads of a kernel whose names are known, by name. Threads that are
+// Threads returns the kernel threads of a kernel whose names are known, by name. The caller must not
+// change them. Threads that are
 // named after a device or a work queue only are not among them.
-func Threads(line string) iter.Seq[Thread] {
-	n := lineIndex(line)
-	return func(yield func(Thread) bool) {
-		for name, rest := range threadTable().All() {
-			if t, ok := parseThread(name, rest, n); ok && !yield(t) {
-				return
-			}
+func Threads(line string) []Thread { return threadKinds(line) }
+
+var threadKinds = perLine(func(n int) []Thread {
+	var found []Thread
+	for name, rest := range threadTable().All() {
+		if t, ok := parseThread(name, rest, n); ok {
+			found = append(found, t)
 		}
 	}
-}
+	return found
+})
 
 // Matches reports whether a glob can select such a thread. The * of the glob stands for any text.
 // A name that begins with any text is a device's: only the fixed rest of the glob counts there.

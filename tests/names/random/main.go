@@ -189,7 +189,7 @@ func ofKernel(line string) []kind {
 			modules = append(modules, m.Name)
 		}
 	}
-	for t := range linux.Threads(line) {
+	for _, t := range linux.Threads(line) {
 		if name := strings.ReplaceAll(t.Name, "#", "0"); !strings.ContainsAny(name, "*?") && len(t.Needs) == 0 && isName(strings.ReplaceAll(name, "/", "")) {
 			threads = append(threads, name)
 		}
