@@ -12,10 +12,14 @@ import (
 	"github.com/yoctune/yoctune/compiler/importer"
 	"github.com/yoctune/yoctune/compiler/language/scaffold"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/infile"
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 )
 
 func newInitCommand() *cobra.Command {
 	var o scaffold.Options
+	var own scaffold.Own
+	var boardFile string
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
@@ -28,6 +32,10 @@ has yoctune.libsonnet instead, with units and helpers.
 The checks install yoctune from the archive of a release. Give its address and SHA-256 with
 --archive and --sha256, or set YOCTUNE_ARCHIVE and YOCTUNE_SHA256 as variables of the CI.
 
+For a board without facts give the board file that "yoctuned probe --board-file" wrote on it, and its
+MACHINE. The kernel is linux-yocto in the version that the device runs, unless --kernel and
+--kernel-version name another.
+
 In a subfolder of a git repository the checks go to the root of the repository, where CI
 reads them, and name the subfolder. A file that is there already stays as it is; the
 command then states where the checks are and how to include them.
@@ -38,6 +46,7 @@ the definitions are updated.
 Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 		Example: `  yoctune init meta-camera --board orin-nano-8gb --release scarthgap
   yoctune init meta-camera --language jsonnet
+  yoctune init meta-gateway --board-file gateway.json --machine acme-gateway
   yoctune init meta-camera --archive https://mirror.example.com/yoctune-0.2.0-linux-amd64.tar.gz --sha256 SUM
   yoctune init . --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,11 +54,18 @@ Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 			if len(args) == 1 {
 				dir = args[0]
 			}
+			if err := readOwnBoard(cmd, &o, &own, boardFile); err != nil {
+				return err
+			}
 			return initProject(cmd, dir, o, force)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Board, "board", "orin-nano-8gb", "`BOARD` of the target: a Jetson module; 'yoctune facts list' shows them")
+	f.StringVar(&boardFile, "board-file", "", "board `FILE` of a board of your own, in place of --board")
+	f.StringVar(&own.Machine, "machine", "", "`MACHINE` of a board of your own")
+	f.StringVar(&own.Recipe, "kernel", "", "`RECIPE` of its kernel (default: linux-yocto)")
+	f.StringVar(&own.Version, "kernel-version", "", "`VERSION` of its kernel, such as 6.6 (default: that of the device)")
 	f.StringVar(&o.Release, "release", "scarthgap", "`RELEASE` of meta-tegra: the name of a branch")
 	f.StringVar(&o.Name, "name", "", "`NAME` for layer.name (default: that of the folder)")
 	f.StringVar(&o.Maintainer, "maintainer", importer.Nobody, "`PERSON` for layer.maintainer, as \"Name <mail>\"")
@@ -60,6 +76,31 @@ Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 	f.BoolVar(&o.PreCommit, "pre-commit", false, "write hooks for pre-commit too")
 	f.BoolVar(&force, "force", false, "write into a folder that is not empty")
 	return cmd
+}
+
+// readOwnBoard reads the board file of a board of one's own.
+func readOwnBoard(cmd *cobra.Command, o *scaffold.Options, own *scaffold.Own, file string) error {
+	if file == "" {
+		for _, flag := range []string{"machine", "kernel", "kernel-version"} {
+			if cmd.Flags().Changed(flag) {
+				return cli.UsageError(fmt.Errorf("--%s is for a board of your own: give its --board-file too", flag))
+			}
+		}
+		return nil
+	}
+	if cmd.Flags().Changed("board") {
+		return cli.UsageError(errors.New("--board and --board-file exclude each other"))
+	}
+	if own.Machine == "" {
+		return cli.UsageError(errors.New("--board-file needs --machine: the MACHINE of the board in your BSP layer"))
+	}
+	data, err := infile.Read(file, boardfile.MaxSize)
+	if err != nil {
+		return err
+	}
+	own.Name, own.File = file, data
+	o.Own, o.Board = own, scaffold.OwnBoard
+	return nil
 }
 
 // adopt describes how the user adds a file of the checks to their own.

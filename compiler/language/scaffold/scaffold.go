@@ -28,6 +28,7 @@ import (
 	"github.com/yoctune/yoctune/schema"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 )
 
 //go:embed project/*.tmpl project/yoctune.libsonnet
@@ -50,6 +51,9 @@ type Options struct {
 	Maintainer string // "Name <mail>"
 	Language   string // "cue" when empty, "hcl" or "jsonnet"
 
+	// Own describes a board without facts; nil for a module.
+	Own *Own
+
 	// Where CI installs yoctune from: the address of a release's archive and its digest.
 	// Empty: variables of the CI give them.
 	Archive, SHA256 string
@@ -58,6 +62,72 @@ type Options struct {
 	// Below is the path of the project in its repository, with slashes; "" for its root. CI
 	// reads its files at the root only.
 	Below string
+}
+
+// Own is a board of one's own: a board file, as "yoctuned probe --board-file" wrote it, and what the
+// device does not report about its build.
+type Own struct {
+	Name             string // of the file, for messages
+	File             []byte
+	Machine          string // MACHINE
+	Recipe, Version  string // of the kernel; by default linux-yocto, and the version of the device
+	Foreign, HasNVMe bool   // no program of the layer runs on it; it has such a disk
+}
+
+// A project's name for a board of one's own, and the path of its board file.
+const (
+	OwnBoard = "device"
+	Facts    = "boards/device.json"
+)
+
+// complete checks a board of one's own, and fills in what the board file has.
+func (o Options) complete(r release.Release) error {
+	f, err := boardfile.Decode(o.Own.File)
+	if err == nil {
+		err = f.CheckUse()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Own.Name, err)
+	}
+	if r.CoreBranch() != r.Name && r.Name != "master" {
+		return fmt.Errorf("release %q is %w for a board of your own: choose a series of openembedded-core, such as %s", r.Name, ErrUnknown, r.CoreBranch())
+	}
+	if o.Own.Machine == "" {
+		return fmt.Errorf("the MACHINE of the board is %w: give it", ErrUnknown)
+	}
+	if o.Own.Version == "" && f.Kernel != nil {
+		o.Own.Version = f.Kernel.Version
+	}
+	if o.Own.Version == "" {
+		return fmt.Errorf("the version of the kernel is %w: the board file lacks it, so give it", ErrUnknown)
+	}
+	o.Own.Recipe = cmp.Or(o.Own.Recipe, "linux-yocto")
+	o.Own.Foreign = f.Arch != "" && f.Arch != "aarch64"
+	o.Own.HasNVMe = slices.ContainsFunc(f.Block, func(b boardfile.Block) bool { return strings.HasPrefix(b.Name, "nvme") })
+	return nil
+}
+
+// checkBoard checks that a board and a release exist and go together.
+func (o Options) checkBoard() (release.Release, error) {
+	r, ok := release.Lookup(o.Release)
+	if !ok {
+		return r, fmt.Errorf("release %q is %w: choose one of %s", o.Release, ErrUnknown, strings.Join(release.Names(), ", "))
+	}
+	if o.Own != nil {
+		return r, o.complete(r)
+	}
+	b, ok := board.Lookup(o.Board)
+	if !ok {
+		return r, fmt.Errorf("board %q is %w: choose one of %s", o.Board, ErrUnknown, strings.Join(board.IDs(), ", "))
+	}
+	if _, ok := b.Releases[r.Name]; !ok {
+		can := slices.Sorted(maps.Keys(b.Releases))
+		if len(can) == 0 {
+			return r, fmt.Errorf("board %s on release %s is %w: %s", b.ID, r.Name, ErrUnknown, b.WithoutRelease())
+		}
+		return r, fmt.Errorf("board %s on release %s is %w: it runs on %s", b.ID, r.Name, ErrUnknown, strings.Join(can, ", "))
+	}
+	return r, nil
 }
 
 var (
@@ -122,20 +192,9 @@ func (p project) In(name string) string {
 // Files makes the files of a project. The error wraps [ErrUnknown] when board and
 // release do not exist or do not go together.
 func Files(o Options) ([]File, error) {
-	b, ok := board.Lookup(o.Board)
-	if !ok {
-		return nil, fmt.Errorf("board %q is %w: choose one of %s", o.Board, ErrUnknown, strings.Join(board.IDs(), ", "))
-	}
-	r, ok := release.Lookup(o.Release)
-	if !ok {
-		return nil, fmt.Errorf("release %q is %w: choose one of %s", o.Release, ErrUnknown, strings.Join(release.Names(), ", "))
-	}
-	if _, ok := b.Releases[r.Name]; !ok {
-		can := slices.Sorted(maps.Keys(b.Releases))
-		if len(can) == 0 {
-			return nil, fmt.Errorf("board %s on release %s is %w: %s", b.ID, r.Name, ErrUnknown, b.WithoutRelease())
-		}
-		return nil, fmt.Errorf("board %s on release %s is %w: it runs on %s", b.ID, r.Name, ErrUnknown, strings.Join(can, ", "))
+	r, err := o.checkBoard()
+	if err != nil {
+		return nil, err
 	}
 	if o.Language == "" {
 		o.Language = "cue"
@@ -181,6 +240,9 @@ func Files(o Options) ([]File, error) {
 		own = []made{kept("config.jsonnet", "config.jsonnet.tmpl"), {File{Path: jsonnet.Library}, jsonnet.Library}}
 	}
 	var files []File
+	if o.Own != nil {
+		files = append(files, File{Path: Facts, Text: o.Own.File, Keep: true})
+	}
 	own = append(own,
 		kept("README.md", "README.md.tmpl"),
 		kept(".gitignore", "gitignore.tmpl"),
