@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -303,6 +304,57 @@ func TestImagesAfterADamagedOneAreFound(t *testing.T) {
 	}
 	if len(got) != 3 || !bytes.Equal(got[0], f[0]) || !bytes.Equal(got[2], f[2]) {
 		t.Errorf("%d images", len(got))
+	}
+}
+
+// An image that is cut anywhere costs itself: in tables, in a segment of an application, inside a
+// length. Every other image is the same as without it.
+func TestAnImageCutAnywhereCostsOnlyItself(t *testing.T) {
+	f := frames(t, "labels444.mjpeg")
+	header := bytes.Index(f[1], []byte{0xff, 0xda})
+	for cut := 2; cut < header+20; cut++ {
+		m, err := jpeg.NewMotion(bytes.NewReader(slices.Concat(f[0], f[1][:cut], f[2], f[0])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [][]byte
+		for {
+			b, err := m.Next()
+			if err != nil {
+				break
+			}
+			got = append(got, bytes.Clone(b))
+		}
+		if len(got) != 4 || !bytes.Equal(got[0], f[0]) || !bytes.Equal(got[2], f[2]) || !bytes.Equal(got[3], f[0]) {
+			t.Errorf("cut at byte %d of %d: %d images", cut, header, len(got))
+		}
+	}
+}
+
+// A header that the library refuses does not leave the decoder inside the image.
+func TestAFrameAfterADamagedHeaderIsDecoded(t *testing.T) {
+	d := decoder(t)
+	f := frames(t, "labels420.avi")[0]
+	want := make([]byte, jpeg.I420Bytes(192, 48))
+	if err := d.Decode(f, want, 192, 48, 1); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for at := 2; at < bytes.Index(f, []byte{0xff, 0xda})+12; at++ {
+		damaged, got := bytes.Clone(f), make([]byte, len(want))
+		damaged[at] ^= 0xff
+		if d.Decode(damaged, got, 192, 48, 1) != nil {
+			refused++
+		}
+		if _, _, err := d.Size(damaged[:at]); err == nil && at < 100 {
+			t.Errorf("a size in %d bytes", at)
+		}
+		if err := d.Decode(f, got, 192, 48, 1); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("after a frame with damage at byte %d: %v", at, err)
+		}
+	}
+	if refused < 50 {
+		t.Errorf("%d damaged headers were refused", refused)
 	}
 }
 

@@ -2,6 +2,7 @@ package jpeg
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ type Motion struct {
 	limit int
 	avi   bool
 	begun bool   // the SOI of the next image was read
+	back  []byte // read already, but part of the next images
+	part  int    // where the latest segment begins in buf
 	video string // prefix of the chunk ids of frames
 }
 
@@ -52,9 +55,10 @@ func (m *Motion) Next() ([]byte, error) {
 }
 
 // nextImage reads one image, from SOI to EOI. It skips segments by their length, so that
-// the end of an embedded thumbnail does not end the image.
+// the end of an embedded thumbnail does not end the image. An image that was cut in a segment ends
+// where the next one begins.
 func (m *Motion) nextImage() ([]byte, error) {
-	m.buf = m.buf[:0]
+	m.buf, m.part = m.buf[:0], 0
 	if !m.begun {
 		if err := m.seekStart(); err != nil {
 			return nil, err
@@ -71,6 +75,9 @@ func (m *Motion) nextImage() ([]byte, error) {
 		}
 		switch {
 		case err != nil:
+			if m.split(!errors.Is(err, errCut)) {
+				return m.buf, nil
+			}
 			return nil, err
 		case code == startOfImage:
 			// The image has no EOI; the next one follows.
@@ -82,10 +89,38 @@ func (m *Motion) nextImage() ([]byte, error) {
 			continue // no length
 		}
 		if err := m.segment(); err != nil {
+			if m.split(!errors.Is(err, errCut)) {
+				return m.buf, nil
+			}
 			return nil, err
 		}
 	}
 }
+
+// split ends the image at the start of the next one, which begins inside its latest segment, and
+// keeps the rest. At the end of the stream, several images may have been taken for the segment.
+// Elsewhere it is the last one, so that each byte of a hostile stream is read a few times at most.
+func (m *Motion) split(atEnd bool) bool {
+	if m.part == 0 {
+		return false
+	}
+	content := m.buf[m.part:]
+	at := bytes.LastIndex(content, nextStart)
+	if at < 0 {
+		return false
+	}
+	if atEnd || bytes.HasPrefix(content, nextStart) {
+		at = bytes.Index(content, nextStart)
+	}
+	at += m.part
+	// What is left of back follows the bytes that were read from it.
+	m.back = append(bytes.Clone(m.buf[at+2:]), m.back...)
+	m.buf, m.begun = m.buf[:at], true
+	return true
+}
+
+// nextStart is the beginning of an image: SOI, and the first byte of the next marker.
+var nextStart = []byte{0xff, startOfImage, 0xff}
 
 // Markers: ITU-T T.81, table B.1.
 const (
@@ -94,13 +129,17 @@ const (
 	startOfImage = 0xd8
 	endOfImage   = 0xd9
 	startOfScan  = 0xda
+
+	firstApplication = 0xe0
+	lastApplication  = 0xef
+	comment          = 0xfe
 )
 
 // seekStart skips to the next SOI, over padding and the rest of damaged images.
 func (m *Motion) seekStart() error {
 	last := byte(0)
 	for {
-		b, err := m.r.ReadByte()
+		b, err := m.take()
 		if err != nil {
 			return err
 		}
@@ -111,9 +150,19 @@ func (m *Motion) seekStart() error {
 	}
 }
 
+// take reads a byte.
+func (m *Motion) take() (byte, error) {
+	if len(m.back) > 0 {
+		b := m.back[0]
+		m.back = m.back[1:]
+		return b, nil
+	}
+	return m.r.ReadByte()
+}
+
 // readByte reads a byte and appends it to the image.
 func (m *Motion) readByte() (byte, error) {
-	b, err := m.r.ReadByte()
+	b, err := m.take()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("%w: no end of image after %d bytes", ErrTruncated, len(m.buf))
@@ -145,8 +194,11 @@ func (m *Motion) marker() (byte, error) {
 	}
 }
 
-// segment reads a segment with its length.
+// segment reads a segment with its length. The error is errCut if another image begins inside it.
 func (m *Motion) segment() error {
+	code := m.buf[len(m.buf)-1]
+	application := code >= firstApplication && code <= lastApplication || code == comment
+	m.part = len(m.buf)
 	var n int
 	for range 2 {
 		b, err := m.readByte()
@@ -155,12 +207,47 @@ func (m *Motion) segment() error {
 		}
 		n = n<<8 | int(b)
 	}
+	if n > maxTables && !application {
+		n = 0 // it means nothing
+	}
 	for range n - 2 {
 		if _, err := m.readByte(); err != nil {
 			return err
 		}
 	}
+	return m.findCut(application)
+}
+
+// maxTables is more than the longest segment of tables has: eight Huffman tables, 2184 bytes. A
+// longer one is damaged, and its length means nothing.
+const maxTables = 4096
+
+// errCut means that an image ends inside a segment, where another image begins.
+var errCut = errors.New("cut inside a segment")
+
+// findCut looks for the next image inside the segment that was just read, and across its end. Only
+// segments of applications contain images, thumbnails, and these end inside the segment.
+func (m *Motion) findCut(application bool) error {
+	end := len(m.buf)
+	for isPrefix(m.buf[end-2:]) { // the end of the segment may divide a start
+		if _, err := m.readByte(); err != nil {
+			break // the next marker reports it
+		}
+	}
+	content := m.buf[m.part:]
+	at := bytes.LastIndex(content, nextStart)
+	complete := application && !bytes.HasPrefix(content, nextStart) && at >= 0 && bytes.Contains(content[at:], []byte{0xff, endOfImage})
+	if at >= 0 && !complete {
+		return errCut
+	}
+	m.back = append(bytes.Clone(m.buf[end:]), m.back...)
+	m.buf = m.buf[:end]
 	return nil
+}
+
+// isPrefix reports whether b ends in the first one or two bytes of [nextStart].
+func isPrefix(b []byte) bool {
+	return bytes.HasSuffix(b, nextStart[:1]) && !bytes.HasSuffix(b, nextStart) || bytes.HasSuffix(b, nextStart[:2])
 }
 
 // entropy reads entropy-coded data and returns the marker after it. In the data 0xff is

@@ -55,13 +55,25 @@ static int damaged(jpeg_decoder *d, const char *what)
 	return JPEG_DAMAGED;
 }
 
+/* An error of the library, which leaves its handle inside the image: a header that fails is not
+ * aborted, and the next image would be one inside it. */
+static int refused(jpeg_decoder *d)
+{
+	damaged(d, d->lib->error());
+	d->lib->destroy(d->handle);
+	d->handle = d->lib->init();
+	return JPEG_DAMAGED;
+}
+
 static int header(jpeg_decoder *d, const unsigned char *data, size_t length, int *width, int *height, int *sampling)
 {
 	int space = 0;
 	*width = *height = 0;
 	*sampling = -1;
+	if (!d->handle && !(d->handle = d->lib->init()))
+		return damaged(d, "there is no memory for it");
 	if (d->lib->header(d->handle, data, length, width, height, sampling, &space) != 0 && *width <= 0)
-		return damaged(d, d->lib->error());
+		return refused(d);
 	if (*sampling < 0 || *sampling >= SAMPLINGS)
 		return damaged(d, "its colour is sampled in a way that is not read");
 	return JPEG_OK;
@@ -140,7 +152,7 @@ int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsig
 	/* Some cameras insert an extra byte before a marker. Any other warning means that part
 	 * of the picture is damaged. */
 	if (failed && !strstr(d->lib->error(), "extraneous bytes before marker"))
-		return damaged(d, d->lib->error());
+		return refused(d);
 	if (!direct_luma)
 		for (int y = 0; y < h; y++)
 			memcpy(out + (size_t)y * w, d->scratch + (size_t)y * lw, w);

@@ -35,7 +35,8 @@ type mjpegSource struct {
 	once     sync.Once
 	all      sync.WaitGroup
 	began    bool
-	end      error // after the last picture
+	lead     []error // damaged frames before the first one whose size is known
+	end      error   // after the last picture
 }
 
 // coded is one frame, compressed and decoded.
@@ -53,7 +54,11 @@ const maxDecoders = 16
 // [jpeg.Shrinks].
 type shrinking func(width, height int) int
 
-// openMJPEG reads the first frame, whose size all frames must have.
+// maxLead limits the damaged frames at the start of a stream, as of a camera that was joined
+// inside a frame.
+const maxLead = 30
+
+// openMJPEG reads up to the first frame that is not damaged. All frames must have its size.
 func openMJPEG(in Input, f frame.Format, decoders int, spare shrinking) (_ Source, err error) {
 	if decoders < 0 || decoders > maxDecoders {
 		return nil, fmt.Errorf("%w: %d decoders: must be 1 to %d", registry.ErrPlan, decoders, maxDecoders)
@@ -78,12 +83,9 @@ func openMJPEG(in Input, f frame.Format, decoders int, spare shrinking) (_ Sourc
 	if s.m, err = jpeg.NewMotion(in); err != nil {
 		return nil, fmt.Errorf("%w: %w", frame.ErrFormat, err)
 	}
-	first, err := s.m.Next()
+	first, err := s.findFirst()
 	if err != nil {
-		return nil, fmt.Errorf("%w: first frame: %w", frame.ErrFormat, err)
-	}
-	if s.at.Width, s.at.Height, err = s.decoders[0].Size(first); err != nil {
-		return nil, fmt.Errorf("%w: first frame: %w", frame.ErrFormat, err)
+		return nil, fmt.Errorf("%w: first frame: %w", frame.ErrFormat, errors.Join(append(s.lead, err)...))
 	}
 	s.at.Pixels, s.at.Matrix = core.I420, core.BT601Full
 	s.at = s.at.Shrink(spare(s.at.Width, s.at.Height))
@@ -104,6 +106,19 @@ func openMJPEG(in Input, f frame.Format, decoders int, spare shrinking) (_ Sourc
 	s.work <- p
 	s.order <- p
 	return s, nil
+}
+
+// findFirst returns the first frame whose size is known, and sets the size.
+func (s *mjpegSource) findFirst() (first []byte, err error) {
+	for {
+		if first, err = s.m.Next(); err != nil {
+			return nil, err
+		}
+		if s.at.Width, s.at.Height, err = s.decoders[0].Size(first); err == nil || len(s.lead) == maxLead {
+			return first, err
+		}
+		s.lead = append(s.lead, fmt.Errorf("%w: %w", frame.ErrLost, err))
+	}
 }
 
 func (s *mjpegSource) Format() frame.Format { return s.at }
@@ -148,6 +163,11 @@ func (s *mjpegSource) begin() {
 func (s *mjpegSource) fill(f *frame.Frame) error {
 	if !s.began {
 		s.begin()
+	}
+	if len(s.lead) > 0 {
+		err := s.lead[0]
+		s.lead = s.lead[1:]
+		return err
 	}
 	p, ok := <-s.order
 	if !ok {
