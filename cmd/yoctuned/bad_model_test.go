@@ -32,7 +32,14 @@ func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 1, 3, 224, 224)},
 		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 1, 4)},
 	}
+	parts := onnx.Graph{
+		Weights: []onnx.Weight{{Name: "w", Dims: []int64{1}, Data: onnx.External("weights.bin")}},
+		Nodes:   []onnx.Node{{Op: "Add", In: []string{"x", "w"}, Out: []string{"y"}}},
+		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 1, 3, 224, 224)},
+		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 1, 3, 224, 224)},
+	}
 	for name, b := range map[string][]byte{
+		"parts.onnx": parts.Encode(), "weights.bin": make([]byte, 4),
 		"whole.onnx": whole, "half.onnx": whole[:len(whole)/2], "empty.onnx": nil, "pointer.onnx": []byte("version https://git-lfs.github.com/spec/v1\n"),
 		"two.onnx": two.Encode(), "odd.onnx": odd.Encode(),
 	} {
@@ -56,6 +63,7 @@ func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		{"another digest", func(p *plan.Pipeline) { p.Stages[1].Model.SHA256 = strings.Repeat("0", 64) }, []string{"damaged or a different model"}},
 		{"two inputs", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "two.onnx" }, []string{"2 inputs"}},
 		{"an unknown operator", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "odd.onnx" }, []string{"Frobnicate"}},
+		{"weights in another file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "parts.onnx" }, []string{"stage way", "parts.onnx", "weights.bin", "save it as one file"}},
 		{"a wrong shape", func(p *plan.Pipeline) { p.Stages[0].Preprocess.Width = 320 }, []string{"stage way", "expects", "[1 3 224 320]"}},
 		{"a wrong decode", func(p *plan.Pipeline) { p.Stages[2].Post.Kind = "detect" }, []string{"stage class", "[1 4]"}},
 		{"no such output", func(p *plan.Pipeline) { p.Stages[1].Model.Output = "logits" }, []string{`no output named "logits"`}},

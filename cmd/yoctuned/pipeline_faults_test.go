@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/tests/models"
 )
 
 // yoctuned returns a command that runs the program as users start it: a process of its own.
@@ -22,10 +25,16 @@ func yoctuned(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// testscript.Main runs the program under this name.
+	// testscript.Main runs the program under this name; a link by name would not be the program that it starts itself.
 	program := filepath.Join(t.TempDir(), "yoctuned")
-	if err := os.Symlink(self, program); err != nil {
-		t.Fatal(err)
+	if err := os.Link(self, program); err != nil {
+		b, err := os.ReadFile(self)
+		if err == nil {
+			err = os.WriteFile(program, b, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Env = os.Environ()
@@ -102,5 +111,105 @@ func TestADamagedImageCostsOneFrame(t *testing.T) {
 				t.Errorf("%s image %d: exit %d, results of frames %v, want %v, %+v, %s", name, at, code, got, want, sum.Frames, stderr)
 			}
 		}
+	}
+}
+
+// A stage's program that sends signals to its parent, and labels and results that JSON cannot hold, are answers
+// with a reason, and not the end of the pipeline.
+func TestAStageCannotEndThePipeline(t *testing.T) {
+	p := dumpPipeline()
+	p.Stages = []plan.PipelineStage{{ID: "own", Kind: "custom", Input: "source", Custom: &plan.Custom{Exec: []string{"/bin/sh", "-c", "kill -9 $PPID; exit 3"}}}}
+	code, _, stderr := runProgram(t, p, "--frames", "1")
+	if code != 1 || !strings.Contains(stderr, "sh: the program exited: exit status 3") || !strings.Contains(stderr, "ermission") && !strings.Contains(stderr, "permitted") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+func TestLabelsAreUTF8(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "labels.txt"), []byte("one\nzw\xf6lf\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	model := fixedModel(onnxOutput{"y", []int64{1, 2}, []float32{0, 1}})
+	if err := os.WriteFile(filepath.Join(dir, "m.onnx"), model, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := modelPipeline(plan.Post{Kind: "argmax", Labels: "labels.txt"})
+	code, _, stderr := runProgram(t, p, "--frames", "1", "--models", dir, "--library", models.Library(t))
+	if code != 1 || !strings.Contains(stderr, "line 2 of labels") || !strings.Contains(stderr, "not UTF-8") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// onnxOutput is an output whose values do not depend on the input.
+type onnxOutput struct {
+	name   string
+	shape  []int64
+	values []float32
+}
+
+// fixedModel returns a model with one input [1 3 4 4] and constant outputs.
+func fixedModel(outputs ...onnxOutput) []byte {
+	g := onnx.Graph{
+		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 1, 3, 4, 4)},
+		Weights: []onnx.Weight{{Name: "zero", Dims: []int64{1}, Data: []float32{0}}},
+		Nodes: []onnx.Node{
+			{Op: "ReduceMean", In: []string{"x"}, Out: []string{"mean"}, Attributes: map[string]any{"keepdims": int64(0)}},
+			{Op: "Mul", In: []string{"mean", "zero"}, Out: []string{"nothing"}},
+		},
+	}
+	for _, o := range outputs {
+		g.Weights = append(g.Weights, onnx.Weight{Name: "w" + o.name, Dims: o.shape, Data: o.values})
+		g.Nodes = append(g.Nodes, onnx.Node{Op: "Add", In: []string{"w" + o.name, "nothing"}, Out: []string{o.name}})
+		g.Outputs = append(g.Outputs, onnx.Tensor(o.name, onnx.Float32, o.shape...))
+	}
+	return g.Encode()
+}
+
+// modelPipeline decodes the output of m.onnx on frames of 8x4 pixels, which fill the middle of a letterbox of 4x4.
+func modelPipeline(post plan.Post) plan.Pipeline {
+	p := dumpPipeline()
+	p.Stages = []plan.PipelineStage{
+		{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 4, Height: 4, Fit: "letterbox"}},
+		{ID: "m", Kind: "model", Input: "pre", Model: &plan.Model{Path: "m.onnx", Threads: 1}},
+		{ID: "post", Kind: "postprocess", Input: "m", Post: &post},
+	}
+	return p
+}
+
+// The border of a letterbox is not the picture: boxes there are not results, and do not take the place of those that are.
+// Boxes that overlap in the model's tensor suppress each other before they are cut at the edge.
+func TestTheBestBoxesAreInThePicture(t *testing.T) {
+	dir := t.TempDir()
+	inf := float32(math.Inf(1))
+	rows := [][]float32{ // centre, size, score: the picture is rows 1 to 3 of the tensor
+		{2, 0.3, 1, 0.4, 0.99}, {3, 3.8, 0.5, 0.2, 0.98}, {1, 0.2, 1, 0.2, 0.97},
+		{2, 1, 4, 2, 0.9},     // half of it is border
+		{2, 1.6, 4, 0.8, 0.8}, // once cut it would be most of what is left of the box before
+		{2, 2, 1, 1, inf},
+	}
+	for len(rows) < 12 {
+		rows = append(rows, make([]float32, 5))
+	}
+	values := make([]float32, 5*len(rows))
+	for a, r := range rows {
+		for c, v := range r {
+			values[c*len(rows)+a] = v
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "m.onnx"), fixedModel(onnxOutput{"y", []int64{1, 5, 12}, values}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := modelPipeline(plan.Post{Kind: "detect", Top: 2})
+	code, out, stderr := runProgram(t, p, "--frames", "1", "--models", dir, "--library", models.Library(t))
+	if code != 0 || len(out) == 0 {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	var got []float64
+	for _, r := range out[0].Results {
+		got = append(got, math.Round(100*r.Score)/100)
+	}
+	if !slices.Equal(got, []float64{0.9, 0.8}) {
+		t.Errorf("scores %v", got)
 	}
 }

@@ -22,7 +22,7 @@ func groups() []cli.Group {
 			newMonitorCommand, newDoctorCommand, newMemCommand, newProbeCommand, newServeCommand,
 		}},
 		{Title: "Inference pipelines", Commands: []func() *cobra.Command{
-			newPipelineCommand, newEnginesCommand, newTraceCommand, newProfileCommand, newWorkerCommand, newStageHostCommand,
+			newPipelineCommand, newEnginesCommand, newTraceCommand, newProfileCommand, newWorkerCommand, newStageHostCommand, newStageExecCommand,
 		}},
 		{Title: "Compute core", Commands: []func() *cobra.Command{
 			newDevicesCommand, newBenchCommand, newTuneCommand, newOccupancyCommand, newExplainMemoryCommand,

@@ -19,6 +19,19 @@ func newStageHostCommand() *cobra.Command {
 	}
 }
 
+func newStageExecCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                custom.ExecCommand + " PROGRAM [ARG...]",
+		Short:              "Start the program of a custom stage for the pipeline that started it",
+		Long:               `yoctuned starts this command to run the program of a custom stage. Do not run it directly.`,
+		Example:            `  yoctuned pipeline run plan.json  # starts one for each stage with a program`,
+		Hidden:             true,
+		DisableFlagParsing: true,
+		Args:               cobra.MinimumNArgs(1),
+		RunE:               func(_ *cobra.Command, args []string) error { return custom.Exec(args) },
+	}
+}
+
 func newPipelineHeaderCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "header",

@@ -54,6 +54,17 @@ func yoloModel() []byte {
 	return g.Encode()
 }
 
+// modelInParts returns a model whose weights are in a file beside it.
+func modelInParts() []byte {
+	g := onnx.Graph{
+		Weights: []onnx.Weight{{Name: "w", Dims: []int64{3}, Data: onnx.External("parts.bin")}},
+		Nodes:   []onnx.Node{{Op: "Add", In: []string{"images", "w"}, Out: []string{"y"}}},
+		Inputs:  []onnx.Value{onnx.Tensor("images", onnx.Float32, 1, 3, 640, 640)},
+		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 1, 3)},
+	}
+	return g.Encode()
+}
+
 // boardFile returns the board file that the examples name, of a device of an architecture.
 func boardFile(arch string) []byte {
 	read := map[string]string{}
@@ -76,7 +87,7 @@ func boardFile(arch string) []byte {
 
 func findRaisedRules(t *testing.T, text string) map[string]bool {
 	t.Helper()
-	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"),
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"), "parts.onnx": modelInParts(),
 		"boards/mine.json": boardFile("aarch64"), "boards/x86.json": boardFile("x86_64")})
 	p.Verify()
 	ids := map[string]bool{}

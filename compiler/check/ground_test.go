@@ -109,7 +109,7 @@ func TestNoRuleRefusesByAnUnverifiedFact(t *testing.T) {
 		if r.Severity != diag.Error || r.Wrong == "" {
 			continue
 		}
-		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(r.Wrong)), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs")})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(r.Wrong)), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"), "parts.onnx": modelInParts()})
 		if p.Project == nil {
 			t.Fatalf("%s: no project", r.ID)
 		}

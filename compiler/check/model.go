@@ -40,6 +40,16 @@ func modelRules() []Rule {
 			run:   checkModelFile,
 		},
 		{
+			ID: "model-external", Severity: diag.Error,
+			Title: "parts of the model are in other files",
+			Cause: "An ONNX model may keep its weights in files beside it. The layer installs the model alone, sha256 covers the model alone, and some releases of ONNX Runtime read any path that a model names. The pipeline refuses such a model when it starts.",
+			Fix:   "save the model as one file: onnx.save(onnx.load(\"MODEL.onnx\"), \"whole.onnx\") in Python",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "parts.onnx"}, b: {kind: "postprocess", input: "m", decode: "raw"}}}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			See:   "onnx.proto: TensorProto.external_data",
+			run:   checkModelExternal,
+		},
+		{
 			ID: "model-shape", Severity: diag.Error,
 			Title: "the model does not accept the tensor of its stage",
 			Cause: "A model's file fixes the tensor that the model takes: the type of its elements, and the size of each axis that is not free. The pipeline refuses another tensor when it starts.",
@@ -237,6 +247,21 @@ func checkModelFile(s *subject) {
 			reported[u.Path+u.SHA256] = true
 			s.reportAt(s.findPart(u, u.written.Path, u.written.URI), "", "", "%s: %v", u.name(), u.err)
 		}
+	}
+}
+
+func checkModelExternal(s *subject) {
+	reported := map[string]bool{}
+	for _, u := range s.modelUses() {
+		if u.model == nil || u.model.CheckComplete() == nil || reported[u.Path+u.SHA256] {
+			continue
+		}
+		reported[u.Path+u.SHA256] = true
+		files := ""
+		if len(u.model.Files) > 0 {
+			files = ": " + strings.Join(u.model.Files, ", ")
+		}
+		s.reportAt(s.findPart(u, u.written.Path, u.written.URI), "", "", "parts of %s are in other files%s", u.name(), files)
 	}
 }
 

@@ -77,6 +77,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"tried twice", []string{`"yolo.onnx"`, "\"yolo.onnx\"\n\t\t\tproviders: [\"cpu\", \"cpu\"]"}, "pipeline-range", "providers", "tried once"},
 		{"batches without 1", []string{`"yolo.onnx"`, "\"other.onnx\"\n\t\t\tbatch: buckets: [2, 4]"}, "model-buckets", "buckets", "[2 4]"},
 		{"batches that descend", []string{`"yolo.onnx"`, "\"other.onnx\"\n\t\t\tbatch: buckets: [1, 4, 2]"}, "model-buckets", "buckets", "[1 4 2]"},
+		{"a model in parts", []string{`"yolo.onnx"`, `"parts.onnx"`, `"detect"`, `"raw"`}, "model-external", "path", "parts of parts.onnx are in other files: parts.bin"},
 		{"a model that was cut", []string{`"yolo.onnx"`, `"broken.onnx"`}, "model-file", "path", "not an ONNX model"},
 		{"an engine", []string{`"yolo.onnx"`, `"yolo.engine"`}, "model-format", "path", "one TensorRT"},
 		{"a core that is not there", end("\tcpus: [4, 9]"), "core-exists", "cpus", "core 9"},
@@ -103,7 +104,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"a priority of nothing", end("\tpriority: 20"), "service-priority", "priority", "without a real-time policy"},
 	} {
 		text := inTarget(strings.NewReplacer(c.replace...).Replace(sound))
-		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs")})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"), "parts.onnx": modelInParts()})
 		p.Verify()
 		all := p.Report.All()
 		if c.id == "" && len(all) == 0 {

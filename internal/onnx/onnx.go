@@ -98,6 +98,23 @@ type Model struct {
 	Ops      map[string]int // nodes by operator
 	Weights  int64          // bytes of the weights
 	External bool           // some of them are in other files
+	Files    []string       // names of these files, as far as they are given
+}
+
+// ErrExternal means that a model is not complete in its file.
+var ErrExternal = errors.New("parts of the model are in other files")
+
+// CheckComplete returns [ErrExternal] for a model whose weights, or whose engine, are in other files: no
+// digest of the model covers these, and a runtime may read any path that the model gives.
+func (m *Model) CheckComplete() error {
+	if !m.External {
+		return nil
+	}
+	files := ""
+	if len(m.Files) > 0 {
+		files = fmt.Sprintf(" (%.80s)", strings.Join(m.Files, ", "))
+	}
+	return fmt.Errorf("%w%s, which the model's digest does not cover: save it as one file: python3 -c 'import onnx; onnx.save(onnx.load(\"MODEL.onnx\"), \"whole.onnx\")'", ErrExternal, files)
 }
 
 // ReadFile reads the model in a file. The error wraps [ErrFormat] or that of reading the
@@ -133,6 +150,13 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 			return m.readGraph(d, f, weights)
 		case 8:
 			return m.readOpset(d, f)
+		case 25: // FunctionProto
+			return d.forEachSubfield(f, func(f field) error {
+				if f.number != 7 {
+					return nil
+				}
+				return m.readBodyNode(d, f)
+			})
 		}
 		return nil
 	})
@@ -173,6 +197,8 @@ func (m *Model) readGraph(d *decoder, f field, weights map[string]bool) error {
 			return d.forEachSubfield(f, func(f field) error { return m.readNode(d, f, weights) })
 		case 5:
 			return m.readWeight(d, f, weights)
+		case 15:
+			return m.readSparse(d, f)
 		case 11, 12:
 			v, err := readValue(d, f)
 			if f.number == 11 {
@@ -186,8 +212,8 @@ func (m *Model) readGraph(d *decoder, f field, weights map[string]bool) error {
 	})
 }
 
-// readNode reads a field of a NodeProto: the operator, and weights in attributes, where some
-// exporters store them.
+// readNode reads a field of a NodeProto: the operator, and the attributes, where some exporters
+// store weights.
 func (m *Model) readNode(d *decoder, f field, weights map[string]bool) error {
 	switch f.number {
 	case 4:
@@ -196,14 +222,68 @@ func (m *Model) readNode(d *decoder, f field, weights map[string]bool) error {
 		m.Ops[op]++
 		return err
 	case 5:
-		return d.forEachSubfield(f, func(f field) error {
-			if f.number == 5 {
-				return m.readWeight(d, f, weights)
-			}
-			return nil
-		})
+		return m.readAttribute(d, f, weights)
 	}
 	return nil
+}
+
+// readAttribute reads an AttributeProto. A graph of an attribute is the body of a loop or a branch,
+// which has weights of its own.
+func (m *Model) readAttribute(d *decoder, f field, weights map[string]bool) error {
+	var name string
+	number := uint64(0)
+	err := d.forEachSubfield(f, func(f field) error {
+		switch f.number {
+		case 1:
+			return d.text(f, &name)
+		case 3:
+			number = f.varint
+		case 5, 10:
+			return m.readWeight(d, f, weights)
+		case 6, 11:
+			return m.readBody(d, f)
+		case 22, 23:
+			return m.readSparse(d, f)
+		}
+		return nil
+	})
+	// The engine of an EPContext node is a file, unless it is embedded.
+	m.External = m.External || name == "embed_mode" && number == 0
+	return err
+}
+
+// readBody reads the GraphProto of an attribute. Its nodes are not counted.
+func (m *Model) readBody(d *decoder, f field) error {
+	return d.forEachSubfield(f, func(f field) error {
+		switch f.number {
+		case 1:
+			return m.readBodyNode(d, f)
+		case 5:
+			return m.readWeight(d, f, map[string]bool{})
+		case 15:
+			return m.readSparse(d, f)
+		}
+		return nil
+	})
+}
+
+func (m *Model) readBodyNode(d *decoder, f field) error {
+	return d.forEachSubfield(f, func(f field) error {
+		if f.number != 5 {
+			return nil
+		}
+		return m.readAttribute(d, f, map[string]bool{})
+	})
+}
+
+// readSparse reads a SparseTensorProto: values and indices.
+func (m *Model) readSparse(d *decoder, f field) error {
+	return d.forEachSubfield(f, func(f field) error {
+		if f.number > 2 {
+			return nil
+		}
+		return m.readWeight(d, f, map[string]bool{})
+	})
 }
 
 // readWeight reads a TensorProto without its data.
@@ -228,6 +308,8 @@ func (m *Model) readWeight(d *decoder, f field, names map[string]bool) error {
 			kind = int64(f.varint)
 		case 8:
 			return d.text(f, &name)
+		case 13:
+			return m.readLocation(d, f)
 		case 14:
 			m.External = m.External || f.varint == 1
 		}
@@ -241,6 +323,27 @@ func (m *Model) readWeight(d *decoder, f field, names map[string]bool) error {
 	}
 	if err == nil && m.Weights > 16*maxElements {
 		err = errors.New("declared weight size is implausible")
+	}
+	return err
+}
+
+// maxFiles limits the files that are listed.
+const maxFiles = 4
+
+// readLocation reads an entry of a weight's external data.
+func (m *Model) readLocation(d *decoder, f field) error {
+	var key, value string
+	err := d.forEachSubfield(f, func(f field) error {
+		switch f.number {
+		case 1:
+			return d.text(f, &key)
+		case 2:
+			return d.text(f, &value)
+		}
+		return nil
+	})
+	if key == "location" && len(m.Files) < maxFiles && !slices.Contains(m.Files, value) {
+		m.Files = append(m.Files, value)
 	}
 	return err
 }
@@ -313,10 +416,11 @@ type field struct {
 
 var errCut = errors.New("unexpected end of data")
 
-// Limits for hostile input.
+// Limits for hostile input. A longer text is cut: a name of such a length is no reason to refuse a
+// model that runs. Protocol buffers may be nested 100 deep, and no deeper in ONNX Runtime either.
 const (
 	maxText     = 64 << 10
-	maxDepth    = 16
+	maxDepth    = 100
 	maxElements = 1 << 50
 )
 
@@ -436,13 +540,12 @@ func (d *decoder) packed(x field, f func(uint64) error) error {
 	return nil
 }
 
-// text reads a string field.
+// text reads a string field, up to maxText.
 func (d *decoder) text(x field, to *string) error {
-	n := x.end - x.at
-	if x.wire != 2 || n > maxText {
-		return fmt.Errorf("field %d is not a string of at most %d bytes", x.number, maxText)
+	if x.wire != 2 {
+		return fmt.Errorf("field %d is not a string", x.number)
 	}
-	b := make([]byte, n)
+	b := make([]byte, min(x.end-x.at, maxText))
 	if n, err := d.r.ReadAt(b, x.at); n < len(b) {
 		return fmt.Errorf("%w: %w", errCut, err)
 	}

@@ -2,9 +2,11 @@ package onnx_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,6 +101,45 @@ func TestInvalidModelsAreRefused(t *testing.T) {
 	}
 	if _, err := onnx.ReadFile(t.TempDir()); !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a folder: %v", err)
+	}
+}
+
+// External weights are found wherever a runtime would read them.
+func TestExternalWeightsAreFoundEverywhere(t *testing.T) {
+	field := func(n int, b ...[]byte) []byte {
+		all := bytes.Join(b, nil)
+		return append(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(n)<<3|2), uint64(len(all))), all...)
+	}
+	number := func(n int, v uint64) []byte { return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(n)<<3), v) }
+	weight := append(field(13, field(1, []byte("location")), field(2, []byte("w.bin"))), number(14, 1)...)
+	attribute := func(b []byte) []byte { return field(1, field(5, b)) } // of a node of a graph
+	inside := field(7, attribute(field(6, attribute(field(5, weight)))))
+	for name, model := range map[string][]byte{
+		"a weight of the graph":           field(7, field(5, weight)),
+		"an attribute":                    field(7, attribute(field(5, weight))),
+		"a list in an attribute":          field(7, attribute(field(10, weight))),
+		"the body of a loop":              field(7, attribute(field(6, field(5, weight)))),
+		"a node of the body of a branch":  inside,
+		"one of several bodies":           field(7, attribute(field(11, field(5, weight)))),
+		"a sparse weight":                 field(7, field(15, field(1, weight))),
+		"the indices of a sparse weight":  field(7, field(15, field(2, weight))),
+		"a sparse attribute":              field(7, attribute(field(22, field(1, weight)))),
+		"a function":                      append(field(25, field(7, field(5, field(5, weight)))), field(7)...),
+		"an engine in a file":             field(7, field(1, field(5, field(1, []byte("embed_mode")), number(3, 0)))),
+		"an engine in a file, as nothing": field(7, field(1, field(5, field(1, []byte("embed_mode"))))),
+	} {
+		model = append(number(1, 8), model...)
+		m, err := onnx.Read(bytes.NewReader(model), int64(len(model)))
+		if err != nil || !errors.Is(m.CheckComplete(), onnx.ErrExternal) {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+		if err == nil && !strings.HasPrefix(name, "an engine") && !slices.Equal(m.Files, []string{"w.bin"}) {
+			t.Errorf("%s: files %v", name, m.Files)
+		}
+	}
+	embedded := append(number(1, 8), field(7, field(1, field(5, field(1, []byte("embed_mode")), number(3, 1))))...)
+	if m, err := onnx.Read(bytes.NewReader(embedded), int64(len(embedded))); err != nil || m.CheckComplete() != nil {
+		t.Errorf("an embedded engine: %v", err)
 	}
 }
 

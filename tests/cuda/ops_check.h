@@ -213,7 +213,7 @@ void emulate_decode(yt_cpu_scratch *scratch, bool backwards)
 	d.threshold = (float)below(40) / 10 - 2;
 	d.scale_x = d.scale_y = 1.5f;
 	d.shift_x = d.shift_y = -1;
-	d.limit_x = d.limit_y = 30;
+	d.limit_x = d.limit_y = below(2) ? 30 : 0;
 	t.numbers(0, (uint64_t)d.anchors * ((d.head == YT_HEAD_OBJECTNESS ? 5 : 4) + d.classes), d.type);
 	t.dst(YT_BOXES_BYTES(d.max), 8);
 	t.same("decode kernels: differ from the CPU backend", scratch, [&](uint8_t *const q[]) {

@@ -203,11 +203,16 @@ func (p *Preprocess) Geometry() (Geometry, error) {
 	return g, nil
 }
 
+// Scale maps a point of the tensor to the frame's pixels. A point in the border of a letterbox is
+// outside the crop.
+func (g Geometry) Scale(x, y float64) (fx, fy float64) {
+	return (x-float64(g.Inner.X))*g.ScaleX + float64(g.Crop.X), (y-float64(g.Inner.Y))*g.ScaleY + float64(g.Crop.Y)
+}
+
 // ToFrame maps a point of the tensor to the frame, clamped to the crop. Pixel edges are
 // integers; the centre of the first pixel is 0.5.
 func (g Geometry) ToFrame(x, y float64) (fx, fy float64) {
-	fx = (x-float64(g.Inner.X))*g.ScaleX + float64(g.Crop.X)
-	fy = (y-float64(g.Inner.Y))*g.ScaleY + float64(g.Crop.Y)
+	fx, fy = g.Scale(x, y)
 	fx = math.Min(math.Max(fx, float64(g.Crop.X)), float64(g.Crop.X+g.Crop.Width))
 	fy = math.Min(math.Max(fy, float64(g.Crop.Y)), float64(g.Crop.Y+g.Crop.Height))
 	return fx, fy

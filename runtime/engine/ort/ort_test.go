@@ -189,7 +189,7 @@ func TestUnsupportedModelsAreRefused(t *testing.T) {
 		refused("weights that are not there", g, ort.ErrModel, "Incompatible dimensions")
 		for _, file := range []string{"weights.bin", "absent.bin", "../../../../../../etc/passwd", "/etc/passwd"} {
 			g.Weights = []onnx.Weight{{Name: "w", Dims: []int64{3}, Data: onnx.External(file)}}
-			refused(file, g, ort.ErrUnsupported, "the weights are in another file; save the model with embedded weights")
+			refused(file, g, ort.ErrUnsupported, "in other files ("+file+"), which the model's digest does not cover: save it as one file")
 		}
 		rt.Close()
 	}

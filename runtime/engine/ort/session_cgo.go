@@ -116,6 +116,12 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 			return nil, err
 		}
 	}
+	about, rerr := onnx.Read(bytes.NewReader(model), int64(len(model)))
+	if rerr == nil {
+		if err := about.CheckComplete(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+		}
+	}
 	if o.Threads <= 0 {
 		o.Threads = runtime.NumCPU()
 	}
@@ -127,7 +133,12 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 	for _, p := range wanted {
 		s, err := r.session(model, p, o)
 		if err == nil {
-			if err = s.selectTensors(o); err != nil {
+			if about == nil && !isORTFormat(model) {
+				err = fmt.Errorf("%w: %w", ErrUnsupported, rerr)
+			} else {
+				err = s.selectTensors(o)
+			}
+			if err != nil {
 				s.Close()
 				return nil, err
 			}
@@ -135,21 +146,20 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 			return s, nil
 		}
 		if p == CPU {
-			return nil, explain(model, err)
+			return nil, explain(about, err)
 		}
 		missing = append(missing, Missing{Provider: p, Why: err.Error()})
 	}
 	return nil, fmt.Errorf("%w: %s", ErrProvider, joinReasons(missing))
 }
 
-// explain adds the likely reason to an error of loading a model.
-func explain(model []byte, err error) error {
-	m, rerr := onnx.Read(bytes.NewReader(model), int64(len(model)))
-	switch {
-	case rerr != nil:
+// isORTFormat reports whether a model has ONNX Runtime's own format, a flatbuffer.
+func isORTFormat(model []byte) bool { return len(model) >= 8 && string(model[4:8]) == "ORTM" }
+
+// explain adds what the file declares to an error of loading a model; m is nil for a file without a graph.
+func explain(m *onnx.Model, err error) error {
+	if m == nil {
 		return err
-	case m.External:
-		return fmt.Errorf("%w: the weights are in another file; save the model with embedded weights: %w", ErrUnsupported, err)
 	}
 	return fmt.Errorf("%w; the model has IR version %d and opset %d", err, m.IR, m.Opsets[""])
 }

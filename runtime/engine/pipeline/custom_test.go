@@ -58,6 +58,7 @@ func compile(t testing.TB, name, source string) string {
 const misbehaving = `
 #define _GNU_SOURCE
 #include "yoctune_stage.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,9 @@ static int run(void *s, yoctune_item *i, char *e, size_t n)
 	if (is("hang", i->frame)) for (;;) pause();
 	if (is("fail", i->frame)) { snprintf(e, n, "bad light"); return 1; }
 	if (is("junk", i->frame)) { i->out_bytes = (uint64_t)sprintf(i->out, "[oops"); return 0; }
+	if (is("bytes", i->frame)) { i->out_bytes = (uint64_t)sprintf(i->out, "[\"\xff\"]"); return 0; }
+	if (is("endless", i->frame)) { i->out_bytes = (uint64_t)sprintf(i->out, "[{\"score\": 1e999}]"); return 0; }
+	if (is("kill", i->frame) && !kill(getppid(), SIGKILL)) pause();
 	if (is("vast", i->frame)) { i->out_bytes = 1ull << 40; return 0; }
 	if (strstr(plan, "tensor")) { float *out = i->out; for (uint64_t k = 0; k < elements; k++) out[k] = (float)i->frame; return 0; }
 	if (takes_results) {
@@ -180,7 +184,7 @@ func TestTheExampleStageGivesTheSameResultsInEachForm(t *testing.T) {
 // reports, or output that is not JSON, fails one frame without a restart.
 func TestFaultsOfACustomStageFailOnlyItsFrames(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
-	pl := customPlan(plan.Custom{Plugin: so, Options: "fail5,junk10,crash20,"})
+	pl := customPlan(plan.Custom{Plugin: so, Options: "fail5,kill8,junk10,bytes12,endless14,crash20,"})
 	pl.Source.Live, pl.Queue.Policy = true, "block"
 	sum, lines, _, err := runCustom(t, pl, 150)
 	if !errors.Is(err, ErrFrames) {
@@ -198,7 +202,7 @@ func TestFaultsOfACustomStageFailOnlyItsFrames(t *testing.T) {
 	}
 	all := strings.Join(failures, "\n")
 	if !strings.Contains(all, "lost my way") || !strings.Contains(all, "bad light") || !strings.Contains(all, "a JSON array") ||
-		sum.Failures["own"] != 3 || sum.Frames.Done < 18 || sum.Drops["restarting:own"] == 0 {
+		!strings.Contains(all, "must be UTF-8") || !strings.Contains(all, "1e999") || sum.Failures["own"] != 5 || sum.Frames.Done < 18 || sum.Drops["restarting:own"] == 0 {
 		t.Errorf("%+v %v\n%s", sum.Frames, sum.Drops, all)
 	}
 	if len(lines) == 0 || !strings.Contains(lines[0], `"results":[{"n":0},{"n":0}],`) {

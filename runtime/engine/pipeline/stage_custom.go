@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
@@ -132,7 +134,7 @@ func (b *customBuilder) openLane(n int) (customLane, error) {
 	// The stage's watchdog kills the program at the deadline; a stage without a deadline still
 	// has a time limit.
 	child, err := custom.Start(custom.Options{
-		Argv: argv, In: b.in, Out: b.out, Options: c.Options, Timeout: 2 * time.Duration(b.s.Deadline), Metric: b.setMetric, Start: b.o.Start,
+		Argv: argv, Name: filepath.Base(argv[len(argv)-1-max(len(c.Exec)-1, 0)]), In: b.in, Out: b.out, Options: c.Options, Timeout: 2 * time.Duration(b.s.Deadline), Metric: b.setMetric, Start: b.o.Start,
 		Say: func(why string) {
 			b.p.event(Event{Kind: EventStage, Stage: b.s.ID, From: n, To: n, Why: why})
 		},
@@ -157,24 +159,31 @@ func (b *customBuilder) setMetric(name string, value float64, counter bool) {
 }
 
 // command returns the command line of the stage's program, or of the program that hosts its
-// plug-in.
+// plug-in. Both are started by this program, which keeps them from sending signals to it.
 func (b *customBuilder) command() ([]string, error) {
 	c := b.s.Custom
+	host, what := b.o.host, custom.Command
+	argv := []string{resolvePath(b.o.Dir, c.Plugin)}
 	if c.Plugin == "" {
-		if filepath.Base(c.Exec[0]) == c.Exec[0] {
-			return c.Exec, nil
+		what, argv = custom.ExecCommand, slices.Clone(c.Exec)
+		if filepath.Base(argv[0]) != argv[0] {
+			argv[0] = resolvePath(b.o.Dir, argv[0])
 		}
-		return append([]string{resolvePath(b.o.Dir, c.Exec[0])}, c.Exec[1:]...), nil
+		if _, err := exec.LookPath(argv[0]); err != nil {
+			return nil, fmt.Errorf("%w: %w: %w", ErrPlan, custom.ErrStart, err)
+		}
+		if host != nil {
+			return argv, nil
+		}
 	}
-	host := b.o.host
 	if host == nil {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, err
 		}
-		host = []string{self, custom.Command}
+		host = []string{self, what}
 	}
-	return append(slices.Clip(host), resolvePath(b.o.Dir, c.Plugin)), nil
+	return slices.Concat(host, argv), nil
 }
 
 type childLane custom.Child
@@ -193,11 +202,19 @@ func (l *insideLane) run(i custom.Item) ([]byte, int, error) {
 }
 func (*insideLane) kill() {} // a plug-in in this process cannot be killed
 
-// readResults parses a JSON array of results.
+// readResults parses a JSON array of results. It refuses what readers of the sinks could not read: text that is
+// not UTF-8, and numbers beyond those of a float64, which become infinite.
 func readResults(into []result.Result, b []byte) ([]result.Result, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) < 2 || b[0] != '[' || !json.Valid(b) {
 		return into[:0], fmt.Errorf("%w: results must be a JSON array, got %.60q", custom.ErrFailed, b)
+	}
+	if !utf8.Valid(b) {
+		return into[:0], fmt.Errorf("%w: results must be UTF-8, got %.60q", custom.ErrFailed, b)
+	}
+	var all any
+	if err := json.Unmarshal(b, &all); err != nil {
+		return into[:0], fmt.Errorf("%w: results: %w", custom.ErrFailed, err)
 	}
 	into = into[:0]
 	inner := bytes.TrimSpace(b[1 : len(b)-1])

@@ -55,6 +55,9 @@ func (s Store) Build(ctx context.Context, j Job, report func(Progress)) (built b
 		report = func(Progress) {}
 	}
 	m, err := onnx.ReadFile(j.Model)
+	if err == nil {
+		err = m.CheckComplete()
+	}
 	if err != nil {
 		return false, fmt.Errorf("model %s: %w", j.Model, err)
 	}

@@ -287,7 +287,9 @@ typedef struct yt_boxes {
 /* Output of a YOLO detector: centre x, centre y, width and height in tensor pixels, then
  * the class scores. A box is kept if the score of its best class (the lowest index among
  * equals) is at least `threshold`; NaN is not. The box is then mapped to the frame:
- * x = x * scale_x + shift_x, clamped to [0, limit_x]; y likewise. */
+ * x = x * scale_x + shift_x, clamped to [0, limit_x], or to +-YT_FAR if limit_x is 0; y
+ * likewise. NaN becomes 0. */
+#define YT_FAR 16777216.0f
 enum {
 	YT_HEAD_PLANES = 0,     /* [4 + classes][anchors]: v8 and newer           */
 	YT_HEAD_ROWS = 1,       /* [anchors][4 + classes]                         */

@@ -403,16 +403,22 @@ YT_FN float yt_limit(float v, float limit)
 	return v > 0.0f ? (v < limit ? v : limit) : 0.0f; /* NaN: 0 */
 }
 
+/* An edge of a box, see yt_decode. */
+YT_FN float yt_edge(float v, float limit)
+{
+	return limit != 0.0f || v != v ? yt_limit(v, limit) : v > -YT_FAR ? (v < YT_FAR ? v : YT_FAR) : -YT_FAR;
+}
+
 YT_FN yt_box yt_decode_box(const yt_decode *d, const void *image, uint32_t anchor, yt_best best)
 {
 	float cx = yt_decode_at(d, image, anchor, 0), cy = yt_decode_at(d, image, anchor, 1);
 	float w = yt_decode_at(d, image, anchor, 2) * 0.5f, h = yt_decode_at(d, image, anchor, 3) * 0.5f;
 	yt_box b;
 
-	b.x0 = yt_limit((cx - w) * d->scale_x + d->shift_x, d->limit_x);
-	b.y0 = yt_limit((cy - h) * d->scale_y + d->shift_y, d->limit_y);
-	b.x1 = yt_limit((cx + w) * d->scale_x + d->shift_x, d->limit_x);
-	b.y1 = yt_limit((cy + h) * d->scale_y + d->shift_y, d->limit_y);
+	b.x0 = yt_edge((cx - w) * d->scale_x + d->shift_x, d->limit_x);
+	b.y0 = yt_edge((cy - h) * d->scale_y + d->shift_y, d->limit_y);
+	b.x1 = yt_edge((cx + w) * d->scale_x + d->shift_x, d->limit_x);
+	b.y1 = yt_edge((cy + h) * d->scale_y + d->shift_y, d->limit_y);
 	b.score = best.score;
 	b.cls = best.cls;
 	b.anchor = (int32_t)anchor;

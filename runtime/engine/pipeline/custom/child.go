@@ -24,6 +24,7 @@ import (
 // Options of a stage's program.
 type Options struct {
 	Argv    []string
+	Name    string // in messages, "": that of the program
 	In, Out Port
 	Options string          // as in the plan
 	Timeout time.Duration   // for one frame, 0: 10 s
@@ -196,7 +197,7 @@ func (p *process) sendBuffer(b *Buffer) error {
 	return err
 }
 
-func (c *Child) name() string { return filepath.Base(c.o.Argv[0]) }
+func (c *Child) name() string { return cmp.Or(c.o.Name, filepath.Base(c.o.Argv[0])) }
 
 // await reads messages up to one of the given type, and returns its payload.
 func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error) {

@@ -17,12 +17,16 @@ import (
 //go:embed yoctune_stage.h
 var Header string
 
-// Command is the name of the hidden command that hosts a plug-in.
-const Command = "stage-host"
+// Names of the hidden commands that host a plug-in and start a program.
+const (
+	Command     = "stage-host"
+	ExecCommand = "stage-exec"
+)
 
 // Serve hosts a plug-in in this process and serves the pipeline that started it over the
 // protocol. It returns at the end of its input.
 func Serve(path string) error {
+	spareParent()
 	out, err := takeStdout()
 	if err != nil {
 		return err

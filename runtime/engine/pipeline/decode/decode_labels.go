@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -28,5 +29,11 @@ func ReadLabels(path string) ([]string, error) {
 	if text == "" {
 		return nil, fmt.Errorf("%w: labels %s is empty", registry.ErrPlan, path)
 	}
-	return strings.Split(text, "\n"), nil
+	labels := strings.Split(text, "\n")
+	for n, l := range labels {
+		if !utf8.ValidString(l) {
+			return nil, fmt.Errorf("%w: line %d of labels %s is not UTF-8: %.40q; convert the file with iconv", registry.ErrPlan, n+1, path, l)
+		}
+	}
+	return labels, nil
 }

@@ -45,9 +45,11 @@ type detector struct {
 	score   float32
 
 	args   core.DecodeArgs
-	nms    core.NMSArgs
+	nms    core.NMSArgs // of the best boxes
+	all    core.NMSArgs // of all candidates
 	stream *core.Stream
 	lists  map[*core.Buffer]*core.List // by the output they read, because making a list allocates
+	rest   *core.List                  // suppresses among all candidates
 	cand   *core.Buffer
 	kept   *core.Buffer
 	found  []core.Box
@@ -81,13 +83,14 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 		Anchors: uint32(d.anchors), Classes: uint32(d.classes), Max: uint32(most), Batch: 1, Threshold: d.score,
 		ScaleX: float32(at.ScaleX), ScaleY: float32(at.ScaleY),
 		ShiftX: float32(float64(at.Crop.X) - float64(at.Inner.X)*at.ScaleX), ShiftY: float32(float64(at.Crop.Y) - float64(at.Inner.Y)*at.ScaleY),
-		Head:   d.coreHead(),
-		LimitX: float32(at.Crop.X + at.Crop.Width), LimitY: float32(at.Crop.Y + at.Crop.Height),
+		Head: d.coreHead(),
 	}
 	d.nms = core.NMSArgs{InMax: uint32(most), Max: uint32(min(d.top, most)), Batch: 1, IoU: iou}
 	if p.Agnostic {
 		d.nms.Flags = core.NMSAgnostic
 	}
+	d.all = d.nms
+	d.all.Max = uint32(most)
 	d.found = make([]core.Box, 0, d.anchors)
 	d.boxes = make([]core.Box, 0, most)
 	var err error
@@ -98,7 +101,7 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 	if d.cand, err = dev.Alloc(core.BoxesBytes(most), core.MemHost); err != nil {
 		return nil, err
 	}
-	if d.kept, err = dev.Alloc(core.BoxesBytes(int(d.nms.Max)), core.MemHost); err != nil {
+	if d.kept, err = dev.Alloc(core.BoxesBytes(most), core.MemHost); err != nil {
 		return nil, err
 	}
 	if more != nil {
@@ -198,29 +201,68 @@ func (d *detector) read(t frame.Tensor) ([]core.Box, error) {
 	if d.head == "v10" {
 		return d.readSorted(t.Data), nil
 	}
-	rest := d.rows && d.extra > 0 // the core's heads have no channels after the classes
-	if rest {
+	apart := d.rows && d.extra > 0 // the core's heads have no channels after the classes
+	if apart {
 		if err := d.decode(t.Data); err != nil {
 			return nil, err
 		}
 	}
 	l := d.lists[t.Buf]
 	if l == nil {
-		if l = d.stream.List(); !rest {
+		if l = d.stream.List(); !apart {
 			l.Decode(d.cand.All(), t.Buf.At(0, 4*d.anchors*(d.first+d.classes)), d.args)
 		}
 		l.NMS(d.kept.All(), d.cand.All(), d.nms)
 		d.lists[t.Buf] = l
 	}
-	if err := l.Submit(); err != nil {
+	if err := d.suppress(l); err != nil {
 		return nil, err
 	}
+	if len(d.boxes) == int(d.nms.Max) && d.nms.Max < d.all.Max && slices.ContainsFunc(d.boxes, d.isOutside) {
+		// Boxes outside the picture leave room for others.
+		if d.rest == nil {
+			d.rest = d.stream.List()
+			d.rest.NMS(d.kept.All(), d.cand.All(), d.all)
+		}
+		if err := d.suppress(d.rest); err != nil {
+			return nil, err
+		}
+	}
+	return d.inside(d.boxes), nil
+}
+
+// suppress runs a list that ends in non-maximum suppression, and reads the boxes it keeps.
+func (d *detector) suppress(l *core.List) error {
+	if err := l.Submit(); err != nil {
+		return err
+	}
 	if err := d.stream.Wait(context.Background()); err != nil {
-		return nil, err
+		return err
 	}
 	var err error
 	d.boxes, err = core.AppendBoxes(d.boxes[:0], d.kept.Bytes())
-	return d.boxes, err
+	return err
+}
+
+// isOutside reports whether no part of a box is in the picture, or its score is not a number that
+// JSON has. The border of a letterbox is not part of the picture.
+func (d *detector) isOutside(b core.Box) bool {
+	b = d.clip(b)
+	return !(b.X1 > b.X0 && b.Y1 > b.Y0) || math.IsInf(float64(b.Score), 0)
+}
+
+// inside returns the best boxes that are in the picture.
+func (d *detector) inside(boxes []core.Box) []core.Box {
+	boxes = slices.DeleteFunc(boxes, d.isOutside)
+	return boxes[:min(len(boxes), d.top)]
+}
+
+// clip cuts a box at the edges of the picture.
+func (d *detector) clip(b core.Box) core.Box {
+	c := d.at.Crop
+	b.X0, b.Y0 = max(b.X0, float32(c.X)), max(b.Y0, float32(c.Y))
+	b.X1, b.Y1 = min(b.X1, float32(c.X+c.Width)), min(b.Y1, float32(c.Y+c.Height))
+	return b
 }
 
 // decode does the core's decoding for rows with channels after the classes.
@@ -242,8 +284,8 @@ func (d *detector) decode(data []float32) error {
 		x, y := d.value(data, a, 0), d.value(data, a, 1)
 		w, h := d.value(data, a, 2)/2, d.value(data, a, 3)/2
 		b := core.Box{Score: score, Class: int32(best), Anchor: int32(a)}
-		b.X0, b.Y0 = d.frame(x-w, y-h)
-		b.X1, b.Y1 = d.frame(x+w, y+h)
+		b.X0, b.Y0 = d.scale(x-w, y-h)
+		b.X1, b.Y1 = d.scale(x+w, y+h)
 		d.found = append(d.found, b)
 	}
 	most := int(d.args.Max)
@@ -262,16 +304,30 @@ func (d *detector) readSorted(data []float32) []core.Box {
 			continue
 		}
 		b := core.Box{Score: v[4], Class: int32(v[5]), Anchor: int32(a)}
-		b.X0, b.Y0 = d.frame(v[0], v[1])
-		b.X1, b.Y1 = d.frame(v[2], v[3])
+		b.X0, b.Y0 = d.scale(v[0], v[1])
+		b.X1, b.Y1 = d.scale(v[2], v[3])
 		d.found = append(d.found, b)
 	}
 	slices.SortFunc(d.found, compareBoxes)
-	return d.found[:min(len(d.found), d.top)]
+	return d.inside(d.found)
 }
 
 func compareBoxes(a, b core.Box) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Anchor, b.Anchor))
+}
+
+// scale maps a point of the tensor to the pixels of the frame, where it may lie outside. NaN becomes 0,
+// as in the core.
+func (d *detector) scale(x, y float32) (fx, fy float32) {
+	a, b := d.at.Scale(float64(x), float64(y))
+	edge := func(v float64) float32 {
+		const far = 1 << 24
+		if math.IsNaN(v) {
+			return 0
+		}
+		return float32(min(max(v, -far), far))
+	}
+	return edge(a), edge(b)
 }
 
 // frame maps a point of the tensor to the frame.
@@ -288,14 +344,10 @@ func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Resul
 	}
 	into = into[:0]
 	for _, b := range boxes {
-		// Points outside the visible part are clamped to the picture.
-		x0, y0 := max(b.X0, float32(d.at.Crop.X)), max(b.Y0, float32(d.at.Crop.Y))
-		if !(b.X1 > x0 && b.Y1 > y0) {
-			continue
-		}
+		b = d.clip(b)
 		var r *result.Result
 		into, r = appendEmpty(into, d.p.Kind)
-		r.Class, r.Score, r.Box = int(b.Class), b.Score, [4]float32{x0, y0, b.X1, b.Y1}
+		r.Class, r.Score, r.Box = int(b.Class), b.Score, [4]float32{b.X0, b.Y0, b.X1, b.Y1}
 		if r.Class < len(d.labels) {
 			r.Label = d.labels[r.Class]
 		}

@@ -76,7 +76,10 @@ func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.first, b.first))
 	})
 	into = into[:0]
-	for _, g := range r.found[:min(len(r.found), r.top)] {
+	for _, g := range r.found {
+		if len(into) == r.top {
+			break
+		}
 		var out *result.Result
 		into, out = appendEmpty(into, registry.Regions)
 		out.Score = g.score
@@ -88,6 +91,9 @@ func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result
 			p := result.Point{X: float32(x), Y: float32(y), Score: g.score}
 			out.Points = append(out.Points, p)
 			out.Box = [4]float32{min(out.Box[0], p.X), min(out.Box[1], p.Y), max(out.Box[2], p.X), max(out.Box[3], p.Y)}
+		}
+		if out.Box[0] == out.Box[2] || out.Box[1] == out.Box[3] || math.IsInf(float64(g.score), 0) {
+			into = into[:len(into)-1] // in the border of a letterbox, or without a score that JSON has
 		}
 	}
 	return into, nil
