@@ -13,9 +13,11 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/runtime/device/api"
@@ -150,7 +152,7 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	if o.Plan.Lease {
 		defer api.Hold(filepath.Join(root, api.Socket), lease.Profile, o.Note)()
 	}
-	p, err := pipeline.New(o)
+	p, err := startPipeline(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil: // a signal stopped it
 		printable.Fprintf(cmd.ErrOrStderr(), "yoctuned: %v\n", err)
@@ -168,6 +170,30 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	}
 	return pipelineAnswer(cmd, sum, runErr, check)
 }
+
+// startPipeline loads the models and warms up. A library that does not return within the time of a stop is left: the
+// process ends.
+func startPipeline(ctx context.Context, o pipeline.Options) (*pipeline.Pipeline, error) {
+	var p *pipeline.Pipeline
+	var err error
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		p, err = pipeline.New(o)
+	}()
+	select {
+	case <-started:
+		return p, err
+	case <-ctx.Done():
+	}
+	if !backoff.WaitClosed(started, stopTime) {
+		return nil, fmt.Errorf("pipeline %s: stopped before it began: %w, while a library was loading", o.Name, context.Cause(ctx))
+	}
+	return p, err
+}
+
+// stopTime is how long the start of a pipeline may take to end.
+const stopTime = 3 * time.Second
 
 // warnOtherBoard warns if the plan is for another board. A pipeline changes nothing on the
 // device, so that it may run anywhere.
@@ -195,8 +221,11 @@ func setScheduling(cmd *cobra.Command, p *plan.Pipeline) {
 
 // eventWords describes an event.
 func eventWords(e pipeline.Event) string {
-	if e.Kind == pipeline.EventLevel {
+	switch e.Kind {
+	case pipeline.EventLevel:
 		return fmt.Sprintf("%s: level %d to %d: %s", e.Kind, e.From, e.To, e.Why)
+	case pipeline.EventRate:
+		return fmt.Sprintf("%s: from %d to %d %% of the frames: %s", e.Kind, e.From, e.To, e.Why)
 	}
 	return fmt.Sprintf("%s: %s", e.Kind, e.Why)
 }

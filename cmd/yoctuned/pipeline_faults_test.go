@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
@@ -211,5 +214,108 @@ func TestTheBestBoxesAreInThePicture(t *testing.T) {
 	}
 	if !slices.Equal(got, []float64{0.9, 0.8}) {
 		t.Errorf("scores %v", got)
+	}
+}
+
+// The ids of tracks in a recording do not depend on when its frames are read, also where its rate is not known.
+func TestTracksOfARecordingDoNotDependOnItsReader(t *testing.T) {
+	dir := t.TempDir()
+	box := []float32{2, 2, 2, 2, 0.9}
+	values := make([]float32, 5*6)
+	for c, v := range box {
+		values[6*c] = v
+	}
+	if err := os.WriteFile(filepath.Join(dir, "m.onnx"), fixedModel(onnxOutput{"y", []int64{1, 5, 6}, values}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := modelPipeline(plan.Post{Kind: "detect"})
+	p.Source = plan.PipelineSource{Kind: "command", Format: "nv12", Width: 8, Height: 4, Exec: []string{"sh", "-c", "head -c 48 /dev/zero; sleep 0.4; head -c 96 /dev/zero"}}
+	p.Stages = append(p.Stages, plan.PipelineStage{ID: "follow", Kind: "track", Input: "post", Track: &plan.Track{Hits: 1, MaxLost: int64(200 * time.Millisecond)}})
+	code, out, stderr := runProgram(t, p, "--models", dir, "--library", models.Library(t))
+	frames, _ := numbers(t, out)
+	if code != 0 || len(frames) != 3 {
+		t.Fatalf("exit %d, %v, %s", code, frames, stderr)
+	}
+	for _, l := range out[:3] {
+		if len(l.Results) != 1 || l.Results[0].ID != 1 {
+			t.Errorf("frame %d: %+v", l.Frame, l.Results)
+		}
+	}
+}
+
+// A file of frames may have any size, as one with a header may.
+func TestFramesOfOddSizesAreRead(t *testing.T) {
+	for format, bytes := range map[string]int{"nv12": 5*3 + 2*3*2, "i420": 5*3 + 2*3*2, "grey": 15, "rgb": 45, "yuyv": 12 * 3} {
+		clip := filepath.Join(t.TempDir(), "clip")
+		if err := os.WriteFile(clip, make([]byte, 2*bytes), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p := dumpPipeline()
+		p.Source = plan.PipelineSource{Kind: "file", Path: clip, Format: format, Width: 5, Height: 3}
+		code, out, stderr := runProgram(t, p)
+		if frames, _ := numbers(t, out); code != 0 || len(frames) != 2 {
+			t.Errorf("%s: exit %d, %v, %s", format, code, frames, stderr)
+		}
+	}
+}
+
+// A program that ends well and has not read its results has lost them.
+func TestASinkThatReadsNothingIsAnError(t *testing.T) {
+	for script, want := range map[string]string{"sleep 0.05; exit 0": "unread", "read line; sleep 0.05; exit 0": "unread", "cat >/dev/null": ""} {
+		p := dumpPipeline()
+		p.Sink = plan.PipelineSink{Kind: "command", Exec: []string{"sh", "-c", script}}
+		// The last result comes after the program has ended.
+		p.Source = plan.PipelineSource{Kind: "command", Format: "nv12", Width: 8, Height: 4, Exec: []string{"sh", "-c", "head -c 96 /dev/zero; sleep 0.1; head -c 48 /dev/zero"}}
+		code, _, stderr := runProgram(t, p)
+		if (code != 0) != (want != "") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %s", script, code, stderr)
+		}
+	}
+}
+
+// slowModel returns a model that takes minutes, in many short steps.
+func slowModel() []byte {
+	const side = 1024
+	g := onnx.Graph{
+		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 1, 3, 4, 4)},
+		Weights: []onnx.Weight{{Name: "w", Dims: []int64{side, side}, Data: make([]float32, side*side)}},
+		Nodes: []onnx.Node{
+			{Op: "ReduceMean", In: []string{"x"}, Out: []string{"mean"}, Attributes: map[string]any{"keepdims": int64(0)}},
+			{Op: "Add", In: []string{"w", "mean"}, Out: []string{"y0"}},
+		},
+		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, side, side)},
+	}
+	const steps = 400
+	for n := range steps {
+		out := fmt.Sprint("y", n+1)
+		if n == steps-1 {
+			out = "y"
+		}
+		g.Nodes = append(g.Nodes, onnx.Node{Op: "MatMul", In: []string{fmt.Sprint("y", n), "w"}, Out: []string{out}})
+	}
+	return g.Encode()
+}
+
+// A model that does not end its first run is stopped by SIGTERM.
+func TestTheFirstRunOfAModelCanBeStopped(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "m.onnx"), slowModel(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := modelPipeline(plan.Post{Kind: "raw"})
+	path := pipelinePlan(t, map[string]plan.Pipeline{"p": p})
+	cmd := yoctuned(t, "pipeline", "run", path, "--models", dir, "--library", models.Library(t))
+	var e bytes.Buffer
+	cmd.Stderr = &e
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // it loads, or runs: a stop takes effect in both
+	began := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || time.Since(began) > 10*time.Second || !strings.Contains(e.String(), "stopped before it began") || strings.Contains(e.String(), "library was loading") {
+		t.Errorf("%v after %v: %s", err, time.Since(began), e.String())
 	}
 }

@@ -67,6 +67,7 @@ type pipelineLine struct {
 	Results []struct {
 		Text  string
 		Score float64
+		ID    uint64
 	}
 	Frames struct{ Read, Done, Dropped, Failed uint64 }
 	Errors []struct{ Error string }

@@ -53,9 +53,9 @@ func pipelineRules() []Rule {
 		},
 		{
 			ID: "pipeline-frame", Severity: diag.Error, Firm: true,
-			Title: "the size of the frames is unknown",
-			Cause: "Only a y4m or mjpeg stream carries its own size.",
-			Fix:   "add width and height, both even",
+			Title: "the size of the frames is unknown, or not that of the program's frames",
+			Cause: "Only a y4m or mjpeg stream carries its own size. The frames of other formats are packed without padding, which GStreamer adds to rows that are not a multiple of four bytes.",
+			Fix:   "add width and height",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 1920, height: 1080}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			run:   checkPipelineFrame,
@@ -283,11 +283,9 @@ func checkPipelineFrame(s *subject) {
 		if !pipeline.HasFrameSize(&src) && (src.Width == 0 || src.Height == 0) {
 			s.reportAt(c.Source, "", "", "pipeline %s: frames of format %s have no size of their own", c.Key(), src.Format)
 		}
-		for _, size := range []config.Int{c.Source.Width, c.Source.Height} {
-			if size.Value%2 != 0 {
-				s.reportAt(size, size.Show(), "", "pipeline %s: width and height of %s frames are even", c.Key(), src.Format)
-				break
-			}
+		if row := pipeline.PaddedRow(&src); row > 0 {
+			s.reportAt(c.Source.Width, c.Source.Width.Show(), "use a width that is a multiple of 8 and an even height",
+				"pipeline %s: GStreamer pads the rows of %s frames of %dx%d pixels to a multiple of four bytes, and yoctuned would take the padding for picture", c.Key(), src.Format, src.Width, src.Height)
 		}
 	}
 }

@@ -67,8 +67,8 @@ func (s *subject) reportOutside(d config.Decimal, low, high string, open bool) b
 func checkPipelineRange(s *subject) {
 	s.reportFaults(pipeline.Range)
 	for c, p := range s.pipelines() {
-		if u := c.Utilisation; !s.reportOutside(u, "0", "1", true) && u.IsSet() && !hasBatches(p) {
-			s.reportAt(u, u.Show(), "give a model batch.buckets", "pipeline %s: utilisation is kept by the size of batches, and no stage has any", c.Key())
+		if u := c.Utilisation; !s.reportOutside(u, "0", "1", true) && u.IsSet() && !hasBatches(p) && !p.Source.Live {
+			s.reportAt(u, u.Show(), "give a model batch.buckets", "pipeline %s: utilisation is kept by the size of batches, and no stage has any; only a live source skips frames for it", c.Key())
 		}
 		if fps := c.Source.FPS; fps.IsSet() && (p.Source.FPSNum < 1 || p.Source.FPSDen < 1) {
 			s.reportAt(fps, fps.Show(), `write frames a second, such as 30 or "30000/1001"`, "pipeline %s: %s is not a rate", c.Key(), fps.Text)

@@ -67,8 +67,18 @@ type Format struct {
 	GStreamer string // name of the layout there, "" where no receiver gives it
 	FFmpeg    string // name of the layout there
 
-	num, den int64 // bytes a pixel in memory
+	layout layout
+	bytes  int64 // of a pixel, where each has its own
 }
+
+// layout is how pixels share their chroma.
+type layout int
+
+const (
+	apart  layout = iota // each pixel has its own
+	pairs                // two in a row share it
+	planar               // four share it, in planes of their own
+)
 
 // Formats with a header or a codec.
 const (
@@ -77,16 +87,16 @@ const (
 )
 
 var formats = []Format{
-	{Name: "nv12", GStreamer: "NV12", FFmpeg: "nv12", num: 3, den: 2},
-	{Name: "i420", GStreamer: "I420", FFmpeg: "yuv420p", num: 3, den: 2},
-	{Name: "yuyv", GStreamer: "YUY2", FFmpeg: "yuyv422", num: 2, den: 1},
-	{Name: "uyvy", GStreamer: "UYVY", FFmpeg: "uyvy422", num: 2, den: 1},
-	{Name: "grey", GStreamer: "GRAY8", FFmpeg: "gray", num: 1, den: 1},
-	{Name: "rgb", FFmpeg: "rgb24", num: 3, den: 1},
-	{Name: "bgr", FFmpeg: "bgr24", num: 3, den: 1},
+	{Name: "nv12", GStreamer: "NV12", FFmpeg: "nv12", layout: planar},
+	{Name: "i420", GStreamer: "I420", FFmpeg: "yuv420p", layout: planar},
+	{Name: "yuyv", GStreamer: "YUY2", FFmpeg: "yuyv422", layout: pairs},
+	{Name: "uyvy", GStreamer: "UYVY", FFmpeg: "uyvy422", layout: pairs},
+	{Name: "grey", GStreamer: "GRAY8", FFmpeg: "gray", bytes: 1},
+	{Name: "rgb", FFmpeg: "rgb24", bytes: 3},
+	{Name: "bgr", FFmpeg: "bgr24", bytes: 3},
 	// Both are decoded to a chroma sample for four pixels.
-	{Name: MJPEG, Coded: true, num: 3, den: 2},
-	{Name: Y4M, Coded: true, num: 3, den: 2},
+	{Name: MJPEG, Coded: true, layout: planar},
+	{Name: Y4M, Coded: true, layout: planar},
 }
 
 // Formats lists the formats of frames.
@@ -107,7 +117,46 @@ func FrameBytes(s *plan.PipelineSource) int64 {
 	if !ok {
 		return 0
 	}
-	return int64(s.Width) * int64(s.Height) * f.num / f.den
+	w, h := int64(s.Width), int64(s.Height)
+	switch f.layout {
+	case planar:
+		return w*h + 2*((w+1)/2)*((h+1)/2)
+	case pairs:
+		return 4 * ((w + 1) / 2) * h
+	}
+	return w * h * f.bytes
+}
+
+// PaddedRow returns the bytes of a row that GStreamer would pad to a multiple of four, so that its frames
+// are longer than [FrameBytes]; 0 where it adds nothing.
+func PaddedRow(s *plan.PipelineSource) int64 {
+	if len(s.Exec) == 0 || base(s.Exec[0]) != "gst-launch-1.0" {
+		return 0
+	}
+	f, ok := FormatOf(s.Format)
+	if !ok || f.Coded {
+		return 0
+	}
+	w := int64(s.Width)
+	rows := []int64{w * f.bytes}
+	switch f.layout {
+	case planar:
+		rows = []int64{w, (w + 1) / 2}
+		if f.GStreamer == "NV12" {
+			rows[1] *= 2
+		}
+		if s.Height%2 != 0 { // GStreamer rounds the number of rows
+			return w
+		}
+	case pairs:
+		rows = []int64{4 * ((w + 1) / 2)}
+	}
+	for _, r := range rows {
+		if r%4 != 0 {
+			return r
+		}
+	}
+	return 0
 }
 
 // formatNames lists the formats for which keep holds, all without it.

@@ -934,7 +934,7 @@ var language = Schema{defs: []*definition{
 			{name: "kernels", required: false, doc: "Launch configuration of GPU kernels. For kernels that are absent the device finds the fastest configuration by measurement.", value: &shape{op: named, def: "#KernelLaunches"}},
 			{name: "degrade", required: false, doc: "How a live pipeline reduces its work when it is too slow or the device too hot.", value: &shape{op: named, def: "#Degrade"}},
 			{name: "memory", required: false, doc: "Locking and huge pages for the pipeline's memory.", value: &shape{op: named, def: "#PipelineMemory"}},
-			{name: "utilisation", required: false, doc: "Target load, 0 to 1, of the busiest stage: batch sizes adapt to it, except while the pipeline is degraded. By default a batch consists of the frames that are waiting.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "utilisation", required: false, doc: "Target load, 0 to 1, of the busiest stage: batch sizes adapt to it, and a live source skips frames for it, except while the pipeline is degraded. By default a batch consists of the frames that are waiting.", value: &shape{op: named, def: "#Decimal"}},
 			{name: "gpus", required: false, doc: "Numbers of the GPUs that stages with device \"gpu\" use; by default the first. Frames are shared by measured speed. Each GPU has its own process, and each such stage has one instance per GPU.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">="},

@@ -205,11 +205,16 @@ func (b *builder) warm() error {
 			s := &b.p.steps[k]
 			best := time.Duration(math.MaxInt64)
 			for i := range max(s.workers(), warmRuns) {
-				began := time.Now()
-				if err := l.works[k](context.Background(), i%s.workers(), []*frame.Frame{f}); err != nil {
+				began, in := time.Now(), i%s.workers()
+				if err := b.runAtStart(s, func() { s.interrupt(in) }, func() error {
+					return l.works[k](context.Background(), in, []*frame.Frame{f})
+				}); err != nil {
 					return fmt.Errorf("stage %s, warming up: %w", s.id, err)
 				}
 				best = min(best, time.Since(began))
+			}
+			if s.deadline > 0 && best > s.deadline && n == 0 && b.o.Note != nil {
+				b.o.Note(fmt.Errorf("stage %s: the quickest of %d runs took %v, more than its deadline of %v: its frames will be dropped", s.id, max(s.workers(), warmRuns), best.Round(time.Millisecond), s.deadline))
 			}
 			cost.Bottleneck = max(cost.Bottleneck, best/time.Duration(s.workers()))
 			cost.Service += best
@@ -229,7 +234,7 @@ func (b *builder) warm() error {
 		}
 	}
 	var err error
-	if b.p.use, err = newUtilisation(b.o.Plan.Utilisation, b.p.steps); err != nil {
+	if b.p.use, err = newUtilisation(b.o.Plan.Utilisation, b.p.steps, b.p.live); err != nil {
 		return err
 	}
 	if len(b.levels) == 1 {
@@ -244,8 +249,33 @@ func (b *builder) warm() error {
 	return nil
 }
 
+// Limits of a run before the first frame, which may take longer than later ones: libraries initialise themselves.
+const (
+	startRuns = 10               // as many deadlines
+	startTime = 10 * time.Second // at least
+)
+
+// runAtStart runs a stage before the first frame. A request to stop interrupts it, and so does the time of a stage
+// with a deadline.
+func (b *builder) runAtStart(s *step, interrupt func(), run func() error) error {
+	if b.o.Start.Err() != nil {
+		return context.Cause(b.o.Start)
+	}
+	defer context.AfterFunc(b.o.Start, interrupt)()
+	if s.deadline == 0 {
+		return run()
+	}
+	limit := max(startRuns*s.deadline, startTime)
+	late := time.AfterFunc(limit, interrupt)
+	err := run()
+	if !late.Stop() {
+		return fmt.Errorf("%w: a run takes more than %v, and the deadline is %v", ErrPlan, limit, s.deadline)
+	}
+	return err
+}
+
 // newUtilisation returns the controller of batch sizes, or nil without a target.
-func newUtilisation(text string, steps []step) (*degrade.Utilisation, error) {
+func newUtilisation(text string, steps []step, live bool) (*degrade.Utilisation, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -257,8 +287,8 @@ func newUtilisation(text string, steps []step) (*degrade.Utilisation, error) {
 	for k := range steps {
 		most = max(most, steps[k].largest())
 	}
-	if most == 1 {
-		return nil, fmt.Errorf("%w: utilisation is kept by the size of batches, and no stage has any: give a model batch.buckets", ErrPlan)
+	if most == 1 && !live {
+		return nil, fmt.Errorf("%w: utilisation is kept by the size of batches, or by skipping frames of a live source, and this source waits: give a model batch.buckets", ErrPlan)
 	}
 	return &degrade.Utilisation{Target: float64(target), Max: most}, nil
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,7 @@ type engine struct {
 	others   []atomic.Uint64 // frames that the CPU processed instead of the GPU, by step
 	level    atomic.Int32
 	portion  atomic.Int32   // largest batch allowed by the utilisation target, 0: no limit
+	share    atomic.Int32   // frames of 1000 of a live source that the utilisation target allows, 0: all
 	busy     []atomic.Int64 // ns of work by step since the last utilisation check
 	waits    []durations    // by step, then the sink
 	services []durations
@@ -103,6 +105,7 @@ const (
 	reasonLevel    = "degraded:fps"   // the current level has a lower rate
 	reasonSinkDown = "sink-degraded"  // results cannot be written at the moment
 	reasonReserve  = "keep-free"      // reserved memory is short
+	reasonBusy     = "utilisation"    // the busiest stage is above the target
 )
 
 // framesFor is the number of frames in the pool, see [registry.PoolFrames].
@@ -384,9 +387,12 @@ func (c *windowControl) moveLevel(now int64, in degrade.Input) {
 	e.event(Event{At: now, Kind: EventLevel, From: int(was), To: d.Level, Why: d.Why})
 }
 
-// adjustBatches sets the batch size by the utilisation of the busiest stage. It does nothing
-// while the ladder is in use, because two control loops on one pipeline oscillate.
+// adjustBatches sets the batch size by the utilisation of the busiest stage, and for a live source the share of frames
+// that it keeps. It does nothing while the ladder is in use, because two control loops on one pipeline oscillate.
 func (e *engine) adjustBatches(now int64, window time.Duration) {
+	for _, in := range e.workers {
+		in.bookBusy(now)
+	}
 	most, which := 0.0, 0
 	for k := range e.steps {
 		part := float64(e.busy[k].Swap(0)) / float64(window) / float64(e.steps[k].workers())
@@ -394,10 +400,19 @@ func (e *engine) adjustBatches(now int64, window time.Duration) {
 			most, which = part, k
 		}
 	}
-	n := e.use.Step(min(most, 1), e.level.Load() > 0)
+	degraded := e.level.Load() > 0
+	why := fmt.Sprintf("busy for %.0f %% of the time", 100*min(most, 1))
+	n := e.use.Step(min(most, 1), degraded)
 	was := int(e.portion.Swap(int32(n)))
 	if was != n && was != 0 {
-		e.event(Event{At: now, Kind: EventBatch, Stage: e.steps[which].id, From: was, To: n, Why: fmt.Sprintf("busy for %.0f %% of the time", 100*most)})
+		e.event(Event{At: now, Kind: EventBatch, Stage: e.steps[which].id, From: was, To: n, Why: why})
+	}
+	if !e.live {
+		return
+	}
+	share := int32(1000 * e.use.Share(min(most, 1), n, degraded))
+	if before := cmp.Or(e.share.Swap(share), 1000); (before < 1000) != (share < 1000) {
+		e.event(Event{At: now, Kind: EventRate, Stage: e.steps[which].id, From: int(before / 10), To: int(share / 10), Why: why})
 	}
 }
 

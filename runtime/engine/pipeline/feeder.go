@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type feeder struct {
 	track   *trace.Track
 	skipped dropReason // the level has a lower rate
 	short   dropReason // too little memory is free
+	busy    dropReason // the busiest stage is above the utilisation target
+	credit  int32      // thousandths of a frame that may be kept
 	n       uint64     // number of the frame
 	begun   bool       // a frame was read
 	kept    int64      // capture of the last frame that was not skipped, ns
@@ -33,7 +36,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 	defer context.AfterFunc(soft, e.source.Interrupt)()
 	r := feeder{
 		e: e, pace: newPacer(e.source.Format().Rate.Period(), e.clock), track: e.trace.Track(idSource, 0, ""),
-		skipped: e.reasonFor(reasonLevel), short: e.reasonFor(reasonReserve), kept: -1 << 62,
+		skipped: e.reasonFor(reasonLevel), short: e.reasonFor(reasonReserve), busy: e.reasonFor(reasonBusy), kept: -1 << 62,
 	}
 	r.camera, _ = e.source.(source.SelfPaced)
 	for ; e.limit == 0 || r.n < e.limit; r.n++ {
@@ -69,10 +72,8 @@ func (r *feeder) feed(soft, hard context.Context) (ended string) {
 	case !e.live:
 		due = now
 	}
-	f.ID, f.Capture, f.Entered, f.Moment = r.n, due, due, due
-	if period := int64(r.pace.period); !e.live && r.camera == nil && period > 0 && r.n < math.MaxInt64/uint64(period) {
-		f.Moment = int64(r.n) * period
-	}
+	f.ID, f.Capture, f.Entered = r.n, due, due
+	f.Moment = r.momentOf(due)
 	f.Level, f.Admitted = e.level.Load(), false
 	if !r.begun {
 		r.begun = true
@@ -86,11 +87,29 @@ func (r *feeder) feed(soft, hard context.Context) (ended string) {
 		e.drop(i, r.skipped)
 	case e.live && e.belowReserve() && int(f.Level) >= len(e.levels)-1:
 		e.drop(i, r.short)
+	case r.aboveShare():
+		e.drop(i, r.busy)
 	default:
 		r.kept = due
 		e.handOver(hard, 0, i, fromSource)
 	}
 	return ""
+}
+
+// unknownPeriod is the time between the frames of a recording whose rate is not known.
+const unknownPeriod = int64(time.Second) / 30
+
+// momentOf returns when the picture of the current frame was taken: for a recording the time of its rate, which does
+// not depend on when its frames are read.
+func (r *feeder) momentOf(due int64) int64 {
+	if r.e.live || r.camera != nil {
+		return due
+	}
+	period := cmp.Or(int64(r.pace.period), unknownPeriod)
+	if r.n >= math.MaxInt64/uint64(period) {
+		return math.MaxInt64
+	}
+	return int64(r.n) * period
 }
 
 // waitForFrame waits until a frame is due and one of the pool is free, and returns its
@@ -165,6 +184,20 @@ func (r *feeder) aboveRate(f *frame.Frame) bool {
 	}
 	p := int64(r.e.levels[f.Level].Period)
 	return p > 0 && f.Capture-r.kept < p-int64(r.pace.period)/2
+}
+
+// aboveShare reports whether the current frame must be skipped to keep the utilisation target. The skipped frames are
+// spread evenly.
+func (r *feeder) aboveShare() bool {
+	share := r.e.share.Load()
+	if share == 0 || share >= 1000 {
+		return false
+	}
+	if r.credit += share; r.credit < 1000 {
+		return true
+	}
+	r.credit -= 1000
+	return false
 }
 
 // belowReserve reports whether less memory is free than the budget keeps.

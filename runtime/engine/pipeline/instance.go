@@ -35,6 +35,13 @@ type step struct {
 	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
 }
 
+// interrupt interrupts the work of an instance, if it can be interrupted.
+func (s *step) interrupt(instance int) {
+	if s.cancel != nil {
+		s.cancel(instance)
+	}
+}
+
 func (s *step) workers() int { return max(s.instances, 1) }
 
 // size returns the number of frames that the step holds.
@@ -76,6 +83,7 @@ type instance struct {
 
 	mu      sync.Mutex     // guards what the watchdog reads
 	began   int64          // start of the current work in ns, 0: idle
+	booked  int64          // time up to which the current work is in the engine's busy time
 	held    []*frame.Frame // frames in work
 	first   uint64         // ticket of the first of them
 	overdue bool           // the watchdog has settled them
@@ -237,7 +245,7 @@ func (in *instance) runBatch(from, size int) {
 	ids, frames := in.ids[from:from+size], in.frames[from:from+size]
 	began := e.clock.Now()
 	in.mu.Lock()
-	in.began, in.held, in.overdue = began, frames, false
+	in.began, in.booked, in.held, in.overdue = began, began, frames, false
 	in.first = in.ticket + uint64(from)
 	in.mu.Unlock()
 	mark := s.marks.Start()
@@ -247,13 +255,13 @@ func (in *instance) runBatch(from, size int) {
 
 	in.mu.Lock()
 	late := in.overdue
+	e.busy[in.k].Add(end - in.booked)
 	in.began, in.held = 0, nil
 	if late && s.resume != nil && in.hard.Err() == nil {
 		s.resume(in.n)
 	}
 	in.mu.Unlock()
 	in.restoreBatchLimit(end)
-	e.busy[in.k].Add(end - began)
 	if err == nil && !late {
 		e.cost[in.k].add(size, end-began)
 	}
@@ -277,6 +285,17 @@ func (in *instance) runBatch(from, size int) {
 		case next != none:
 			e.handOver(in.hard, in.k+1, next, in.from)
 		}
+	}
+}
+
+// bookBusy adds the part of the current work until now to the busy time, so that a long run counts in each window that it
+// is part of.
+func (in *instance) bookBusy(now int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.began != 0 && now > in.booked {
+		in.e.busy[in.k].Add(now - in.booked)
+		in.booked = now
 	}
 }
 
@@ -363,9 +382,7 @@ func (in *instance) checkDeadline(now int64) error {
 				in.order.resolve(in.first+uint64(n), none)
 			}
 		}
-		if in.s.cancel != nil {
-			in.s.cancel(in.n)
-		}
+		in.s.interrupt(in.n)
 		return nil
 	}
 	if now-in.began < int64(in.s.deadline+grace) || in.gaveUp {

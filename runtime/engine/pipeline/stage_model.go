@@ -61,7 +61,7 @@ func buildModel(sb stageBuilder) (work, error) {
 		return nil, err
 	}
 	var err error
-	if b.shapes, err = probeAll(b.models, b.p.frames[0].Tensors[b.now][b.k-1]); err != nil {
+	if b.shapes, err = b.probeAll(b.models, b.p.frames[0].Tensors[b.now][b.k-1]); err != nil {
 		return nil, err
 	}
 	b.shape, b.more = b.shapes[0], nil
@@ -210,11 +210,12 @@ func secondOutputs(stages []plan.PipelineStage, k int) []string {
 }
 
 // probeAll runs every session once, and checks that the outputs of voting models match.
-func probeAll(models []member, in frame.Tensor) ([][]int64, error) {
+func (b *modelBuilder) probeAll(models []member, in frame.Tensor) ([][]int64, error) {
 	var shapes [][]int64
 	for n, m := range models {
 		for i, s := range m.sessions {
-			got, err := s.Probe(in.ORT)
+			var got [][]int64
+			err := b.runAtStart(b.st, s.Terminate, func() (err error) { got, err = s.Probe(in.ORT); return err })
 			if err != nil {
 				return nil, fmt.Errorf("model %s: %w", m.path, err)
 			}
@@ -300,7 +301,7 @@ func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
 	for _, m := range b.models {
 		alone = append(alone, member{m.path, m.sum, m.sessions[instance : instance+1]})
 	}
-	shapes, err := probeAll(alone, r.in)
+	shapes, err := b.probeAll(alone, r.in)
 	if err != nil {
 		return r, err
 	}

@@ -56,6 +56,7 @@ type Event struct {
 const (
 	EventLevel  = "degrade" // the ladder changed its level
 	EventBatch  = "batch"   // the largest batch changed
+	EventRate   = "rate"    // frames of a live source are skipped for the utilisation target, or not: from and to are percent
 	EventSource = "source"  // the source stopped, resumed, or delivers something else than requested
 	EventStage  = "stage"   // the program of a custom stage was restarted
 	EventSink   = "sink"    // writing results failed or resumed

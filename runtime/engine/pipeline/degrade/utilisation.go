@@ -16,6 +16,7 @@ type Utilisation struct {
 
 	integral float64
 	started  bool
+	share    float64
 }
 
 // Gains, as exponents of e for a full error. They settle within ten windows on a plant that
@@ -39,4 +40,28 @@ func (u *Utilisation) Step(busy float64, degraded bool) int {
 		out = min(max(u.integral+proportional*e, 0), top)
 	}
 	return int(math.Exp(out) + 0.5)
+}
+
+// Limits of the share of frames that a live source keeps, and how fast it returns.
+const (
+	leastShare = 0.1
+	raise      = 1.05
+	room       = 0.95 // of the target below which it returns
+)
+
+// Share takes the busy fraction of one window and returns the share of a live source's frames to process, which goes
+// below 1 when the largest amount at once does not keep the target. It goes down in proportion to
+// the excess, and returns slowly, so that it does not swing.
+func (u *Utilisation) Share(busy float64, amount int, degraded bool) float64 {
+	if u.share == 0 {
+		u.share = 1
+	}
+	switch {
+	case degraded:
+	case busy > u.Target && amount >= u.Max:
+		u.share = max(u.share*u.Target/busy, leastShare)
+	case busy < room*u.Target:
+		u.share = min(u.share*raise, 1)
+	}
+	return u.share
 }

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/tailbuf"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
@@ -27,6 +30,7 @@ type commandSink struct {
 	stderr  *tailbuf.Buffer
 	buf     []byte
 	rest    retry
+	unread  error // results that were written and never read, nil: none
 }
 
 func openCommandSink(argv []string, timeout time.Duration) (*commandSink, error) {
@@ -81,13 +85,16 @@ func (s *commandSink) Write(r *result.Record) error {
 	return s.rest.fail(errors.Join(fmt.Errorf("%s does not read its input: %w", s.argv[0], err), s.end(true)))
 }
 
-// end stops the program: by closing its input, or with SIGKILL.
+// end stops the program: by closing its input, or with SIGKILL. What was not read, now or by an
+// earlier run of the program, is an error, because its frames count as done.
 func (s *commandSink) end(now bool) error {
 	if s.cmd == nil {
-		return nil
+		return s.unread
 	}
 	cmd := s.cmd
 	s.cmd = nil
+	left := openUnread(s.in)
+	defer left.Close()
 	_ = s.in.Close()
 	if !now {
 		ctx, cancel := context.WithTimeout(context.Background(), sinkStopTime)
@@ -104,7 +111,24 @@ func (s *commandSink) end(now bool) error {
 	if err != nil && !now {
 		return fmt.Errorf("%s: %w %s", s.argv[0], err, s.stderr.String())
 	}
-	return nil
+	if n, _ := unix.IoctlGetInt(int(left.Fd()), unix.TIOCINQ); n > 0 {
+		s.unread = fmt.Errorf("%w: %s ended and left %d bytes of results unread", ErrFailed, s.argv[0], n)
+	}
+	return s.unread
+}
+
+// openUnread opens the other end of a pipe, which keeps what the program does not read. The program
+// has to be the only reader before, so that a write fails when it ends. The file is nil without /proc.
+func openUnread(in *os.File) *os.File {
+	raw, err := in.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var left *os.File
+	_ = raw.Control(func(fd uintptr) {
+		left, _ = os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(fd)), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	})
+	return left
 }
 
 func (s *commandSink) Close() error { return s.end(false) }

@@ -163,8 +163,13 @@ func (r *trace) predict(at int64) [4]float32 {
 // smooth is the weight of a new speed.
 const smooth = 0.5
 
+// shortest is the shortest time that a speed is computed over. Frames that are closer were delivered
+// late, and their distance is not the time between the pictures.
+const shortest = 4 * time.Millisecond
+
 func (r *trace) update(at int64, b [4]float32) {
-	if dt := float32(at-r.seen) / 1e9; dt > 0 {
+	if at > r.seen {
+		dt := float32(max(at-r.seen, int64(shortest))) / 1e9
 		part := float32(smooth)
 		if r.hits == 1 {
 			part = 1 // there was no speed yet

@@ -54,6 +54,24 @@ func TestCrossingObjectsKeepTheirIDs(t *testing.T) {
 	}
 }
 
+// Frames of a live stream arrive in bursts after a delay. Their distance in time is then not that of the pictures, and
+// a speed of one pixel in a microsecond loses the object.
+func TestAnObjectKeepsItsIDThroughABurst(t *testing.T) {
+	tr := track.New(track.Config{Hits: 1})
+	at, first := int64(0), uint64(0)
+	for n := range int64(40) {
+		at += frame
+		if n >= 20 && n < 26 { // late, then together
+			at += map[bool]int64{true: 5 * frame, false: 1000 - frame}[n == 20]
+		}
+		ids := make([]uint64, 1)
+		tr.Update(at, []track.Box{box(10+3*float32(n), 50, 40, 0)}, ids)
+		if first = max(first, 1); ids[0] != first {
+			t.Fatalf("frame %d: the object is %d", n, ids[0])
+		}
+	}
+}
+
 func TestABrieflyHiddenObjectKeepsItsID(t *testing.T) {
 	for _, c := range []struct {
 		gap  time.Duration
