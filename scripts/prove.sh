@@ -14,7 +14,7 @@
 #                       meta-tegra-community and meta-virtualization                 (facts)
 #   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)
 #   YOCTUNE_BITBAKE_PACKAGES  RELEASE=FILE of outputs of tests/names/packages.py      (facts)
-#   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig, facts)
+#   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig, facts, import)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   YOCTUNE_LAYERS      folder with checkouts of public layers; COMMITS in it has lines FOLDER COMMIT (import)
 #   YOCTUNE_UNITS       folders with units of other layers, separated by blanks      (units)
@@ -347,7 +347,13 @@ import() {
 	[ ! -d "${YOCTUNE_CHECKOUTS-}/scarthgap" ] || more+=(--checkouts "$YOCTUNE_CHECKOUTS/scarthgap")
 	run build/bb-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${more[@]}" -o "$results/$day-import.json" --alarms build/alarms.json "$YOCTUNE_LAYERS"/*/
 	[ -d "${YOCTUNE_UPSTREAM-}" ] || { skip "false alarms: set YOCTUNE_UPSTREAM"; return; }
-	run build/bb-venv/bin/python tests/import/alarms.py --yoctune build/bin/yoctune --board-file examples/own-board/boards/qemuarm64.json --layers "$YOCTUNE_LAYERS" --tegra "$YOCTUNE_UPSTREAM/meta-tegra" --core "$YOCTUNE_UPSTREAM/openembedded-core" --imported build/alarms.json -o "$results/$day-false-alarms.json"
+	local kernels=() tree defconfig
+	for tree in ${YOCTUNE_KERNELS-}; do
+		defconfig=defconfig
+		[ ! -e "$tree/arch/arm64/configs/tegra_defconfig" ] || defconfig=tegra_defconfig
+		kernels+=(--kernel "$(awk -F' *= *' '/^VERSION/ {v = $2} /^PATCHLEVEL/ {print v "." $2; exit}' "$tree/Makefile")=$tree:$defconfig")
+	done
+	run build/bb-venv/bin/python tests/import/alarms.py "${kernels[@]}" --yoctune build/bin/yoctune --board-file examples/own-board/boards/qemuarm64.json --layers "$YOCTUNE_LAYERS" --tegra "$YOCTUNE_UPSTREAM/meta-tegra" --core "$YOCTUNE_UPSTREAM/openembedded-core" --imported build/alarms.json -o "$results/$day-false-alarms.json"
 }
 
 mkdir -p build

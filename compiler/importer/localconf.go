@@ -74,6 +74,9 @@ func (r *recipe) readDiskMonitor(l *Line, a assignment) {
 			l.leavePart(clean(w), "not ACTION,FOLDER,SPACE,INODES")
 			continue
 		}
+		if parts[0] == "ABORT" {
+			l.markAdjusted("ABORT is called HALT since kirkstone")
+		}
 		at := []string{"build", "diskMonitor", strings.TrimSuffix(parts[1], "/"), action}
 		if size, ok := parseUnitSize(strings.ToUpper(parts[2])); ok {
 			r.im.setField(l, quoteCUE(size), append(at, "space")...)

@@ -29,6 +29,7 @@ import sys
 import tempfile
 
 from prove import kernel_options, logical, read, sysctls
+from realconf import RealConf, judge
 
 import bb.data
 import bb.parse
@@ -39,12 +40,20 @@ MODULES = re.compile(r"^KERNEL_MODULE_(AUTOLOAD|PROBECONF)$")
 ARGS = re.compile(r"^(KERNEL_ARGS\w*|UBOOT_EXTLINUX_KERNEL_ARGS|KERNEL_ROOTSPEC|APPEND|CMDLINE\w*|QB_KERNEL_CMDLINE_APPEND|SYSLINUX_OPTS|GRUB_OPTS|LINUX_KERNEL_ARGS)$")
 # What is wrong with these is the place of the line, or that a field has it.
 PLACE = {"build-variable-field", "build-variable-reserved", "build-variable-recipe", "build-variable-machine", "build-variable-lost", "build-variable-list", "build-variable-cuda"}
+KCONFIG = {"kconfig-lost", "kconfig-changed"}
 PLAIN = re.compile(r"[a-z0-9][a-z0-9+.\-]*\Z")
 
 
 class Vet:
     def __init__(self, options):
         self.options = options
+        # By version: the kernel's own Kconfig, where its source is given.
+        self.kernels = {}
+        for text in options.kernel:
+            version, _, folder = text.partition("=")
+            folder, _, defconfig = folder.partition(":")
+            self.kernels[version] = RealConf(folder, defconfig or "defconfig")
+        self.judged = {"agrees": collections.Counter(), "disputed": [], "no source of the kernel": collections.Counter()}
         self.findings, self.names, self.batches, self.unread = {}, collections.Counter(), 0, []
 
     def vet(self, source, target, names, build=None, boards=None):
@@ -66,11 +75,27 @@ class Vet:
         for r in wrong:
             if r["severity"] == "error" and self.drop(r.get("path", ""), names, build, source, r):
                 return self.vet(source, target, names, build, boards)
+        lost = []
         for r in rows:
             if r.get("type") == "diagnostic" and r["severity"] != "info":
                 key = r["severity"], r["id"], r["message"]
+                if r["severity"] == "error" and r["id"] in KCONFIG:
+                    lost.append(r)
                 self.findings.setdefault(key, []).append({"in": source, "for": f"{target['release']}/{target.get('machine', target['board'])}", "at": r.get("path", ""), "help": r.get("help", "")})
+        self.judge(source, target, names, lost)
         return rows
+
+    def judge(self, source, target, names, lost):
+        """Lets the kernel's own Kconfig judge what the rules claim about options."""
+        version = self.options.versions.get(target["release"], "")
+        if version not in self.kernels:
+            self.judged["no source of the kernel"][version] += len(lost)
+            return
+        for symbol, wanted, got, agrees in judge(self.kernels[version], names["kernel"]["config"], lost) if lost else ():
+            if agrees:
+                self.judged["agrees"][version] += 1
+            else:
+                self.judged["disputed"].append(f"{source}, {version}: {symbol}={wanted} is {got}")
 
     def drop(self, path, names, build, source, r):
         parts = [p.strip('"') for p in re.findall(r'"[^"]*"|[^.]+', path)]
@@ -299,10 +324,12 @@ def main():
     p.add_argument("--tegra")
     p.add_argument("--core")
     p.add_argument("--imported", help="what prove.py --alarms wrote", action="append", default=[])
+    p.add_argument("--kernel", metavar="VERSION=DIR[:DEFCONFIG]", action="append", default=[], help="source of a kernel, whose own Kconfig judges the findings about options")
     p.add_argument("-o", "--output", required=True)
     options = p.parse_args()
     logging.getLogger("BitBake").setLevel(logging.CRITICAL)
     facts = known(options.yoctune)
+    options.versions = {name: re.search(r"kernel (\d+\.\d+)", text).group(1) for name, text in facts["releases"].items()}
     vet = Vet(options)
     if options.layers:
         layers(vet, list(facts["releases"]))
@@ -318,6 +345,7 @@ def main():
         "command": "scripts/prove.sh import",
         "real": "names of public layers and machines, read by bitbake's ConfHandler and data store; vet of the program",
         "stand-in": "a Jetson, and a virtual machine with a kernel recipe of a vendor, for layers of other boards",
+        "errors about kernel options, judged by the kernel's own conf": {**vet.judged, "agrees": dict(vet.judged["agrees"]), "no source of the kernel": dict(vet.judged["no source of the kernel"])},
         "names": dict(vet.names), "configurations": vet.batches,
         "about the place of a line": {r: rules[r]["names"] for r in rules if r.split()[1] in PLACE},
         "findings": {r: of for r, of in rules.items() if r.split()[1] not in PLACE},

@@ -8,8 +8,9 @@ Each FOLDER is a checkout; each folder below it with a conf/layer.conf is a laye
 imported as it is, for a stock machine, and for its own first machine. The lines that the report
 calls understood are read again by parsers that are not yoctune's: bitbake's own for variables
 (ConfHandler's grammar before, its data store after), the expressions of the kernel's
-merge_config.sh for options, and the grammars of sysctl.d(5), modules-load.d(5) and
-systemd.syntax(7), written here. What such a line sets must be in the layer that yoctune builds.
+merge_config.sh for options, the grammars of sysctl.d(5), modules-load.d(5) and
+systemd.syntax(7), written here, and those of knobs.py for scripts, tuned profiles, .link files,
+udev rules, tmpfiles.d, fstab, modprobe.d and power mode files. What such a line sets must be in the layer that yoctune builds.
 Adjusted and left lines are named in the report and are only counted.
 
 A line that is not found again is a silent loss. So is a file of the layer that the report does
@@ -37,11 +38,20 @@ for package, module in (("hashserv", "client"), ("prserv", "serv")):
         setattr(sys.modules[package], module, sys.modules[name])
 
 import bb.data  # noqa: E402
+import knobs  # noqa: E402
 import bb.parse  # noqa: E402
 from bb.parse.parse_py import ConfHandler  # noqa: E402
 
 STOCK = ["--board", "orin-nano-8gb", "--release", "scarthgap"]
 MACHINE = "jetson-orin-nano-devkit"
+
+# Files of a kind that are imported by name from one checkout.
+MOST = 6
+# Runs of the real bitbake, which take the longest.
+MOST_BITBAKE = 25
+
+# Scripts that may set what yoctune sets.
+TUNES = re.compile(r"/sys/(class|block|devices|module|kernel)|/proc/sys|\b(sysctl -w|ethtool -|nvpmodel|blockdev|cpufreq-set|modprobe|ip link set|mount -t tmpfs)")
 
 # merge_config.sh: SED_CONFIG_EXP1 and SED_CONFIG_EXP2.
 SET = re.compile(r"^(CONFIG_[a-zA-Z0-9_]*)=(.*)")
@@ -128,6 +138,7 @@ class After:
         for root, _, files in os.walk(layer):
             if "plan.json" in files:
                 self.plan = read(os.path.join(root, "plan.json"))
+        self.knobs = knobs.of_plan(json.loads(self.plan or "{}"))
         self.d = bb.data.init()
         self.d.setVar("MACHINE", machine)
         self.d.setVar("BBPATH", layer)
@@ -139,6 +150,19 @@ class After:
 
     def value(self, name):
         return self.d.getVar(name) or ""
+
+    def has(self, knob, value):
+        """Whether a pair of knobs.py is in force; "" where it is, else what is there."""
+        if any(knobs.same(value, v) for v in self.knobs.get(knob, [])):
+            return ""
+        kind, _, name = knob.partition("/")
+        if kind == "module":
+            lines = {line.strip().replace("-", "_") for text in self.texts.values() for line in text.splitlines()}
+            wanted = f"blacklist {name}" if value == "blacklist" else name
+            return "" if wanted in lines or name in self.value("KERNEL_MODULE_AUTOLOAD").replace("-", "_").split() else "no such line"
+        if kind == "argument" or knob == "zram/comp_algorithm":
+            return "" if (f"{name}={value}" if kind == "argument" and value else value or name) in self.words else "no such word"
+        return str(self.knobs.get(knob))
 
 
 class Referee:
@@ -164,10 +188,23 @@ class Referee:
                 runs.append(("own machine " + own[0], STOCK[2:] + ["--machine", own[0]]))
             for label, flags in runs:
                 self.layer(top, layer, label, flags)
+        tried = collections.Counter()
         for root, _, files in os.walk(top):
             for f in sorted(files):
                 path = os.path.join(root, f)
-                if os.path.isfile(path) and (f.startswith("local.conf") or f == "tuned.conf" or f.endswith((".yml", ".yaml")) and "local_conf_header" in read(path)):
+                if not os.path.isfile(path) or os.path.getsize(path) > 1 << 20:
+                    continue
+                if f.startswith("local.conf") or f == "tuned.conf" or f.endswith((".yml", ".yaml")) and "local_conf_header" in read(path):
+                    self.layer(top, path, "a file by name", [*STOCK, "--machine", MACHINE])
+                elif f.startswith("nvpmodel") and f.endswith(".conf"):
+                    self.layer(top, path, "a file by name", [*STOCK, "--machine", MACHINE])
+                    self.layer(top, path, "a file by name, older module", ["--board", "xavier-nx", "--release", "scarthgap-l4t-r35.x"])
+                elif f.endswith((".rules", ".link", ".network")) or f == "fstab" or re.search(r"/(tmpfiles|modprobe|sysctl)\.d/", path) or f.endswith(".sh") and TUNES.search(read(path)):
+                    kind = os.path.splitext(f)[1]
+                    tried[kind] += 1
+                    if tried[kind] > MOST:
+                        self.total["files by name beyond the limit of a checkout"] += 1
+                        continue
                     self.layer(top, path, "a file by name", [*STOCK, "--machine", MACHINE])
 
     def layer(self, top, layer, label, flags):
@@ -200,7 +237,7 @@ class Referee:
             self.total["runs"] += 1
             self.layers.append(dict(layer=name, run=label, **{k: summary.get(k, 0) for k in ("lines", "understood", "adjusted", "left", "comments", "traps", "skipped")}))
             self.compare(name, label, layer, rows, After(out, summary["machine"]))
-            if self.options.checkouts and label == "a file by name":
+            if self.options.checkouts and label == "a file by name" and self.total["runs of bitbake -e, before and after"] < MOST_BITBAKE:
                 self.real_bitbake(name, label, layer, rows, out)
 
     def vet(self, name, label, layer, rows, config):
@@ -256,7 +293,7 @@ class Referee:
             m = ConfHandler.__config_regexp__.match(line)
             var = m.group("var").split(":")[0]
             old, new = before.get(var, ""), after.get(var, "")
-            same = old.split() == new.split() or {w for w in m.group("value").split() if w in old.split()} <= set(new.split())
+            same = old.split() == new.split() or var == "BB_DISKMON_DIRS" and monitors(old) == monitors(new) or {w for w in m.group("value").split() if w in old.split()} <= set(new.split())
             self.total["variables equal in bitbake -e"] += same
             if not same:
                 self.lose(name, label, f"bitbake -e: {var} is {new!r}, not {old!r}", line)
@@ -345,8 +382,11 @@ class Referee:
                 if after.sysctls.get(key) != value:
                     return f"sysctl {key} is {after.sysctls.get(key)}, not {value}"
             return ""
-        if paths.startswith("services."):
+        if paths.startswith("services.") and ext not in (".sh",):
             return self.check_unit(r, source, base, after)
+        found = knobs.pairs(r["file"], "\n".join(source))
+        if found is not None:
+            return self.check_pairs(r, found.get(r["line"], []), after)
         if ext in (".conf", ".bb", ".bbappend", ".inc", ".sample", ".append", ".yml", ".yaml"):
             m = ConfHandler.__config_regexp__.match(logical(source, r["line"]))
             if m:
@@ -355,6 +395,23 @@ class Referee:
             word = source[r["line"] - 1].split()[-1]
             return "" if word in after.words else f"module {word} is not in the layer"
         return "not compared"
+
+    def check_pairs(self, r, found, after):
+        if not found:
+            return "not compared"
+        for knob, value in found:
+            if knob.startswith("mode/"):  # import can rename a mode, and names it
+                if not (m := re.match(r'power\.modes\."?([^".]+)"?\.', r["path"])):
+                    return "not compared"
+                knob = "/".join(["mode", m.group(1), *knob.split("/")[2:]])
+                if re.search(r"/CPU_(?!ONLINE)\w+/M", knob):  # other modules name their clusters otherwise
+                    arg = knob.rsplit("/", 1)[1]
+                    like = [k for k in after.knobs if re.fullmatch(rf"mode/{re.escape(m.group(1))}/CPU_(?!ONLINE)\w+/{arg}", k)]
+                    knob = next((k for k in like if not after.has(k, value)), knob)
+            if got := after.has(knob, value):
+                return f"{knob} is {got}, not {value!r}"
+            self.total["pairs of kernel files, arguments and modules the same after"] += 1
+        return ""
 
     def check_variable(self, var, value, paths, after):
         if paths.startswith(("packages.", "modules.", "kernel.args.", "build.image.", "build.rmWork", "build.downloads.hosts")):
@@ -379,7 +436,14 @@ class Referee:
             return "" if m and m.group(1) in got.split() + got.replace("-j", "").split() else f"PARALLEL_MAKE of {recipe} is {got!r}"
         if paths.startswith("power.") or paths.startswith("kernel.preempt"):
             return "not compared"
-        plain = var.split(":")[0]
+        plain, *overrides = re.sub(r"_(append|prepend|remove)(?=_|$)", r":\1", var).split(":")
+        if set(overrides) & {"append", "remove"}:
+            name = ":".join([plain, *sorted(overrides, key=lambda o: o.startswith("pn-"))])
+            words = {w for text in after.texts.values() for v, value in re.findall(r'^([A-Z_]+(?::[a-z0-9+.-]+)+)\s*=\s*"([^"]*)"', text, re.M) if v == name for w in value.split()}
+            missing = [w for w in value.split() if w not in words and w not in ("systemd", "usrmerge")]
+            return f"{name} lacks {missing}" if missing else ""
+        if plain == "BB_DISKMON_DIRS":
+            return "" if monitors(after.value(plain)) == monitors(value) else f"{plain} is {after.value(plain)!r}, not {value!r}"
         got = after.d.getVar(plain) if "[" not in var else after.d.getVarFlag("do_fetch", "number_threads")
         want = value.strip()
         if plain == "do_fetch":
@@ -412,6 +476,16 @@ class Referee:
             if word not in flat and not (word.lower() in ("yes", "true", "on", "1") and any(w in flat for w in ("true", "yes"))):
                 return f"{section}.{key} of {unit} is {got}, not {value!r}"
         return "" if have else f"{unit} is not in the layer"
+
+
+def monitors(text):
+    """BB_DISKMON_DIRS with numbers written out, as bitbake's monitordisk.py reads them; folders of a build by their names."""
+    found = set()
+    for word in text.split():
+        action, folder, *limits = word.split(",")
+        numbers = [str(int(m.group(1)) << 10 * " KMG".index(m.group(2).upper() or " ")) if (m := re.fullmatch(r"(\d+)([kKmMgG]?)", n)) else n for n in limits]
+        found.add((action, re.sub(r"^/tmp/tmp\w+", "", folder), *numbers))
+    return found
 
 
 def plain_value(text):
@@ -451,6 +525,13 @@ def main():
     for folder in options.folders:
         referee.folder(folder.rstrip("/"))
         print(os.path.basename(folder.rstrip("/")), len(referee.lost), file=sys.stderr)
+        write(options, referee)
+    print(json.dumps({"layers": len({row["layer"] for row in referee.layers}), "lost silently": len(referee.lost), **dict(sorted(referee.total.items()))}))
+    return 1 if referee.lost else 0
+
+
+def write(options, referee):
+    """The record, also of a run that is broken off."""
     commits = {}
     if options.commits:
         for line in read(options.commits).splitlines():
@@ -459,7 +540,7 @@ def main():
                 commits[folder.replace("+", "/", 1)] = commit
     record = {
         "real": "bitbake's ConfHandler and data store; import and build of the program" + ("; bitbake -e of scarthgap with openembedded-core and meta-tegra" if options.checkouts else ""),
-        "stand-in": "the grammars of merge_config.sh, sysctl.d(5), modules-load.d(5) and systemd.syntax(7), written for this check; a stock Jetson machine for layers of other boards",
+        "stand-in": "the grammars of merge_config.sh, sysctl.d(5), modules-load.d(5), systemd.syntax(7), sh (words, variables, loops over words), tuned.conf, systemd.link(5), udev(7), tmpfiles.d(5), fstab(5), modprobe.d(5) and nvpmodel.conf, written for this check; a stock Jetson machine for layers of other boards",
         "sources": commits,
         "layers": len({row["layer"] for row in referee.layers}),
         "totals": dict(sorted(referee.total.items())),
@@ -476,8 +557,6 @@ def main():
         with open(options.alarms, "w") as f:
             json.dump(referee.alarms(), f, indent=1, ensure_ascii=False)
             f.write("\n")
-    print(json.dumps({"layers": record["layers"], "lost silently": len(referee.lost), **record["totals"]}))
-    return 1 if referee.lost else 0
 
 
 if __name__ == "__main__":

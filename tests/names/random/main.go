@@ -223,7 +223,12 @@ func ofRelease() []kind {
 		log.Fatal("no release " + series)
 	}
 	var variables, sysctls, units, machines, recipes []string
+	newest, _ := release.Lookup("master")
 	for _, n := range variable.Names(series) {
+		// What a newer release has removed can be refused here, too (BB_DANGLINGAPPENDS_WARNONLY).
+		if was, refused := newest.FindRenamed(n); refused && was.New == "" {
+			continue
+		}
 		if variable.Field(n) == "" && variable.Reserved(n, false) == "" && !strings.Contains(n, ":") && strings.ToUpper(n) == n {
 			variables = append(variables, n)
 		}
