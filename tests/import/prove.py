@@ -448,7 +448,7 @@ class Referee:
         want = value.strip()
         if plain == "do_fetch":
             got = after.d.getVarFlag("do_fetch", "number_threads")
-        normal = lambda s: re.sub(r"-j\s+", "-j", (s or "").strip()).rstrip("/")
+        normal = lambda s: re.sub(r"-j\s+", "-j", " ".join((s or "").split())).rstrip("/")  # bitbake keeps the blanks of continued lines
         if plain == "PACKAGE_CLASSES":
             return "" if want.split()[0] in (got or "").split() else f"{plain} is {got!r}, not {want!r}"
         return "" if normal(got) == normal(want) else f"{plain} is {got!r}, not {want!r}"
