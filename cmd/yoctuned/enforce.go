@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ settings could not be restored.`,
 				return err
 			}
 			log := &enforceLog{p: cli.NewPrinter(cmd), file: file}
-			boot := rootfs.Identify(dev).BootID
+			boot := rootfs.BootID(dev)
 			if err := planfile.BeginBoot(dev, boot, file.Plan); errors.Is(err, planfile.ErrUnproven) {
 				return err
 			} else if err != nil {
@@ -96,6 +97,9 @@ settings could not be restored.`,
 			err = watch.Run(ctx, watch.Settings{
 				Root: dev, File: file, Enforce: enforce.DefaultOptions(), Systemd: systemd, Report: log,
 				ProveAfter: planfile.ProveAfter, Prove: func() error { return planfile.ProveBoot(dev, file.Plan) },
+				// Events are handled one after the other. A second processor would only be woken to
+				// find no work.
+				Rest: func() { runtime.GOMAXPROCS(1) },
 			})
 			if err != nil {
 				return err

@@ -86,11 +86,13 @@ func (r report) countSharing(res enforce.Result) int {
 
 // write renders the results and returns the command's answer as its error.
 func (r report) write(p cli.Printer) error {
-	if p.JSON {
-		r.settings(p)
-	} else {
-		r.text(p)
-	}
+	p.AtOnce(func() {
+		if p.JSON {
+			r.settings(p)
+		} else {
+			r.text(p)
+		}
+	})
 	return p.End(r.Command, r.exit(), r.counts())
 }
 

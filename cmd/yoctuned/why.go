@@ -84,7 +84,7 @@ node is not as wanted.`,
 }
 
 func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
-	boot := rootfs.Identify(dev).BootID
+	boot := rootfs.BootID(dev)
 	// A state that cannot be read must not hide what the plan has: why serves broken devices.
 	state, stateErr := watch.ReadState(dev, boot)
 	if state == nil {

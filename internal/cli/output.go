@@ -48,6 +48,8 @@ func File(w io.Writer) *os.File {
 		return w
 	case *output:
 		return File(w.w)
+	case heldFile:
+		return w.file
 	case Printer:
 		return File(w.w)
 	}
@@ -81,6 +83,23 @@ func NewPrinter(cmd *cobra.Command) Printer {
 
 // To returns a printer with the same format that writes to w.
 func (p Printer) To(w io.Writer) Printer { return Printer{&output{w: w}, p.JSON} }
+
+// AtOnce calls write and prints what it prints in one piece.
+func (p Printer) AtOnce(write func()) {
+	w, all := p.w, &bytes.Buffer{}
+	p.w = heldFile{all, File(w)}
+	write()
+	p.w = w
+	if p.err == nil {
+		_, p.err = all.WriteTo(w)
+	}
+}
+
+// heldFile is output that is held back for a file, whose properties it has.
+type heldFile struct {
+	*bytes.Buffer
+	file *os.File
+}
 
 // Err returns the error of the first write that failed. Commands that run until they are
 // stopped end when it is set.

@@ -22,6 +22,11 @@ func (r *Regexp) MatchString(s string) bool { return r.compile().MatchString(s) 
 // FindString is [regexp.Regexp.FindString].
 func (r *Regexp) FindString(s string) string { return r.compile().FindString(s) }
 
+// ReplaceAllString is [regexp.Regexp.ReplaceAllString].
+func (r *Regexp) ReplaceAllString(s, with string) string {
+	return r.compile().ReplaceAllString(s, with)
+}
+
 // FindStringSubmatch is [regexp.Regexp.FindStringSubmatch].
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.compile().FindStringSubmatch(s) }
 

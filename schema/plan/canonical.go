@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -383,33 +384,28 @@ func isMajor(schema, other string) bool {
 // trailing data, and a digest that does not match. The error wraps ErrSyntax,
 // ErrSchema or ErrDigest.
 func Decode(r io.Reader) (*Plan, error) {
-	b, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
-	if err != nil {
+	var text bytes.Buffer
+	if known, ok := r.(interface{ Len() int }); ok {
+		text.Grow(min(known.Len(), MaxSize) + bytes.MinRead)
+	}
+	if _, err := text.ReadFrom(io.LimitReader(r, MaxSize+1)); err != nil {
 		return nil, err
 	}
+	b := text.Bytes()
 	if len(b) > MaxSize {
 		return nil, fmt.Errorf("%w: larger than %d bytes", ErrSyntax, MaxSize)
 	}
-	var head struct {
-		Schema string `json:"$schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
-	}
-	if !isMajor(head.Schema, Schema) && !isMajor(head.Schema, schema1) {
-		return nil, fmt.Errorf("%w: %q; this program reads %q and older, and a newer yoctuned may read the plan", ErrSchema, head.Schema, Schema)
-	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
 	var p Plan
-	if err := dec.Decode(&p); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+	if err := decodeStrictly(b, &p); err != nil {
+		return nil, err
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: data after the document", ErrSyntax)
+	if isMajor(p.Schema, schema1) {
+		if newer := fieldsSince2("", reflect.ValueOf(p)); len(newer) > 0 {
+			return nil, fmt.Errorf("%w: format 1 has no %s", ErrSyntax, strings.Join(newer, ", "))
+		}
 	}
-	if newer := fieldsSince2("", reflect.ValueOf(p)); isMajor(p.Schema, schema1) && len(newer) > 0 {
-		return nil, fmt.Errorf("%w: format 1 has no %s", ErrSyntax, strings.Join(newer, ", "))
+	if p.digestsText(b) {
+		return &p, nil
 	}
 	want, err := p.digest()
 	if err != nil {
@@ -419,4 +415,82 @@ func Decode(r io.Reader) (*Plan, error) {
 		return nil, fmt.Errorf("%w: its digest is %q, that of its content %q", ErrDigest, p.Digest, want)
 	}
 	return &p, nil
+}
+
+// decodeStrictly decodes the text of a plan that has no unknown field and no data after it.
+func decodeStrictly(b []byte, p *Plan) error {
+	var text planText
+	err := decodeAll(b, &text)
+	*p = Plan(text.mostOfPlan)
+	err = cmp.Or(err, decodePart(text.Power, &p.Power), decodePart(text.Pipelines, &p.Pipelines))
+	schema := p.Schema
+	if err != nil { // perhaps because of a field of a newer schema
+		var head struct {
+			Schema string `json:"$schema"`
+		}
+		if errors.Is(err, errMoreData) || json.Unmarshal(b, &head) != nil {
+			return fmt.Errorf("%w: %w", ErrSyntax, err)
+		}
+		schema = head.Schema
+	}
+	switch {
+	case !isMajor(schema, Schema) && !isMajor(schema, schema1):
+		return fmt.Errorf("%w: %q; this program reads %q and older, and a newer yoctuned may read the plan", ErrSchema, schema, Schema)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	return nil
+}
+
+// planText is a plan as it is decoded. The parts with the largest types are decoded where a plan
+// has them: encoding/json takes longer to examine these types than to decode a plan of settings.
+type planText struct {
+	mostOfPlan
+	Power     json.RawMessage `json:"power"`
+	Pipelines json.RawMessage `json:"pipelines"`
+}
+
+type mostOfPlan Plan
+
+// decodePart decodes a part of a plan that is not empty.
+func decodePart[T any](text json.RawMessage, part *T) error {
+	switch string(text) {
+	case "", "null":
+		return nil
+	case "{}": // no pipelines: the type need not be examined
+		if m, ok := any(part).(*map[string]Pipeline); ok {
+			*m = map[string]Pipeline{}
+			return nil
+		}
+	}
+	return decodeAll(text, part)
+}
+
+var errMoreData = errors.New("data after the document")
+
+// decodeAll decodes a text that has no unknown field and no data after it.
+func decodeAll(text []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errMoreData
+	}
+	return nil
+}
+
+// digestsText reports whether the digest is that of the text that the plan was decoded from, as it
+// is where the text has the canonical form. It saves encoding the plan again.
+func (p *Plan) digestsText(text []byte) bool {
+	line := []byte("\n  \"digest\": \"" + p.Digest + "\",")
+	before, after, found := bytes.Cut(text, line)
+	if !found {
+		return false
+	}
+	sum := sha256.New()
+	sum.Write(before)
+	sum.Write(after)
+	return p.Digest == "sha256:"+hex.EncodeToString(sum.Sum(nil))
 }

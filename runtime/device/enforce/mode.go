@@ -284,7 +284,7 @@ func (s *Session) recordMode(def definition) error {
 	if err != nil && !isHeld(s.plan.Power) {
 		return nil // a ladder without a default mode
 	}
-	f := inForce{Boot: rootfs.Identify(s.dev).BootID, Mode: def.name, Remember: -1}
+	f := inForce{Boot: rootfs.BootID(s.dev), Mode: def.name, Remember: -1}
 	if planned.config != nil {
 		s.rememberMode(&f, planned)
 	}
@@ -311,7 +311,7 @@ func (s *Session) rememberMode(f *inForce, planned definition) {
 // readInForce returns the record of this boot, nil if there is none.
 func readInForce(dev rootfs.Device) *inForce {
 	f, err := rootfs.ReadJSON[inForce](dev, modeFile)
-	if err != nil || f == nil || f.Boot != rootfs.Identify(dev).BootID {
+	if err != nil || f == nil || f.Boot != rootfs.BootID(dev) {
 		return nil
 	}
 	return f

@@ -15,8 +15,10 @@ const maxModules = 16 << 20 // bytes
 // the folder of the running kernel's modules. ok is false for any other setting.
 func wantedModule(dev rootfs.FS, s plan.Setting) (name, dir string, ok bool) {
 	name, ok = strings.CutPrefix(s.Select.Path, "/sys/module/")
-	ok = ok && s.Domain == plan.DomainModule && s.Want == "1"
-	return name, path.Join("/lib/modules", rootfs.ReadText(dev, "/proc/sys/kernel/osrelease")), ok
+	if !ok || s.Domain != plan.DomainModule || s.Want != "1" {
+		return "", "", false
+	}
+	return name, path.Join("/lib/modules", rootfs.ReadText(dev, "/proc/sys/kernel/osrelease")), true
 }
 
 // isBuiltIn reports whether a setting wants a module that the running kernel contains. Without

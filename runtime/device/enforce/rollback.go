@@ -23,7 +23,7 @@ const maxPasses = 3
 func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
 	o = o.withDefaults()
 	r := newReader(dev, o.ReadTimeout)
-	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
+	j, err := journal.Load(dev, rootfs.BootID(dev))
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +62,13 @@ func damagedResults(j *journal.Journal) []Result {
 
 // restore writes originals until they are in force, and returns their results.
 func restore(r *reader, o Options, all []*original) []Result {
+	var wrote atomic.Bool
 	for pass := range maxPasses {
-		var wrote atomic.Bool
+		wrote.Store(false)
 		runInLanes(all, (*original).node, func(t *original) {
 			// The kernel clears an inactive member when the active one is written. In a
 			// tree of plain files, the next pass does.
-			if t.isRestored(r) || pass == 0 && t.isInactive(all) {
+			if t.done = t.isRestored(r); t.done || pass == 0 && t.isInactive(all) {
 				return
 			}
 			wrote.Store(true)
@@ -79,7 +80,10 @@ func restore(r *reader, o Options, all []*original) []Result {
 	}
 	results := make([]Result, len(all))
 	for i, t := range all {
-		results[i] = t.result(r, o)
+		if wrote.Load() { // otherwise the last pass has observed the result
+			t.done = t.isRestored(r)
+		}
+		results[i] = t.result(o)
 	}
 	return results
 }
@@ -89,6 +93,7 @@ type original struct {
 	journal.Original
 	found knob.Found
 	known bool  // found is valid
+	done  bool  // no write is needed, by the last observation
 	err   error // of the last read or write
 }
 
@@ -140,14 +145,14 @@ func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }
 
-func (t *original) result(r *reader, o Options) Result {
-	done := t.isRestored(r)
+// result returns the result of the last observation.
+func (t *original) result(o Options) Result {
 	res := Result{ID: t.ID, Path: t.Name, Wanted: knob.Show(t.Type, t.Value), Found: t.found.Value, Known: t.known}
 	switch {
 	case t.Lost != "":
 		res.Outcome = outcome.Refused
 		res.Message = fmt.Sprintf("%s: the original value is unknown: %s", outcome.Name(t.Name), t.Lost)
-	case t.known && done:
+	case t.known && t.done:
 		res.Outcome = outcome.OK
 	case !t.known && isGone(t.err):
 		// A device that is added again starts with the kernel's defaults.

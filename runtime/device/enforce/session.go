@@ -34,7 +34,7 @@ type Session struct {
 // Open selects the plan's nodes and writes nothing. The error is ErrJournal.
 func Open(dev rootfs.Device, p *plan.Plan, o Options) (*Session, error) {
 	o = o.withDefaults()
-	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
+	j, err := journal.Load(dev, rootfs.BootID(dev))
 	if err != nil {
 		return nil, journalError(err)
 	}
@@ -336,7 +336,7 @@ func (s *Session) ApplyTrial() ([]Result, error) {
 // RevertTrial restores the values that a trial replaced.
 func RevertTrial(dev rootfs.Device, o Options) ([]Result, error) {
 	o = o.withDefaults()
-	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
+	j, err := journal.Load(dev, rootfs.BootID(dev))
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +347,7 @@ func RevertTrial(dev rootfs.Device, o Options) ([]Result, error) {
 
 // ConfirmTrial makes the changes of a trial permanent.
 func ConfirmTrial(dev rootfs.Device) error {
-	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
+	j, err := journal.Load(dev, rootfs.BootID(dev))
 	if err != nil {
 		return err
 	}

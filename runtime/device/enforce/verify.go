@@ -18,7 +18,7 @@ func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
 	o = o.withDefaults()
 	// The journal records which values the kernel rounds. Without it these are reported
 	// as "differs" in place of "adjusted", so the error is ignored.
-	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
+	j, err := journal.Load(dev, rootfs.BootID(dev))
 	if err != nil {
 		j = nil
 	}

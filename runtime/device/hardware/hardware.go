@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/formats/boardfile"
@@ -310,7 +310,7 @@ func (r *reader) memory() {
 }
 
 // virtualDisk matches devices that depend on what runs, not on the hardware.
-var virtualDisk = regexp.MustCompile(`^(loop|ram|zram|dm-|md|nbd|sr|fd)[0-9]`)
+var virtualDisk = lazyregexp.New(`^(loop|ram|zram|dm-|md|nbd|sr|fd)[0-9]`)
 
 func (r *reader) block() {
 	nodes, err := rootfs.Nodes(r.dev, rootfs.ClassBlock)
@@ -333,7 +333,7 @@ func (r *reader) block() {
 
 // address matches a hardware address at the end of a name, which udev makes for devices without
 // a place of their own.
-var address = regexp.MustCompile(`x[0-9a-f]{12}`)
+var address = lazyregexp.New(`x[0-9a-f]{12}`)
 
 // anonymous replaces a hardware address in a name by "*".
 func anonymous(name string) string { return address.ReplaceAllString(name, "x*") }
@@ -394,7 +394,7 @@ func (r *reader) gpus() {
 }
 
 // versionOf is the version line at the start of a kernel release.
-var versionOf = regexp.MustCompile(`^[0-9]+\.[0-9]+`)
+var versionOf = lazyregexp.New(`^[0-9]+\.[0-9]+`)
 
 func (r *reader) kernel() {
 	const name = "/proc/sys/kernel/osrelease"

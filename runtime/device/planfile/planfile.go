@@ -102,11 +102,13 @@ func hostFile(name string, limit int) ([]byte, error) {
 }
 
 func readAtMost(r io.Reader, name string, limit int) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if err == nil && len(b) > limit {
+	var b bytes.Buffer
+	b.Grow(32 << 10) // most plans
+	_, err := b.ReadFrom(io.LimitReader(r, int64(limit)+1))
+	if err == nil && b.Len() > limit {
 		err = fmt.Errorf("%s: %w: more than %d bytes", name, rootfs.ErrTooLarge, limit)
 	}
-	return b, err
+	return b.Bytes(), err
 }
 
 // verifySignature returns the id of the installed key that signed data. If no key is installed it

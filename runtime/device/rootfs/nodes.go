@@ -282,13 +282,16 @@ type Identity struct {
 // Hostname returns the machine's name on the network, "" if it cannot be read.
 func Hostname(dev FS) string { return ReadText(dev, "/proc/sys/kernel/hostname") }
 
+// BootID returns the id of the boot, which is in the identity too; "" if it is not known.
+func BootID(dev FS) string { return ReadText(dev, "/proc/sys/kernel/random/boot_id") }
+
 // Identify reads the identity. Fields that cannot be read stay empty.
 func Identify(dev FS) Identity {
 	id := Identity{
 		Model:  ReadText(dev, "/proc/device-tree/model"),
 		L4T:    parseTegraRelease(ReadText(dev, "/etc/nv_tegra_release")),
 		Kernel: ReadText(dev, "/proc/sys/kernel/osrelease"),
-		BootID: ReadText(dev, "/proc/sys/kernel/random/boot_id"),
+		BootID: BootID(dev),
 	}
 	if c := ReadText(dev, "/proc/device-tree/compatible"); c != "" {
 		id.Compatible = strings.Split(c, "\x00")

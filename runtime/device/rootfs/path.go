@@ -128,8 +128,11 @@ func (r *Root) Resolve(name string) (string, error) {
 }
 
 func (r *Root) resolveLinks(name string) (string, error) {
-	if r.hasNoLinks(name) {
+	switch err := r.findWithoutLinks(name); {
+	case err == nil:
 		return name, nil
+	case errors.Is(err, unix.ENOENT): // before any link
+		return "", &PathError{Op: "find", Path: name, Err: err}
 	}
 	todo := strings.Split(strings.TrimPrefix(name, "/"), "/")
 	done := ""
@@ -169,19 +172,20 @@ func (r *Root) resolveLinks(name string) (string, error) {
 	return done, nil
 }
 
-// hasNoLinks reports whether a clean name exists and contains no symbolic link. It is false
-// on kernels without openat2(2).
-func (r *Root) hasNoLinks(name string) bool {
+// findWithoutLinks finds a clean name that contains no symbolic link. The error is ENOENT if a part
+// of the name does not exist and those before it are no links, ELOOP if there is a link, and another
+// one on kernels without openat2(2).
+func (r *Root) findWithoutLinks(name string) error {
 	if path.Clean(name) != name {
-		return false
+		return unix.ELOOP
 	}
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how)
 	if err != nil {
-		return false
+		return err
 	}
 	_ = unix.Close(fd)
-	return true
+	return nil
 }
 
 // IsDangling reports whether err states that a link in name leads to a file that does not exist,

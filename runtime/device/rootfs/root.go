@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -57,8 +58,11 @@ func (r *Root) open(name string) (int, error) {
 		return -1, err
 	}
 	how := unix.OpenHow{Flags: unix.O_RDONLY | openFlags, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	if fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how); err == nil {
+	switch fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how); {
+	case err == nil:
 		return requireRegular("read", name, fd)
+	case errors.Is(err, unix.ENOENT): // before any link
+		return -1, &PathError{Op: "find", Path: name, Err: err}
 	}
 	real, err := r.Resolve(name)
 	if err != nil {
@@ -121,13 +125,17 @@ func (r *Root) Read(name string) (Content, error) {
 	if node, ok := r.virtual(name); ok {
 		return r.readVirtual(name, node)
 	}
-	var buf [PageSize]byte
+	buf := pages.Get().(*[PageSize]byte)
+	defer pages.Put(buf)
 	n, err := r.read(name, buf[:])
 	if err != nil {
 		return Content{}, err
 	}
 	return Content{Text: string(buf[:n]), Truncated: n == len(buf)}, nil
 }
+
+// pages are buffers for one node. Most nodes have a few bytes, and a plan has many nodes.
+var pages = sync.Pool{New: func() any { return new([PageSize]byte) }}
 
 func (r *Root) read(name string, buf []byte) (int, error) {
 	fd, err := r.open(name)

@@ -28,7 +28,7 @@ const GuardCommand = "revert"
 // the device, and releases it before it calls [Wait].
 func Start(dev *rootfs.Root, p *plan.Plan, d time.Duration, root string) (*planfile.Trial, []enforce.Result, error) {
 	t := &planfile.Trial{
-		Boot: rootfs.Identify(dev).BootID, Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest,
+		Boot: rootfs.BootID(dev), Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest,
 		Deadline: int64(rootfs.BootTime() + d),
 	}
 	session, err := enforce.Open(dev, p, enforce.DefaultOptions())
@@ -61,7 +61,7 @@ func Wait(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) (confirmed b
 // Guard waits for the end of the running trial and reverts it unless it was confirmed.
 func Guard(ctx context.Context, dev *rootfs.Root) error {
 	t, err := planfile.ReadTrial(dev)
-	if err != nil || !t.Running(rootfs.Identify(dev).BootID) {
+	if err != nil || !t.Running(rootfs.BootID(dev)) {
 		return err
 	}
 	if err := awaitEnd(ctx, dev, t); err != nil {
@@ -77,7 +77,7 @@ func Confirm(dev *rootfs.Root) (*planfile.Trial, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !t.Running(rootfs.Identify(dev).BootID):
+	case !t.Running(rootfs.BootID(dev)):
 		return nil, planfile.ErrNoTrial
 	case t.Expired(rootfs.BootTime()):
 		return nil, fmt.Errorf("%w: its time is over, and it is being reverted", planfile.ErrNoTrial)
@@ -96,7 +96,7 @@ func Check(dev *rootfs.Root, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	if t.Running(rootfs.Identify(dev).BootID) {
+	if t.Running(rootfs.BootID(dev)) {
 		left := (time.Duration(t.Deadline) - rootfs.BootTime()).Round(time.Second)
 		return fmt.Errorf("%w: %s serial %d, for another %s; confirm it or wait", planfile.ErrTrying, t.Target, t.Serial, left)
 	}
@@ -193,7 +193,7 @@ func revert(dev *rootfs.Root, started *planfile.Trial, now bool) (confirmed bool
 		return false, nil, err
 	case t == nil:
 		return true, nil, nil
-	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Expired(rootfs.BootTime()):
+	case !t.Running(rootfs.BootID(dev)), !now && !t.Expired(rootfs.BootTime()):
 		return false, nil, nil
 	}
 	if reverted, err = enforce.RevertTrial(dev, enforce.DefaultOptions()); err != nil {

@@ -47,6 +47,9 @@ type Settings struct {
 	// Prove is called once, after the plan has been in force for ProveAfter; nil: never.
 	Prove      func() error
 	ProveAfter time.Duration
+
+	// Rest, if not nil, is called once the plan is in force and what remains is to wait.
+	Rest func()
 }
 
 // Run applies the plan and enforces it until ctx is done. The caller holds the device's
@@ -90,6 +93,9 @@ func Run(ctx context.Context, s Settings) (err error) {
 	d.startLadder(rootfs.BootTime())
 	if err := d.keeper.Flush(rootfs.BootTime()); err != nil {
 		s.Report.Problem(err)
+	}
+	if s.Rest != nil {
+		s.Rest()
 	}
 	d.freeMemory()
 	for ctx.Err() == nil {
@@ -229,9 +235,7 @@ func (d *daemon) nextDeadline() time.Duration {
 // runDue does what is due.
 func (d *daemon) runDue(now time.Duration) {
 	due := func(at time.Duration) bool { return at > 0 && now >= at }
-	if due(d.removeOverlayAt) || due(d.proveAt) || now >= d.keeper.Next() {
-		d.freeMemoryAt = now + idleBeforeFree // the work maps pages that no event will use
-	}
+	worked := due(d.removeOverlayAt) || due(d.proveAt) || now >= d.keeper.Next()
 	d.dropUnfinished(now)
 	for _, l := range d.ledger.Expire(now) {
 		d.finishLease(now, "expired", l)
@@ -248,13 +252,19 @@ func (d *daemon) runDue(now time.Duration) {
 	if d.adaptive != nil && now >= d.adaptive.at {
 		d.followLoad(now)
 	}
-	if due(d.freeMemoryAt) {
-		d.freeMemory()
-	}
 	if err := d.keeper.Tick(now); err != nil {
 		d.Report.Problem(err)
 	}
 	d.updateStatus()
+	if worked { // which maps pages that no event will use
+		d.freeMemoryAt = now + idleBeforeFree
+		if d.nextDeadline() >= d.freeMemoryAt { // nothing follows
+			d.freeMemoryAt = now
+		}
+	}
+	if due(d.freeMemoryAt) {
+		d.freeMemory()
+	}
 	if d.Systemd.Watchdog > 0 && now >= d.aliveAt {
 		d.aliveAt = now + d.Systemd.Watchdog/2
 		d.notifySystemd(notify.Alive)

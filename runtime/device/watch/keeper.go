@@ -93,7 +93,7 @@ func NewKeeper(dev rootfs.Device, session *enforce.Session, c Config) *Keeper {
 		marked: map[string]bool{}, last: map[string]Event{}, blind: map[string]bool{}, fresh: map[string]bool{},
 		scanned: -settleGap, overdueAt: Patience, overdueTime: c.Wall().Add(Patience).UTC(),
 	}
-	boot := rootfs.Identify(dev).BootID
+	boot := rootfs.BootID(dev)
 	// Keep what was recorded before a crash.
 	if old, err := loadState(dev, boot); err == nil && old != nil {
 		k.state.History = old.History

@@ -22,6 +22,8 @@ func dropCleanPages() {
 		return
 	}
 	for _, m := range cleanMappings(string(b), exe) {
+		// A kernel with huge pages in its page cache would map two megabytes at the next use.
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_NOHUGEPAGE)
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
 	}
 }

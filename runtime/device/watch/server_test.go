@@ -133,12 +133,18 @@ func TestMemoryIsFreedAfterTimedWork(t *testing.T) {
 	proven := 0
 	d.Prove = func() error { proven++; return nil }
 	now := rootfs.BootTime()
-	d.proveAt = now
+	d.proveAt, d.removeOverlayAt = now, now+time.Second
 	d.runDue(now)
-	if want := now + idleBeforeFree; proven != 1 || d.freeMemoryAt != want || d.nextDeadline() > want {
-		t.Fatalf("proven %d times; memory is freed at %v, want %v", proven, d.freeMemoryAt, want)
+	if want := now + idleBeforeFree; proven != 1 || d.freeMemoryAt != want {
+		t.Fatalf("proven %d times; memory is freed at %v, want %v, as more work follows", proven, d.freeMemoryAt, want)
 	}
+	d.removeOverlayAt = 0
 	d.runDue(d.freeMemoryAt)
+	if d.freeMemoryAt != 0 {
+		t.Errorf("memory is freed again at %v", d.freeMemoryAt)
+	}
+	d.proveAt = now
+	d.runDue(now) // the last work
 	if d.freeMemoryAt != 0 {
 		t.Errorf("memory is freed again at %v", d.freeMemoryAt)
 	}

@@ -107,7 +107,9 @@ func laneOf(control []byte, n int) *lane {
 	}
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli returns the table of the checksums. The first call makes it, which a program that
+// starts no worker need not wait for.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
@@ -115,7 +117,7 @@ func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)
 func (r *request) sum(room []byte) uint32 {
 	bell, crc := r.bell, r.crc
 	r.bell, r.crc = 0, 0
-	n := crc32.Update(crc32.Checksum(bytesOf(r), castagnoli), castagnoli, room)
+	n := crc32.Update(crc32.Checksum(bytesOf(r), castagnoli()), castagnoli(), room)
 	r.bell, r.crc = bell, crc
 	return n
 }
@@ -124,7 +126,7 @@ func (r *request) sum(room []byte) uint32 {
 func (a *answer) sum(room []byte) uint32 {
 	bell, crc := a.bell, a.crc
 	a.bell, a.crc = 0, 0
-	n := crc32.Update(crc32.Checksum(bytesOf(a), castagnoli), castagnoli, room)
+	n := crc32.Update(crc32.Checksum(bytesOf(a), castagnoli()), castagnoli(), room)
 	a.bell, a.crc = bell, crc
 	return n
 }
