@@ -85,7 +85,7 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
 	f.BoolVar(&check, "check", false, "exit 3 when the run misses the plan's slo")
 	f.StringVar(&traced, "trace", "", "`FILE` to write a trace to, for Perfetto, chrome://tracing or 'yoctuned trace view'")
 	f.StringVar(&o.Flight, "flight", "", "`DIR` to write a trace to whenever the latency objective is missed")
-	cli.ChoiceVar(cmd, &o.GPU.Backend, "gpu-backend", core.CUDA, "`BACKEND` of stages with device gpu; the CPU serves to try isolation without a GPU", core.CUDA, core.CPU)
+	cli.ChoiceVar(cmd, &o.GPU.Backend, "gpu-backend", core.CUDA, "`BACKEND` of stages with device gpu; cpu and strict try a plan without a GPU, strict as a card whose memory the CPU cannot access", core.CUDA, core.CPU, core.Strict)
 	f.StringVar(&o.GPU.Library, "gpu-library", core.DefaultLibrary, "`FILE` of the CUDA backend library")
 	f.StringVar(&o.GPU.Faults, "gpu-faults", "", "`FAULTS` to inject in tests, such as launch:hang=1s@n=100; release builds of the library ignore them")
 

@@ -83,7 +83,7 @@ func newRig(d *core.Device) (*rig, error) {
 	return r, nil
 }
 
-func (r *rig) onCPU() bool { return r.d.Backend() == core.CPU }
+func (r *rig) onCPU() bool { return r.d.Backend() != core.CUDA }
 
 func (r *rig) release() error {
 	var errs []error

@@ -96,6 +96,18 @@ func (b *Buffer) Bytes() []byte { return b.host }
 // Float32s returns the buffer as host memory of float32, as Bytes does.
 func (b *Buffer) Float32s() []float32 { return floats(b.host) }
 
+// Address returns where a library that computes on the device, such as ONNX Runtime, finds the
+// buffer. It is valid until Release. This program must not use it.
+func (b *Buffer) Address() (uintptr, error) {
+	const op = "address of buffer"
+	if err := b.d.enterChild(op, b); err != nil {
+		return 0, err
+	}
+	defer b.d.gate.RUnlock()
+	at, f := b.d.api.BufAddress(b.d.dev, b.id)
+	return uintptr(at), backendError(op, f)
+}
+
 // Len returns the size in bytes.
 func (b *Buffer) Len() int { return b.size }
 

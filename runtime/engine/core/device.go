@@ -21,11 +21,15 @@ const (
 	Auto = "auto" // CUDA if library, driver and device are available, else the CPU
 	CPU  = "cpu"
 	CUDA = "cuda"
+
+	// Strict is the CPU as a card with its own memory, which this program cannot access: a test
+	// of a program without a GPU fails where the program would read device memory.
+	Strict = "strict"
 )
 
 // Options select a device. The zero value selects one automatically.
 type Options struct {
-	Backend string // Auto, CPU or CUDA; "": Auto
+	Backend string // Auto, CPU, CUDA or Strict; "": Auto
 	Library string // absolute path of the CUDA backend; "": DefaultLibrary
 	Index   int    // device of the backend, from 0
 	Devices int    // CPU: virtual devices, which share the cores; 0: YT_CPU_DEVICES, or one
@@ -38,7 +42,7 @@ type Options struct {
 
 // Info describes a device. A nil pointer means unknown.
 type Info struct {
-	Backend    string  `json:"backend"` // "cpu" or "cuda"
+	Backend    string  `json:"backend"` // "cpu", "strict" or "cuda"
 	Name       string  `json:"name"`
 	Build      string  `json:"build"`      // version and compiler of the backend
 	Cores      *int    `json:"cores"`      // CPU cores, or multiprocessors
@@ -96,7 +100,7 @@ func Open(o Options) (*Device, error) {
 			o.Index, o.Threads, o.Devices, c.MaxVirtual, ErrInvalid)
 	}
 	switch o.Backend {
-	case CPU:
+	case CPU, Strict:
 		return openCPU(o, "")
 	case CUDA:
 		return openCUDA(o)
@@ -107,14 +111,14 @@ func Open(o Options) (*Device, error) {
 		}
 		return openCPU(o, err.Error())
 	}
-	return nil, fmt.Errorf("open device: unknown backend %q; use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
+	return nil, fmt.Errorf("open device: unknown backend %q; use %s, %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, Strict, ErrInvalid)
 }
 
 // Count returns the number of devices of o's backend. Auto counts CUDA devices, or CPU
 // devices if there are none.
 func Count(o Options) (int, error) {
 	switch o.Backend {
-	case CPU:
+	case CPU, Strict:
 		api, f := c.CPU()
 		if err := backendError("open CPU backend", f); err != nil {
 			return 0, err
@@ -130,7 +134,7 @@ func Count(o Options) (int, error) {
 		o.Backend = CPU
 		return Count(o)
 	}
-	return 0, fmt.Errorf("count devices: unknown backend %q; use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
+	return 0, fmt.Errorf("count devices: unknown backend %q; use %s, %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, Strict, ErrInvalid)
 }
 
 func cpuCount(api *c.API, o Options) (int, error) {
@@ -191,7 +195,11 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 	if strings.ContainsRune(o.Faults, 0) {
 		return nil, fmt.Errorf("open device: faults %q contain a NUL byte: %w", o.Faults, ErrInvalid)
 	}
-	dev, f := api.DeviceOpen(uint32(o.Index), uint32(o.Threads), o.Faults)
+	flags := uint32(0)
+	if o.Backend == Strict {
+		flags = c.OpenStrict
+	}
+	dev, f := api.DeviceOpen(uint32(o.Index), uint32(o.Threads), o.Faults, flags)
 	if err := backendError("open device", f); err != nil {
 		return nil, err
 	}
@@ -208,7 +216,10 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 		return nil, errors.Join(err, backendError("close device", api.DeviceClose(dev)))
 	}
 	d.integrated = info.Integrated
-	if d.backend != CPU {
+	if o.Backend == Strict {
+		d.backend, d.direct = Strict, false
+	}
+	if d.backend == CUDA {
 		if d.library = o.Library; d.library == "" {
 			d.library = DefaultLibrary
 		}
@@ -224,7 +235,7 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 // Index returns the index of the device in its backend.
 func (d *Device) Index() int { return d.index }
 
-// Backend returns "cpu" or "cuda".
+// Backend returns "cpu", "strict" or "cuda".
 func (d *Device) Backend() string { return d.backend }
 
 // Note returns why Auto selected the CPU, or "".

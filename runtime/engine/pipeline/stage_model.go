@@ -543,7 +543,7 @@ func sessionMemory(p *plan.Pipeline) int64 {
 // workerProviders returns the providers that run a model in the worker.
 func workerProviders(o core.Options, s *plan.PipelineStage) []string {
 	switch {
-	case gpuBackend(o) == core.CPU: // stands in for the GPU
+	case gpuBackend(o) != core.CUDA: // stands in for the GPU
 		return []string{ort.CPU}
 	case len(s.Model.Providers) > 0:
 		return s.Model.Providers

@@ -38,8 +38,8 @@ static yt_stream *c_gate_stream(struct yt_gate *g) { return g->s; }
 static void c_nothing(uint32_t v) { (void)v; }
 
 static uint64_t c_ops(const yt_api *a) { return a->ops; }
-static yt_status c_device_start(const yt_api *a, uint32_t i, uint32_t threads, const char *faults, yt_device **d, yt_error *e) {
-	yt_open_options o = {sizeof o, threads, faults};
+static yt_status c_device_start(const yt_api *a, uint32_t i, uint32_t threads, const char *faults, uint32_t flags, yt_device **d, yt_error *e) {
+	yt_open_options o = {sizeof o, threads, faults, flags, 0};
 
 	return a->device_start != NULL ? a->device_start(i, &o, d, e) : a->device_open(i, d, e);
 }
@@ -57,6 +57,7 @@ static yt_status c_pool_destroy(const yt_api *a, yt_pool *p, yt_error *e) { WANT
 static yt_status c_pool_alloc(const yt_api *a, yt_pool *p, uint64_t n, uint64_t align, yt_buffer *b, yt_error *e) { WANT(pool_alloc); return a->pool_alloc(p, n, align, b, e); }
 static yt_status c_pool_free(const yt_api *a, yt_pool *p, uint64_t id, struct yt_gate *g, yt_error *e) { WANT(pool_free); return a->pool_free(p, id, g != NULL ? g->s : NULL, e); }
 static yt_status c_buf_register(const yt_api *a, yt_device *d, void *host, uint64_t n, yt_buffer *b, yt_error *e) { WANT(buf_register); return a->buf_register(d, host, n, b, e); }
+static yt_status c_buf_address(const yt_api *a, yt_device *d, uint64_t id, uint64_t *at, yt_error *e) { WANT(buf_address); return a->buf_address(d, id, at, e); }
 static yt_status c_buf_prefetch(const yt_api *a, yt_device *d, yt_range r, uint32_t to, struct yt_gate *g, uint32_t *why, yt_error *e) { WANT(buf_prefetch); return a->buf_prefetch(d, r, to, g != NULL ? g->s : NULL, why, e); }
 static yt_status c_buf_advise(const yt_api *a, yt_device *d, yt_range r, uint32_t advice, uint32_t *why, yt_error *e) { WANT(buf_advise); return a->buf_advise(d, r, advice, why, e); }
 static yt_status c_mem_choose(const yt_api *a, yt_device *d, uint32_t mode, uint32_t cpu, yt_mem_choice *o, yt_error *e) { WANT(mem_choose); return a->mem_choose(d, mode, cpu, o, e); }
@@ -126,7 +127,7 @@ var (
 	_ = map[bool]struct{}{false: {}, OpCopy == C.YT_OP_COPY && OpMemset == C.YT_OP_MEMSET &&
 		OpPreprocess == C.YT_OP_PREPROCESS && OpReduce == C.YT_OP_REDUCE && OpRecord == C.YT_OP_RECORD && OpGemm == C.YT_OP_GEMM && OpDiff == C.YT_OP_LAST &&
 		MaxSteps == C.YT_MAX_STEPS && MaxBoxes == C.YT_MAX_BOXES && MaxVirtual == C.YT_MAX_VIRTUAL &&
-		CapHostRanges == C.YT_CAP_HOST_RANGES && MaxCmds == C.YT_MAX_CMDS && CodeNoBackend == C.YT_E_NO_BACKEND: {}}
+		OpenStrict == C.YT_OPEN_STRICT && CapHostRanges == C.YT_CAP_HOST_RANGES && MaxCmds == C.YT_MAX_CMDS && CodeNoBackend == C.YT_E_NO_BACKEND: {}}
 )
 
 // API is a backend's table of functions. CPU and Load create it; it is never freed, like
@@ -203,13 +204,13 @@ func (a *API) DeviceCount() (int, Failure) {
 	return int(n), failure(rc, &e)
 }
 
-// DeviceOpen opens a device. The defaults are threads 0 and faults "".
-func (a *API) DeviceOpen(index, threads uint32, faults string) (Device, Failure) {
+// DeviceOpen opens a device. The defaults are threads 0, faults "" and flags 0.
+func (a *API) DeviceOpen(index, threads uint32, faults string, flags uint32) (Device, Failure) {
 	var d Device
 	var e C.yt_error
 	f := C.CString(faults)
 	defer C.free(unsafe.Pointer(f))
-	rc := C.c_device_start(a.t, C.uint32_t(index), C.uint32_t(threads), f, &d.p, &e)
+	rc := C.c_device_start(a.t, C.uint32_t(index), C.uint32_t(threads), f, C.uint32_t(flags), &d.p, &e)
 	return d, failure(rc, &e)
 }
 
@@ -262,6 +263,14 @@ func allocation(b *C.yt_buffer) Allocation {
 func (a *API) BufFree(d Device, id uint64) Failure {
 	var e C.yt_error
 	return failure(C.c_buf_free(a.t, d.p, C.uint64_t(id), &e), &e)
+}
+
+// BufAddress returns the address at which a library that computes on the device finds a buffer.
+func (a *API) BufAddress(d Device, id uint64) (uint64, Failure) {
+	var e C.yt_error
+	var at C.uint64_t
+	rc := C.c_buf_address(a.t, d.p, C.uint64_t(id), &at, &e)
+	return uint64(at), failure(rc, &e)
 }
 
 // StreamOpen opens a stream; name has at most 15 bytes.

@@ -51,16 +51,17 @@ func (a *API) Caps() uint32    { return 0 }
 func (a *API) Ops() uint64     { return 0 }
 
 // All other methods return the failure of none.
-func (s Stream) Submit([]Cmd) int32                                { return CodeNoBackend }
-func (s Stream) Poll(uint64) int32                                 { return CodeNoBackend }
-func (s Stream) Launch(Graph) int32                                { return CodeNoBackend }
-func (s Stream) Why(int32) Failure                                 { return none() }
-func (s Stream) Free()                                             {}
-func (a *API) DeviceCount() (int, Failure)                         { return 0, none() }
-func (a *API) DeviceOpen(uint32, uint32, string) (Device, Failure) { return Device{}, none() }
-func (a *API) DeviceInfo(Device) (Info, Failure)                   { return Info{}, none() }
-func (a *API) DeviceHealth(Device) Failure                         { return none() }
-func (a *API) DeviceClose(Device) Failure                          { return none() }
+func (s Stream) Submit([]Cmd) int32                                        { return CodeNoBackend }
+func (s Stream) Poll(uint64) int32                                         { return CodeNoBackend }
+func (s Stream) Launch(Graph) int32                                        { return CodeNoBackend }
+func (s Stream) Why(int32) Failure                                         { return none() }
+func (s Stream) Free()                                                     {}
+func (a *API) DeviceCount() (int, Failure)                                 { return 0, none() }
+func (a *API) DeviceOpen(uint32, uint32, string, uint32) (Device, Failure) { return Device{}, none() }
+func (a *API) BufAddress(Device, uint64) (uint64, Failure)                 { return 0, none() }
+func (a *API) DeviceInfo(Device) (Info, Failure)                           { return Info{}, none() }
+func (a *API) DeviceHealth(Device) Failure                                 { return none() }
+func (a *API) DeviceClose(Device) Failure                                  { return none() }
 func (a *API) BufAlloc(Device, uint32, uint64, uint64) (Allocation, Failure) {
 	return Allocation{}, none()
 }

@@ -147,6 +147,8 @@ const (
 	OpROI        = 17
 	OpDiff       = 18
 
+	OpenStrict = 1 << 0
+
 	CapHostRanges  = 1 << 0
 	CapSynchronous = 1 << 1
 	CapFaults      = 1 << 2

@@ -68,7 +68,7 @@ extern "C" {
 #endif
 
 #define YT_ABI_MAJOR 1u
-#define YT_ABI_MINOR 2u
+#define YT_ABI_MINOR 3u
 
 /* ---- status ------------------------------------------------------------- */
 
@@ -478,7 +478,14 @@ typedef struct yt_open_options {
 	uint32_t size;
 	uint32_t threads;   /* CPU: threads for queued lists; 0: one per core     */
 	const char *faults; /* NULL, or as for fault_inject, plus "init:fail"     */
+	uint32_t flags;     /* 1.3: YT_OPEN_*                                     */
+	uint32_t reserved;
 } yt_open_options;
+
+/* CPU: the device behaves like a card with its own memory. YT_MEM_DEVICE, which AUTO is then,
+ * has an address that no access is allowed to; host ranges, pageable and managed memory are
+ * refused, and copies in both directions are counted. For tests of programs without a GPU. */
+enum { YT_OPEN_STRICT = 1u << 0 };
 #define YT_MAX_QUEUED 1024u /* queued lists per stream; YT_E_BUSY beyond that */
 
 /* ---- memory (1.1) ------------------------------------------------------- */
@@ -731,6 +738,13 @@ typedef struct yt_api {
 
 	/* Like device_open, with options. */
 	yt_status (*device_start)(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err);
+
+	/* ---- 1.3 ---- */
+
+	/* Stores in *address where a library that computes on this device, such as ONNX Runtime,
+	 * finds the buffer: yt_buffer.device, but for YT_MEM_DEVICE of a strict device the
+	 * kernels' own address. The program itself must not use it. */
+	yt_status (*buf_address)(yt_device *dev, yt_buf_id id, uint64_t *address, yt_error *err);
 } yt_api;
 
 /* Fills at most out_size bytes of *out. Fails with YT_E_ABI if want_major is not the

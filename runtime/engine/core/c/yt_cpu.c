@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* sysconf names of glibc, secure_getenv */
 
 #include "yt_cpu_dev.h"
+#include "yt_hidden.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -68,6 +69,8 @@ static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt
 	if (index >= YT_MAX_VIRTUAL)
 		return yt_fail(err, YT_E_INVALID, "device_open: index %u; the CPU backend has at most %u devices", index,
 			       YT_MAX_VIRTUAL);
+	if ((o.flags & ~(uint32_t)YT_OPEN_STRICT) != 0)
+		return yt_fail(err, YT_E_INVALID, "device_open: unknown flags %#x", o.flags);
 	if (o.threads > 1024)
 		return yt_fail(err, YT_E_INVALID, "device_open: %u threads; at most 1024", o.threads);
 	rc = yt_faults_parse(o.faults != NULL ? o.faults : "", cpu_now(), &faults, err);
@@ -85,6 +88,7 @@ static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt
 		return rc;
 	}
 	d->index = index;
+	d->strict = o.flags & YT_OPEN_STRICT;
 	d->faults = faults;
 	d->trouble = faults.n != 0;
 	for (i = 0; i <= YT_OP_LAST; i++) {
@@ -131,10 +135,8 @@ static yt_status cpu_device_info(yt_device *d, yt_device_info *info, yt_error *e
 	if (d == NULL || info == NULL || info->size < sizeof info->size)
 		return yt_fail(err, YT_E_INVALID, "device_info: device, info and info.size are required");
 	full.size = info->size < sizeof full ? info->size : (uint32_t)sizeof full;
-	full.integrated = 1;
-	full.host_register = 1;
-	full.concurrent_managed = full.unified_addressing = full.managed = full.pageable_access = full.map_host = 1;
-	full.mempools = full.direct_managed = 1;
+	full.host_register = full.unified_addressing = full.map_host = full.mempools = 1;
+	full.integrated = full.concurrent_managed = full.managed = full.pageable_access = full.direct_managed = !d->strict;
 	full.sm_count = cores > 0 ? (uint32_t)cores : 0;
 	full.mem_total = total > 0 && page > 0 ? (uint64_t)total * (uint64_t)page : 0;
 	full.mem_free = avail > 0 && page > 0 ? (uint64_t)avail * (uint64_t)page : 0;
@@ -217,9 +219,28 @@ static yt_status cpu_kernel_config(yt_device *d, const char *kernel, const yt_ke
 
 /* ---- memory ------------------------------------------------------------- */
 
-static uint32_t mode_for(uint32_t mode)
+static uint32_t mode_for(const yt_device *d, uint32_t mode)
 {
-	return mode == YT_MEM_AUTO ? YT_MEM_MAPPED : mode;
+	return mode != YT_MEM_AUTO ? mode : d->strict ? YT_MEM_DEVICE : YT_MEM_MAPPED;
+}
+
+/* Whether the program must not access memory of a mode. */
+static int is_hidden(const yt_device *d, uint32_t mode)
+{
+	return d->strict && mode == YT_MEM_DEVICE;
+}
+
+/* A strict device supports the modes that a card does. */
+static yt_status supports(yt_device *d, uint32_t mode, yt_error *err)
+{
+	yt_device_info info = {.size = sizeof info};
+	yt_mem_choice choice;
+	yt_status rc;
+
+	if (!d->strict)
+		return YT_OK;
+	rc = cpu_device_info(d, &info, err);
+	return rc != YT_OK ? rc : yt_choose(&info, mode, YT_CPU_NEVER, &choice, err);
 }
 
 /* Lock held. Fails if the device is lost or a fault was injected. */
@@ -244,7 +265,7 @@ static void describe(const yt_slot *s, uint64_t id, yt_buffer *out)
 	out->mode = s->mode;
 	out->id = id;
 	out->host = s->host;
-	out->device = (uint64_t)(uintptr_t)s->device;
+	out->device = (uint64_t)(uintptr_t)s->device + s->above;
 	out->bytes = s->bytes;
 }
 
@@ -259,6 +280,24 @@ static yt_status publish(yt_device *d, const char *what, const yt_slot *s, yt_bu
 	return YT_OK;
 }
 
+/* Returns 0 or an errno. */
+static int take(const yt_device *d, uint32_t mode, uint64_t bytes, uint64_t align, void **base)
+{
+	if (!is_hidden(d, mode))
+		return posix_memalign(base, (size_t)align, (size_t)bytes);
+	*base = yt_hidden_map(bytes, align);
+	return *base == NULL ? ENOMEM : 0;
+}
+
+/* hidden: yt_hidden_size of the memory, or 0 for memory that is not hidden. */
+static void give(void *base, uint64_t hidden)
+{
+	if (hidden != 0)
+		yt_hidden_unmap(base, hidden);
+	else
+		free(base);
+}
+
 static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint64_t align, yt_buffer *out, yt_error *err)
 {
 	yt_slot s = {0};
@@ -270,15 +309,18 @@ static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint
 	if (mode > YT_MEM_MANAGED)
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown or cannot be allocated", mode);
 	rc = yt_check_alloc("buf_alloc", bytes, &align, err);
+	if (rc == YT_OK)
+		rc = supports(d, mode, err);
 	if (rc != YT_OK)
 		return rc;
-	e = posix_memalign(&s.base, (size_t)align, (size_t)bytes);
+	s.mode = mode_for(d, mode);
+	e = take(d, s.mode, bytes, align, &s.base);
 	if (e != 0)
 		return yt_report(err, YT_E_OOM, e, 0, "buf_alloc: %llu bytes of host memory: %s", (unsigned long long)bytes,
 				 strerror(e));
 	s.device = s.base;
+	s.above = is_hidden(d, s.mode) ? yt_hidden_size(bytes) : 0;
 	s.kind = YT_SLOT_BUFFER;
-	s.mode = mode_for(mode);
 	s.bytes = bytes;
 	s.host = s.mode == YT_MEM_DEVICE ? NULL : s.device;
 	pthread_mutex_lock(&d->lock);
@@ -289,8 +331,23 @@ static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint
 		yt_count_alloc(&d->stats, s.mode, bytes);
 	pthread_mutex_unlock(&d->lock);
 	if (rc != YT_OK)
-		free(s.base);
+		give(s.base, s.above);
 	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+static yt_status cpu_buf_address(yt_device *d, yt_buf_id id, uint64_t *address, yt_error *err)
+{
+	yt_slot *s;
+
+	if (d == NULL || address == NULL)
+		return yt_fail(err, YT_E_INVALID, "buf_address: device and address are required");
+	pthread_mutex_lock(&d->lock);
+	s = yt_table_get(&d->table, id, YT_SLOT_BUFFER);
+	*address = s != NULL ? (uint64_t)(uintptr_t)s->device : 0;
+	pthread_mutex_unlock(&d->lock);
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "buf_address: %#llx is not a buffer, or was freed", (unsigned long long)id);
+	return yt_ok(err);
 }
 
 static yt_status cpu_buf_register(yt_device *d, void *host, uint64_t bytes, yt_buffer *out, yt_error *err)
@@ -346,6 +403,7 @@ static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt
 			 yt_error *err)
 {
 	void *memory = NULL;
+	uint64_t hidden = 0;
 	yt_status rc = YT_OK;
 	yt_slot *s;
 
@@ -366,11 +424,12 @@ static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt
 		} else {
 			yt_count_free(&d->stats, s->mode, s->bytes);
 			memory = s->base;
+			hidden = s->above;
 		}
 		yt_table_remove(&d->table, s);
 	}
 	pthread_mutex_unlock(&d->lock);
-	free(memory);
+	give(memory, hidden);
 	return rc != YT_OK ? rc : yt_ok(err);
 }
 
@@ -387,7 +446,7 @@ static int slab_take(void *ctx, uint64_t bytes, uint64_t *base, void **handle)
 {
 	yt_pool *p = ctx;
 
-	if (bytes > SIZE_MAX / 2 || posix_memalign(handle, 4096, (size_t)bytes) != 0)
+	if (bytes > SIZE_MAX / 2 || take(p->dev, p->mode, bytes, 4096, handle) != 0)
 		return -1;
 	*base = (uint64_t)(uintptr_t)*handle;
 	yt_count_alloc(&p->dev->stats, p->mode, bytes);
@@ -400,12 +459,13 @@ static void slab_give(void *ctx, uint64_t base, uint64_t bytes, void *handle)
 
 	(void)base;
 	yt_count_free(&p->dev->stats, p->mode, bytes);
-	free(handle);
+	give(handle, is_hidden(p->dev, p->mode) ? yt_hidden_size(bytes) : 0);
 }
 
 static yt_status cpu_pool_create(yt_device *d, const yt_pool_options *opt, yt_pool **out, yt_error *err)
 {
 	yt_pool_options o = {0};
+	yt_status rc;
 	yt_pool *p;
 
 	if (d == NULL || out == NULL || opt == NULL || opt->size < sizeof opt->size)
@@ -415,11 +475,14 @@ static yt_status cpu_pool_create(yt_device *d, const yt_pool_options *opt, yt_po
 	if (o.mode > YT_MEM_MANAGED || (o.flags & ~(uint32_t)YT_POOL_NO_COALESCE) != 0 || o.slab > 1ull << 40)
 		return yt_fail(err, YT_E_INVALID, "pool_create: invalid mode %u, flags %#x or slab size of %llu bytes", o.mode, o.flags,
 			       (unsigned long long)o.slab);
+	rc = supports(d, o.mode, err);
+	if (rc != YT_OK)
+		return rc;
 	p = calloc(1, sizeof *p);
 	if (p == NULL)
 		return yt_fail(err, YT_E_OOM, "pool_create: no memory for the pool");
 	p->dev = d;
-	p->mode = mode_for(o.mode);
+	p->mode = mode_for(d, o.mode);
 	p->blocks.max = o.max;
 	p->blocks.slab_bytes = ((o.slab != 0 ? o.slab : YT_POOL_SLAB) + YT_ALIGN_MIN - 1) / YT_ALIGN_MIN * YT_ALIGN_MIN;
 	p->blocks.flags = o.flags;
@@ -465,6 +528,7 @@ static yt_status cpu_pool_alloc(yt_pool *p, uint64_t bytes, uint64_t align, yt_b
 		s.mode = p->mode;
 		s.bytes = bytes;
 		s.device = (void *)(uintptr_t)b->at;
+		s.above = is_hidden(d, s.mode) ? yt_hidden_size(b->slab->size) : 0;
 		s.host = s.mode == YT_MEM_DEVICE ? NULL : s.device;
 		s.pool = p;
 		s.block = b;
@@ -586,7 +650,18 @@ static yt_status cpu_mem_choose(yt_device *d, uint32_t mode, uint32_t cpu, yt_me
 	if (d == NULL || mode > YT_MEM_REGISTERED || cpu > YT_CPU_BOTH || out == NULL || out->size < sizeof out->size)
 		return yt_fail(err, YT_E_INVALID, "mem_choose: device, known mode and use, out and out.size are required");
 	full.size = out->size < sizeof full ? out->size : (uint32_t)sizeof full;
-	full.mode = mode_for(mode);
+	if (d->strict) {
+		yt_device_info info = {.size = sizeof info};
+		uint32_t size = full.size;
+		yt_status rc = cpu_device_info(d, &info, err);
+
+		if (rc == YT_OK)
+			rc = yt_choose(&info, mode, cpu, &full, err);
+		full.size = size;
+		memcpy(out, &full, size);
+		return rc;
+	}
+	full.mode = mode_for(d, mode);
 	full.why = mode == YT_MEM_AUTO ? YT_WHY_HOST : YT_WHY_ASKED;
 	full.allowed = (1u << (YT_MEM_REGISTERED + 1)) - 2;
 	snprintf(full.text, sizeof full.text, "%s",
@@ -810,6 +885,7 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 		.peer_copy = cpu_peer_copy,
 		.fault_inject = cpu_fault_inject,
 		.device_start = cpu_device_start,
+		.buf_address = cpu_buf_address,
 	};
 	uint32_t size = out_size < sizeof api ? out_size : (uint32_t)sizeof api;
 

@@ -90,6 +90,7 @@ struct yt_device {
 	pthread_cond_t work;  /* for the threads: a stream is ready, or stop */
 	pthread_cond_t done;  /* for pollers and injected delays */
 	uint32_t trouble;     /* dead or with faults; read without the lock */
+	uint32_t strict;      /* YT_OPEN_STRICT; constant */
 	yt_table table;
 	yt_stream *streams, *ready;
 	yt_pool *pools;

@@ -30,6 +30,7 @@ typedef struct yt_slot {
 	void *host;     /* buffer: address for the CPU, or NULL; else backend's own */
 	void *device;   /* buffer: address for the kernels */
 	void *base;     /* buffer: what the allocator returned */
+	uint64_t above; /* buffer: the program's address is this far above the kernels' (yt_hidden.h) */
 	void *block;    /* buffer of a pool: its block */
 	struct yt_pool *pool;
 	uint64_t submitted, passed; /* event: records */

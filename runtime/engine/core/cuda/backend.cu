@@ -213,6 +213,8 @@ static yt_status cuda_device_start(uint32_t index, const yt_open_options *opt, y
 		return yt_fail(err, YT_E_INVALID, "device_open: options.size is required");
 	if (opt != NULL)
 		memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
+	if (o.flags != 0)
+		return yt_fail(err, YT_E_NOT_SUPPORTED, "device_open: flags %#x are the CPU backend's", o.flags);
 #ifndef YT_FAULTS
 	if (o.faults != NULL && o.faults[0] != '\0')
 		return yt_fail(err, YT_E_NOT_SUPPORTED, "device_open: this library was built without fault injection (YT_FAULTS)");
@@ -390,6 +392,7 @@ extern "C" __attribute__((visibility("default"))) yt_status yt_get_api(uint32_t 
 	api.peer_query = cuda_peer_query;
 	api.peer_copy = cuda_peer_copy;
 	api.device_start = cuda_device_start;
+	api.buf_address = cuda_buf_address;
 #ifdef YT_FAULTS
 	api.caps |= YT_CAP_FAULTS;
 	api.fault_inject = cuda_fault_inject;

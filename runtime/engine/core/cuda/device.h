@@ -126,6 +126,7 @@ template <typename Ask> static yt_status yt_wait(uint64_t timeout_ns, const char
 yt_status cuda_buf_alloc(yt_device *, uint32_t, uint64_t, uint64_t, yt_buffer *, yt_error *);
 yt_status cuda_buf_free(yt_device *, yt_buf_id, yt_error *);
 yt_status cuda_buf_register(yt_device *, void *, uint64_t, yt_buffer *, yt_error *);
+yt_status cuda_buf_address(yt_device *, yt_buf_id, uint64_t *, yt_error *);
 yt_status cuda_buf_prefetch(yt_device *, yt_range, uint32_t, yt_stream *, uint32_t *, yt_error *);
 yt_status cuda_buf_advise(yt_device *, yt_range, uint32_t, uint32_t *, yt_error *);
 yt_status cuda_mem_choose(yt_device *, uint32_t, uint32_t, yt_mem_choice *, yt_error *);

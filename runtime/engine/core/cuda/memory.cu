@@ -105,6 +105,21 @@ yt_status cuda_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint64_t a
 	return yt_ok(err);
 }
 
+yt_status cuda_buf_address(yt_device *d, yt_buf_id id, uint64_t *address, yt_error *err)
+{
+	yt_slot *b;
+
+	if (d == NULL || address == NULL)
+		return yt_fail(err, YT_E_INVALID, "buf_address: device and address are required");
+	pthread_mutex_lock(&d->lock);
+	b = yt_table_get(&d->table, id, YT_SLOT_BUFFER);
+	*address = b != NULL ? (uint64_t)(uintptr_t)b->device : 0;
+	pthread_mutex_unlock(&d->lock);
+	if (b == NULL)
+		return yt_fail(err, YT_E_INVALID, "buf_address: %#llx is not a buffer, or was freed", (unsigned long long)id);
+	return yt_ok(err);
+}
+
 yt_status cuda_buf_register(yt_device *d, void *host, uint64_t bytes, yt_buffer *out, yt_error *err)
 {
 	yt_slot s = {};

@@ -207,7 +207,7 @@ func candidates(l core.KernelLimits) []core.KernelConfig {
 // prune removes hopeless candidates and orders the others by the model. At least one
 // remains.
 func (t *Tuner) prune(l core.KernelLimits, all []core.KernelConfig, shape []int) []core.KernelConfig {
-	if t.info.Backend == core.CPU {
+	if t.info.Backend != core.CUDA {
 		return pruneByCache(all, shape)
 	}
 	d, err := occupancy.Lookup(capability(t.info))
