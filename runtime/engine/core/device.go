@@ -219,7 +219,7 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 	if o.Backend == Strict {
 		d.backend, d.direct = Strict, false
 	}
-	if d.backend == CUDA {
+	if d.backend != CPU && d.backend != Strict {
 		if d.library = o.Library; d.library == "" {
 			d.library = DefaultLibrary
 		}

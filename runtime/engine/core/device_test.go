@@ -285,7 +285,7 @@ func TestOpenWithoutCUDAReportsTheReason(t *testing.T) {
 			}
 		})
 	}
-	if _, err := core.Open(core.Options{Backend: "vulkan"}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "use auto, cpu or cuda") {
+	if _, err := core.Open(core.Options{Backend: "vulkan"}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "use auto, cpu, cuda or strict") {
 		t.Errorf("unknown backend: %v", err)
 	}
 	if _, err := core.Open(core.Options{Backend: core.CPU, Index: 1}); !errors.Is(err, core.ErrInvalid) {

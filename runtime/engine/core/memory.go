@@ -250,6 +250,23 @@ func (d *Device) Phase(name string) {
 	m.phase = len(m.phases) - 1
 }
 
+// Copied returns what the backend has copied since the device was opened.
+func (d *Device) Copied() (Copies, error) {
+	if err := d.enter("copies"); err != nil {
+		return Copies{}, err
+	}
+	defer d.gate.RUnlock()
+	s, f := d.api.MemStats(d.dev)
+	return copiesOf(&s), backendError("copies", f)
+}
+
+func copiesOf(s *c.MemStats) Copies {
+	return Copies{
+		ToDevice: s.H2D, ToHost: s.D2H, OnDevice: s.D2D, OnHost: s.H2H, Peer: s.P2P,
+		PageableCopies: s.PageableCopies, PageableBytes: s.PageableBytes,
+	}
+}
+
 // Memory returns the current and past use of the device's memory.
 func (d *Device) Memory() (Memory, error) {
 	if err := d.enter("memory"); err != nil {
@@ -260,10 +277,7 @@ func (d *Device) Memory() (Memory, error) {
 	if err := backendError("memory", f); err != nil {
 		return Memory{}, err
 	}
-	out := Memory{InUse: s.Total, Peak: s.TotalPeak, Copies: Copies{
-		ToDevice: s.H2D, ToHost: s.D2H, OnDevice: s.D2D, OnHost: s.H2H, Peer: s.P2P,
-		PageableCopies: s.PageableCopies, PageableBytes: s.PageableBytes,
-	}}
+	out := Memory{InUse: s.Total, Peak: s.TotalPeak, Copies: copiesOf(&s)}
 	for m := MemDevice; m <= MemRegistered; m++ {
 		if s.Allocs[m] != 0 {
 			out.Modes = append(out.Modes, ModeUse{Mode: m.String(), Bytes: s.Bytes[m], Peak: s.Peak[m], Allocs: s.Allocs[m]})

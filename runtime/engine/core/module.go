@@ -234,7 +234,7 @@ type KernelLimits = c.Limits
 // Tunable lists the kernels of this backend that have more than one launch configuration.
 // On the CPU that is only gemm; in CUDA, every kernel with a variable block size.
 func (d *Device) Tunable() []KernelLimits {
-	onCPU := d.backend != CUDA
+	onCPU := d.backend == CPU || d.backend == Strict
 	return slices.DeleteFunc(c.Kernels(), func(l c.Limits) bool {
 		return onCPU != (l.Op == c.OpGemm) || (l.BlockMin == l.BlockMax && l.TileMin == l.TileMax)
 	})

@@ -131,6 +131,9 @@ const (
 	CPU      = "cpu"
 )
 
+// HostMemory is the GPU of [Runtime.NewTensorAt] for memory of the CPU provider.
+const HostMemory = -1
+
 // Missing is an unavailable execution provider, with the reason.
 type Missing struct {
 	Provider string `json:"provider"`
@@ -146,6 +149,7 @@ type Options struct {
 	Spinning bool     // idle threads spin
 	NoArena  bool     // free memory after each run
 
+	GPU       int   // number of the CUDA device of the GPU providers
 	GPUMemory int64 // memory limit of the CUDA provider in bytes; 0: no limit
 
 	// Providers in order of preference; the first available one runs the model. Nil means

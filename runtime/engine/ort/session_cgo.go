@@ -223,17 +223,18 @@ func (r *Runtime) appendProvider(options unsafe.Pointer, provider string, o Opti
 	case r.api < gpuAPI:
 		return fmt.Errorf("ONNX Runtime %s is older than 1.%d", r.Version(), gpuAPI)
 	}
-	var e C.ort_error
-	if provider != CUDA || o.GPUMemory <= 0 {
-		if C.ort_append(r.c, options, number, nil, nil, 0, &e) != 0 {
-			return goError(&e)
-		}
-		return nil
+	settings := [][2]string{{"device_id", strconv.Itoa(o.GPU)}}
+	if provider == CUDA && o.GPUMemory > 0 {
+		settings = append(settings, [2]string{"gpu_mem_limit", strconv.FormatInt(o.GPUMemory, 10)})
 	}
-	key, value := C.CString("gpu_mem_limit"), C.CString(strconv.FormatInt(o.GPUMemory, 10))
-	defer C.free(unsafe.Pointer(key))
-	defer C.free(unsafe.Pointer(value))
-	if C.ort_append(r.c, options, number, &key, &value, 1, &e) != 0 {
+	var keys, values [2]*C.char
+	for i, s := range settings {
+		keys[i], values[i] = C.CString(s[0]), C.CString(s[1])
+		defer C.free(unsafe.Pointer(keys[i]))
+		defer C.free(unsafe.Pointer(values[i]))
+	}
+	var e C.ort_error
+	if C.ort_append(r.c, options, number, &keys[0], &values[0], C.size_t(len(settings)), &e) != 0 {
 		return goError(&e)
 	}
 	return nil
@@ -455,7 +456,9 @@ func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.newTensor(shape, n, nil)
+	return r.makeTensor(shape, n, true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+		return C.ort_tensor_new(r.c, c, dims, C.size_t(len(shape)), C.size_t(n*4), e)
+	})
 }
 
 // NewTensorOver makes a tensor over the caller's memory. The memory must be outside the Go
@@ -468,41 +471,59 @@ func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
 	if int64(len(memory)) != n*4 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		return nil, fmt.Errorf("%w: a tensor of shape %v needs %d bytes aligned to 64, got %d bytes at %p", ErrShape, shape, n*4, len(memory), memory)
 	}
-	return r.newTensor(shape, n, unsafe.Pointer(unsafe.SliceData(memory)))
+	return r.makeTensor(shape, n, true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+		return C.ort_tensor_over(r.c, c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(memory)), C.size_t(n*4), e)
+	})
 }
 
-// newTensor makes a tensor of n elements over memory, or allocates memory if that is nil.
-func (r *Runtime) newTensor(shape []int64, n int64, memory unsafe.Pointer) (*Tensor, error) {
+// NewTensorAt makes a tensor at an address of a device's memory, which this program does not
+// access: Data returns nil. The memory is that of CUDA device gpu, or with HostMemory that of the
+// CPU provider. It must be aligned to 64 bytes and valid until Close.
+func (r *Runtime) NewTensorAt(shape []int64, address uintptr, gpu int) (*Tensor, error) {
+	n, err := elements(shape)
+	if err != nil {
+		return nil, err
+	}
+	if address == 0 || address%64 != 0 {
+		return nil, fmt.Errorf("%w: a tensor needs an address aligned to 64 bytes, got %#x", ErrShape, address)
+	}
+	return r.makeTensor(shape, n, false, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+		if gpu == HostMemory {
+			return C.ort_tensor_at(r.c, c, dims, C.size_t(len(shape)), C.uintptr_t(address), C.size_t(n*4), e)
+		}
+		return C.ort_tensor_on_gpu(r.c, c, dims, C.size_t(len(shape)), C.uintptr_t(address), C.size_t(n*4), C.int(gpu), e)
+	})
+}
+
+// makeTensor makes a tensor of n elements with a function of the shim. Data is nil unless host is
+// set.
+func (r *Runtime) makeTensor(shape []int64, n int64, host bool, with func(*C.ort_tensor, *C.int64_t, *C.ort_error) C.int) (*Tensor, error) {
 	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
 	if c == nil {
 		return nil, errors.New("onnx runtime: out of memory")
 	}
 	t := &Tensor{rt: r, c: c, shape: append([]int64(nil), shape...)}
-	dims := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape)))
 	var e C.ort_error
-	var rc C.int
-	if memory == nil {
-		rc = C.ort_tensor_new(r.c, c, dims, C.size_t(len(shape)), C.size_t(n*4), &e)
-	} else {
-		rc = C.ort_tensor_over(r.c, c, dims, C.size_t(len(shape)), memory, C.size_t(n*4), &e)
-	}
-	if rc != 0 {
+	if with(c, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape))), &e) != 0 {
 		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
 	}
-	t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
+	if host {
+		t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
+	}
 	return t, nil
 }
 
 // Shape returns the dimensions.
 func (t *Tensor) Shape() []int64 { return t.shape }
 
-// Data returns the elements in row-major order. The slice is valid until Close.
+// Data returns the elements in row-major order, nil for memory of a device. The slice is valid
+// until Close.
 func (t *Tensor) Data() []float32 { return t.data }
 
 // Close frees the memory.
 func (t *Tensor) Close() {
-	if t.data != nil {
+	if t.c != nil {
 		C.ort_tensor_free(t.rt.c, t.c)
 		C.free(unsafe.Pointer(t.c))
 		t.c, t.data = nil, nil

@@ -30,6 +30,9 @@ func (*Runtime) NewTensor([]int64) (*Tensor, error) { return nil, errNoCgo }
 // NewTensorOver always fails: see Open.
 func (*Runtime) NewTensorOver([]int64, []byte) (*Tensor, error) { return nil, errNoCgo }
 
+// NewTensorAt always fails: see Open.
+func (*Runtime) NewTensorAt([]int64, uintptr, int) (*Tensor, error) { return nil, errNoCgo }
+
 // Session cannot be made in a program built without cgo.
 type Session struct{}
 

@@ -38,6 +38,7 @@ enum {
 	GET_DIMENSIONS = 62,
 	GET_SYMBOLIC_DIMENSIONS = 63,
 	GET_TENSOR_TYPE_AND_SHAPE = 65,
+	CREATE_MEMORY_INFO = 68,
 	CREATE_CPU_MEMORY_INFO = 69,
 	ALLOCATOR_FREE = 76,
 	GET_ALLOCATOR_WITH_DEFAULT_OPTIONS = 78,
@@ -340,17 +341,42 @@ int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t n
 	return rc;
 }
 
-int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
-		    void *data, size_t bytes, ort_error *err)
+/* tensor_in makes a tensor over memory of the kind that the memory info describes. */
+static int tensor_in(ort_runtime *rt, ort_tensor *t, const void *memory, const int64_t *dims,
+		     size_t ndims, void *data, size_t bytes, ort_error *err)
 {
 	t->data = data;
 	t->bytes = bytes;
 	t->borrowed = 1;
 	int rc = take_status(rt, CALL(rt, CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE, status, const void *, void *, size_t,
 			       const int64_t *, size_t, int, void **)
-		      (rt->memory, t->data, bytes, dims, ndims, ELEMENT_FLOAT, &t->value), err);
+		      (memory, t->data, bytes, dims, ndims, ELEMENT_FLOAT, &t->value), err);
 	if (rc)
 		ort_tensor_free(rt, t);
+	return rc;
+}
+
+int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		    void *data, size_t bytes, ort_error *err)
+{
+	return tensor_in(rt, t, rt->memory, dims, ndims, data, bytes, err);
+}
+
+int ort_tensor_at(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		  uintptr_t address, size_t bytes, ort_error *err)
+{
+	return tensor_in(rt, t, rt->memory, dims, ndims, (void *)address, bytes, err);
+}
+
+int ort_tensor_on_gpu(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		      uintptr_t address, size_t bytes, int gpu, ort_error *err)
+{
+	void *memory = NULL;
+	int rc = take_status(rt, CALL(rt, CREATE_MEMORY_INFO, status, const char *, int, int, int, void **)
+		      ("Cuda", ALLOCATOR_DEVICE, gpu, MEM_TYPE_DEFAULT, &memory), err);
+	if (!rc)
+		rc = tensor_in(rt, t, memory, dims, ndims, (void *)address, bytes, err);
+	release(rt, RELEASE_MEMORY_INFO, memory);
 	return rc;
 }
 

@@ -94,6 +94,14 @@ int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t n
 /* ort_tensor_over makes a tensor over the caller's memory. */
 int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
 		    void *data, size_t bytes, ort_error *err);
+
+/* ort_tensor_at makes a tensor over memory of the CPU that the program knows by address only. */
+int ort_tensor_at(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		  uintptr_t address, size_t bytes, ort_error *err);
+
+/* ort_tensor_on_gpu makes a tensor over memory of a CUDA device. */
+int ort_tensor_on_gpu(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		      uintptr_t address, size_t bytes, int gpu, ort_error *err);
 void ort_tensor_free(ort_runtime *rt, ort_tensor *t);
 
 /* ort_probe runs the model once with outputs allocated by the runtime and reports the shape

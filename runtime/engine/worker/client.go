@@ -47,8 +47,11 @@ func (a Access) Text() string {
 	return "unknown"
 }
 
-// idShared is the id of the shared memory in lists.
-const idShared = 1
+// Ids of buffers in lists.
+const (
+	idShared   = 1 // the shared memory; the worker copies what a list reads and writes
+	idResident = 2 // the same offsets in the device's memory, which nothing is copied to or from
+)
 
 // Model is an ONNX model that the worker loads, for one lane. Input to Providers are those
 // of ort.Options.
@@ -186,6 +189,15 @@ type Status struct {
 	Memory   *core.Memory     `json:"memory,omitempty"` // of the device, when the worker became ready
 	Device   *core.Info       `json:"device,omitempty"`
 	LastLoss time.Time        `json:"last_loss,omitzero"`
+	Copied   Copied           `json:"copied"`
+}
+
+// Copied counts the bytes that all workers have copied between the shared memory and that of the
+// device, and inside the device. With direct access there is one memory.
+type Copied struct {
+	ToDevice uint64 `json:"to_device"`
+	ToHost   uint64 `json:"to_host"`
+	OnDevice uint64 `json:"on_device"`
 }
 
 // Healthy reports whether the worker is ready, or is starting for the first time.
@@ -207,11 +219,13 @@ type Client struct {
 	used   int // of shared, before Start
 	draft  *core.Draft
 	region *core.Buffer
+	device *core.Buffer // the same offsets in the device's memory
 	launch func(c *Client) (*incarnation, error)
 
 	now     atomic.Pointer[incarnation] // nil: no worker is available
 	absent  atomic.Pointer[error]       // the error for calls then
 	answers atomic.Uint64
+	moved   moved // by all workers
 	refused atomic.Uint64
 
 	gate    sync.RWMutex // held for reading by calls, for writing to unmap
@@ -260,6 +274,7 @@ func New(o Options) (*Client, error) {
 	}
 	c.setStatus(func(s *Status) { s.State, s.Why = StateStarting, "not started yet" })
 	c.region = c.draft.Buffer(idShared, o.Bytes, shared.data)
+	c.device = c.draft.Buffer(idResident, o.Bytes, nil)
 	return c, nil
 }
 
@@ -300,8 +315,13 @@ func (c *Client) AddModel(m Model) int {
 // Draft returns the draft that builds lists for Run.
 func (c *Client) Draft() *core.Draft { return c.draft }
 
-// Region returns n bytes of the shared memory at off, for lists.
+// Region returns n bytes of the shared memory at off, for lists. The worker copies them to its
+// device where a list reads them, and back where a list writes them.
 func (c *Client) Region(off, n int) core.Region { return c.region.At(off, n) }
+
+// Resident returns the device's memory for the n bytes at off, for lists. Nothing is copied: the
+// content stays with the device until another list or a model reads it, or the worker ends.
+func (c *Client) Resident(off, n int) core.Region { return c.device.At(off, n) }
 
 // Warm makes every worker run a list before it becomes ready. It must be called before
 // Start. The list must write only unused memory, because other memory may be in use when a
@@ -351,6 +371,7 @@ func (c *Client) Status() Status {
 	st := c.status
 	st.Losses = maps.Clone(st.Losses)
 	st.Answers, st.Refused = c.answers.Load(), c.refused.Load()
+	st.Copied = Copied{ToDevice: c.moved.toDevice.Load(), ToHost: c.moved.toHost.Load(), OnDevice: c.moved.onDevice.Load()}
 	return st
 }
 
@@ -397,10 +418,12 @@ func (c *Client) runOn(in *incarnation, lane int, l *core.List, limit time.Durat
 // maxDims is the largest number of dimensions of a Tensor.
 const maxDims = 8
 
-// Tensor is a float32 tensor in the shared memory, at a multiple of 64 bytes.
+// Tensor is a float32 tensor in the shared memory, at a multiple of 64 bytes, or with Resident in
+// the device's memory at that offset, see [Client.Resident].
 type Tensor struct {
-	Off   int
-	Shape []int64
+	Off      int
+	Shape    []int64
+	Resident bool
 }
 
 func (t Tensor) key() (k tensorKey, err error) {
@@ -409,6 +432,9 @@ func (t Tensor) key() (k tensorKey, err error) {
 	}
 	k.off, k.dims = uint64(t.Off), uint64(len(t.Shape))
 	copy(k.shape[:], t.Shape)
+	if t.Resident {
+		k.resident = 1
+	}
 	return k, nil
 }
 

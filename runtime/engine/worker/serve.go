@@ -71,6 +71,9 @@ type server struct {
 	shared  *core.Buffer // registered shared memory; nil with AccessCopied
 	shadow  *core.Buffer // the device's copy of it; nil with AccessDirect
 	access  Access
+	base    uintptr          // of the device's memory, for models
+	gpu     int              // of models on base: the CUDA device, or ort.HostMemory
+	byCPU   [2]atomic.Uint64 // bytes that the CPU copied to the device's memory, and back
 	rt      *ort.Runtime
 	models  []*ort.Session
 	exit    chan int
@@ -200,7 +203,7 @@ func (s *server) loadModels() ([]ModelState, error) {
 	var states []ModelState
 	for _, m := range s.config.Models {
 		o := ort.Options{
-			Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, GPUMemory: m.GPUMemory, Providers: m.Providers,
+			GPU: s.config.Device.Index, Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, GPUMemory: m.GPUMemory, Providers: m.Providers,
 		}
 		o.Check = func(b []byte) error {
 			if sum := sha256.Sum256(b); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {
@@ -273,7 +276,31 @@ func (s *server) registerMemory() error {
 	default:
 		err = fmt.Errorf("access %q: %w", s.access, core.ErrInvalid)
 	}
+	if err != nil {
+		return err
+	}
+	if s.gpu = ort.HostMemory; info.Backend == core.CUDA {
+		s.gpu = s.config.Device.Index
+	}
+	s.base, err = s.device().Address()
 	return err
+}
+
+// device returns the memory that kernels and models on the device use.
+func (s *server) device() *core.Buffer {
+	if s.access == AccessDirect {
+		return s.shared
+	}
+	return s.shadow
+}
+
+// moved returns what was copied since the start.
+func (s *server) moved() copied {
+	c, err := s.dev.Copied()
+	if err != nil { // closed: the process ends
+		return copied{}
+	}
+	return copied{toDevice: c.ToDevice + s.byCPU[0].Load(), toHost: c.ToHost + s.byCPU[1].Load(), onDevice: c.OnDevice}
 }
 
 // graceTime is how long the worker waits for the device after the parent's limit.
@@ -288,7 +315,7 @@ type laneServer struct {
 	before  *core.List // copies in
 	after   *core.List // copies out
 	out     []core.Use // regions of the shared memory that the list writes
-	tensors map[tensorKey]*ort.Tensor
+	tensors map[placedTensor]*ort.Tensor
 	bound   map[inferMessage]*ort.Binding
 	until   deadline
 }
@@ -297,7 +324,7 @@ type laneServer struct {
 func (s *server) serveLane(n int) {
 	runtime.LockOSThread()
 	stream, err := s.dev.OpenStream(core.StreamOptions{Name: "lane" + strconv.Itoa(n)})
-	v := &laneServer{s: s, lane: laneOf(s.control, n), tensors: map[tensorKey]*ort.Tensor{}, bound: map[inferMessage]*ort.Binding{}}
+	v := &laneServer{s: s, lane: laneOf(s.control, n), tensors: map[placedTensor]*ort.Tensor{}, bound: map[inferMessage]*ort.Binding{}}
 	if err == nil {
 		v.stream, v.list, v.before, v.after = stream, stream.List(), stream.List(), stream.List()
 	}
@@ -339,7 +366,7 @@ func (s *server) serveLane(n int) {
 // writeAnswer writes the answer to a message. It reports whether the device has failed.
 func (v *laneServer) writeAnswer(req *request, bell uint32, out []byte, err error, took time.Duration) (sticky bool) {
 	a := &v.lane.ownAns
-	*a = answer{seq: req.seq, service: int64(took)}
+	*a = answer{seq: req.seq, service: int64(took), copied: v.s.moved()}
 	var ce *core.Error
 	switch {
 	case err == nil:
@@ -442,49 +469,75 @@ func (v *laneServer) runList(encoded []byte) error {
 	if err := v.list.Replay(encoded, v.resolveRegion); err != nil {
 		return err
 	}
-	for _, l := range [...]*core.List{v.before, v.list, v.after} {
-		if l.Len() == 0 {
-			continue
-		}
-		if err := l.Submit(); err != nil {
-			return err
-		}
-	}
-	if err := v.waitForDevice(); err != nil {
+	if err := v.runLists(v.before, v.list, v.after); err != nil {
 		return err
 	}
 	for _, u := range v.out {
-		if v.s.access != AccessCopied {
-			break
+		if v.s.access == AccessCopied {
+			v.move(nil, u.Off, u.Len, false)
 		}
-		copy(v.s.memory[u.Off:u.Off+u.Len], v.s.shadow.Bytes()[u.Off:])
 	}
 	return nil
 }
 
-// resolveRegion translates a region of a list to one of the device. The only buffer of a list
-// is the shared memory.
+// runLists runs the lists that have commands, in order, and waits for the device.
+func (v *laneServer) runLists(lists ...*core.List) error {
+	ran := false
+	for _, l := range lists {
+		if l.Len() == 0 {
+			continue
+		}
+		ran = true
+		if err := l.Submit(); err != nil {
+			return err
+		}
+	}
+	if !ran {
+		return nil
+	}
+	return v.waitForDevice()
+}
+
+// move copies bytes of the shared memory to the device's memory, or back: the device by commands of
+// the list, or the CPU at once.
+func (v *laneServer) move(list *core.List, off, n int, toDevice bool) {
+	s := v.s
+	switch s.access {
+	case AccessStaged:
+		to, from := s.shadow.At(off, n), s.shared.At(off, n)
+		if !toDevice {
+			to, from = from, to
+		}
+		list.Copy(to, from)
+	case AccessCopied:
+		to, from, by := s.shadow.Bytes()[off:off+n], s.memory[off:off+n], 0
+		if !toDevice {
+			to, from, by = from, to, 1
+		}
+		s.byCPU[by].Add(uint64(copy(to, from)))
+	}
+}
+
+// resolveRegion translates a region of a list to one of the device.
 func (v *laneServer) resolveRegion(id uint64, u core.Use) (core.Region, error) {
 	s := v.s
-	if id != idShared {
+	if id != idShared && id != idResident {
 		return core.Region{}, fmt.Errorf("unknown buffer %d: %w", id, core.ErrInvalid)
 	}
-	if s.access == AccessDirect {
-		return s.shared.At(u.Off, u.Len), nil
+	if id == idResident || s.access == AccessDirect {
+		return s.device().At(u.Off, u.Len), nil
 	}
 	if u.Off > len(s.memory) || u.Len > len(s.memory)-u.Off {
 		return core.Region{}, fmt.Errorf("bytes %d to %d are outside the shared memory of %d bytes: %w", u.Off, u.Off+u.Len, len(s.memory), core.ErrInvalid)
 	}
 	shadow := s.shadow.At(u.Off, u.Len)
 	if s.access == AccessStaged {
-		if u.Read && !v.wroteBefore(u) {
-			v.before.Copy(shadow, s.shared.At(u.Off, u.Len))
-		}
 		if u.Write {
-			v.after.Copy(s.shared.At(u.Off, u.Len), shadow)
+			v.move(v.after, u.Off, u.Len, false)
 		}
-	} else if u.Read && !v.wroteBefore(u) {
-		copy(s.shadow.Bytes()[u.Off:u.Off+u.Len], s.memory[u.Off:])
+	}
+	if u.Read && !v.wroteBefore(u) {
+		v.move(v.before, u.Off, u.Len, true)
 	}
 	if u.Write {
 		v.out = append(v.out, u)
@@ -505,39 +558,72 @@ func (v *laneServer) wroteBefore(u core.Use) bool {
 
 // tensorKey identifies a tensor by its offset and shape.
 type tensorKey struct {
-	off   uint64
-	dims  uint64
-	shape [maxDims]int64
+	off      uint64
+	dims     uint64
+	shape    [maxDims]int64
+	resident uint64 // 1: in the device's memory, see Tensor
+}
+
+// placedTensor is a tensor in the memory that a model uses: the device's, or with host the shared
+// memory.
+type placedTensor struct {
+	tensorKey
+	host bool
 }
 
 // maxTensors limits the cached tensors and bindings of a lane. A pool of frames needs fewer.
 const maxTensors = 8192
 
-// cachedTensor returns the cached tensor of a key, or creates it.
-func (v *laneServer) cachedTensor(k tensorKey) (*ort.Tensor, error) {
-	if t := v.tensors[k]; t != nil {
-		return t, nil
-	}
-	if k.dims > maxDims || len(v.tensors) >= maxTensors {
-		return nil, fmt.Errorf("tensor of %d dimensions, with %d tensors in use: %w", k.dims, len(v.tensors), core.ErrInvalid)
+// size returns the bytes of a tensor that lies in a memory of the given size.
+func (k *tensorKey) size(memory int) (int, error) {
+	if k.dims > maxDims || k.resident > 1 {
+		return 0, fmt.Errorf("tensor of %d dimensions: %w", k.dims, core.ErrInvalid)
 	}
 	n := uint64(4)
 	for _, d := range k.shape[:k.dims] {
-		if d < 1 || uint64(d) > uint64(len(v.s.memory)) || n > uint64(len(v.s.memory)) {
-			return nil, fmt.Errorf("tensor of invalid shape %v: %w", k.shape[:k.dims], core.ErrInvalid)
+		if d < 1 || uint64(d) > uint64(memory) || n > uint64(memory) {
+			return 0, fmt.Errorf("tensor of invalid shape %v: %w", k.shape[:k.dims], core.ErrInvalid)
 		}
 		n *= uint64(d)
 	}
-	if k.off > uint64(len(v.s.memory)) || n > uint64(len(v.s.memory))-k.off {
-		return nil, fmt.Errorf("tensor of %d bytes at offset %d is outside the shared memory of %d bytes: %w", n, k.off, len(v.s.memory), core.ErrInvalid)
+	if k.off > uint64(memory) || n > uint64(memory)-k.off {
+		return 0, fmt.Errorf("tensor of %d bytes at offset %d is outside the shared memory of %d bytes: %w", n, k.off, memory, core.ErrInvalid)
 	}
-	t, err := v.s.rt.NewTensorOver(k.shape[:k.dims], v.s.memory[k.off:][:n:n])
+	return int(n), nil
+}
+
+// cachedTensor returns the cached tensor of a key, or creates it.
+func (v *laneServer) cachedTensor(k tensorKey, host bool) (*ort.Tensor, error) {
+	k.resident = 0 // the same memory
+	if t := v.tensors[placedTensor{k, host}]; t != nil {
+		return t, nil
+	}
+	n, err := k.size(len(v.s.memory))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(v.tensors) >= maxTensors:
+		return nil, fmt.Errorf("%d tensors are in use: %w", len(v.tensors), core.ErrInvalid)
+	}
+	var t *ort.Tensor
+	if shape := k.shape[:k.dims]; host {
+		t, err = v.s.rt.NewTensorOver(shape, v.s.memory[k.off:][:n:n])
+	} else {
+		t, err = v.s.rt.NewTensorAt(shape, v.s.base+uintptr(k.off), v.s.gpu)
+	}
 	if err == nil {
-		v.tensors[k] = t
+		v.tensors[placedTensor{k, host}] = t
 	}
 	return t, err
 }
 
+// runsOnHost reports whether a model runs on the CPU although the device is a GPU.
+func (s *server) runsOnHost(model uint32) bool {
+	return s.gpu != ort.HostMemory && s.models[model].Provider() == ort.CPU
+}
+
+// runModel runs a model on tensors in the memory that it uses. Tensors of the other memory are
+// copied before and after.
 func (v *laneServer) runModel(room []byte) error {
 	var m inferMessage
 	if len(room) != len(bytesOf(&m)) {
@@ -552,7 +638,37 @@ func (v *laneServer) runModel(room []byte) error {
 		}
 		v.bound[m] = b
 	}
-	return b.Run()
+	host := v.s.runsOnHost(m.model)
+	v.before.Reset()
+	v.after.Reset()
+	if err := v.moveTensor(v.before, &m.in, host, !host); err != nil {
+		return err
+	}
+	if err := v.runLists(v.before); err != nil {
+		return err
+	}
+	if err := b.Run(); err != nil {
+		return err
+	}
+	for i := range m.outs[:m.outputs] {
+		if err := v.moveTensor(v.after, &m.outs[i], host, host); err != nil {
+			return err
+		}
+	}
+	return v.runLists(v.after)
+}
+
+// moveTensor copies a tensor that is not where a model reads or writes it. host is where the model
+// runs.
+func (v *laneServer) moveTensor(list *core.List, k *tensorKey, host, toDevice bool) error {
+	if (k.resident == 0) == host {
+		return nil
+	}
+	n, err := k.size(len(v.s.memory))
+	if err == nil {
+		v.move(list, int(k.off), n, toDevice)
+	}
+	return err
 }
 
 // bindModel binds a model to the tensors of a message.
@@ -560,13 +676,14 @@ func (v *laneServer) bindModel(m inferMessage) (*ort.Binding, error) {
 	if int64(m.model) >= int64(len(v.s.models)) || m.outputs < 1 || m.outputs > MaxOutputs || len(v.bound) >= maxTensors {
 		return nil, fmt.Errorf("invalid run of model %d of %d with %d outputs: %w", m.model, len(v.s.models), m.outputs, core.ErrInvalid)
 	}
-	in, err := v.cachedTensor(m.in)
+	host := v.s.runsOnHost(m.model)
+	in, err := v.cachedTensor(m.in, host)
 	if err != nil {
 		return nil, err
 	}
 	var outs []*ort.Tensor
 	for _, k := range m.outs[:m.outputs] {
-		t, err := v.cachedTensor(k)
+		t, err := v.cachedTensor(k, host)
 		if err != nil {
 			return nil, err
 		}

@@ -51,9 +51,14 @@ type incarnation struct {
 	reaped chan struct{}
 	ready  time.Time
 
+	moved moved // by this worker
+
 	mu    sync.Mutex
 	users int // calls in progress and the supervisor; at 0 the control memory is unmapped
 }
+
+// moved counts copied bytes.
+type moved struct{ toDevice, toHost, onDevice atomic.Uint64 }
 
 // fail gives the worker up: it kills the process and wakes all waiters. Only the first cause
 // counts.
@@ -174,6 +179,7 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 		return nil, in.waitGone()
 	}
 	in.c.answers.Add(1)
+	in.noteCopied(a.copied)
 	err := a.deviceError("worker")
 	if a.sticky == 1 {
 		cause := CauseSticky
@@ -184,6 +190,27 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 		return nil, in.waitGone()
 	}
 	return out, err
+}
+
+// noteCopied adds what the worker has copied since its last answer on any lane. Answers may arrive
+// out of order.
+func (in *incarnation) noteCopied(now copied) {
+	total := &in.c.moved
+	for _, n := range [...]struct {
+		now        uint64
+		seen, into *atomic.Uint64
+	}{
+		{now.toDevice, &in.moved.toDevice, &total.toDevice},
+		{now.toHost, &in.moved.toHost, &total.toHost},
+		{now.onDevice, &in.moved.onDevice, &total.onDevice},
+	} {
+		for seen := n.seen.Load(); n.now > seen; seen = n.seen.Load() {
+			if n.seen.CompareAndSwap(seen, n.now) {
+				n.into.Add(n.now - seen)
+				break
+			}
+		}
+	}
 }
 
 // spawn starts a worker. The calling thread must outlive the worker (PR_SET_PDEATHSIG).

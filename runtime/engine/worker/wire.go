@@ -22,7 +22,7 @@ import (
 // define the layout.
 const (
 	wireMagic   = 0x59544b57
-	wireVersion = 1
+	wireVersion = 2
 
 	textBytes = 64 << 10
 	roomBytes = core.MaxCommands * core.CommandBytes // payload of a lane
@@ -68,6 +68,9 @@ type request struct {
 	crc   uint32 // of the other fields and the payload
 }
 
+// copied counts the bytes that a worker has copied since its start.
+type copied struct{ toDevice, toHost, onDevice uint64 }
+
 // answer is written by the worker before it rings bell. The parent checks all of it.
 type answer struct {
 	bell    uint32
@@ -76,6 +79,7 @@ type answer struct {
 	sticky  uint32
 	native  int32
 	service int64 // processing time in ns
+	copied  copied
 	bytes   uint32
 	crc     uint32
 	msg     [240]byte

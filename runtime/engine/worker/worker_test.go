@@ -55,7 +55,9 @@ func start(t testing.TB, o Options) *Client {
 
 func begin(t testing.TB, o Options) *Client {
 	t.Helper()
-	o.Device.Backend = core.CPU
+	if o.Device.Backend == "" {
+		o.Device.Backend = core.CPU
+	}
 	o.Device.Threads = max(o.Device.Threads, 2)
 	o.Bytes, o.Lanes = max(o.Bytes, 1<<16), max(o.Lanes, 1)
 	if o.Command == nil {
@@ -176,6 +178,43 @@ func TestAListGivesTheSameResultAsInProcess(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Resident memory stays with the device: only what a list names as shared is copied, once in each
+// direction, and the counts are the device's own.
+func TestResidentMemoryIsNotCopied(t *testing.T) {
+	for _, tc := range []struct {
+		backend string
+		access  Access
+		copies  bool
+	}{{core.CPU, AccessDirect, false}, {core.CPU, AccessCopied, true}, {core.CPU, AccessStaged, true}, {core.Strict, "", true}} {
+		c := start(t, Options{Device: core.Options{Backend: tc.backend}, Access: tc.access})
+		const n, in, mid, out = 4096, 0, 8192, 16384
+		for i := range n {
+			c.Memory()[in+i], c.Memory()[mid+i] = byte(i), 7
+		}
+		was := c.Status().Copied
+		for _, l := range []*core.List{
+			c.Draft().List().Copy(c.Resident(mid, n), c.Region(in, n)),
+			c.Draft().List().Copy(c.Resident(mid+n, n), c.Resident(mid, n)),
+			c.Draft().List().Copy(c.Region(out, n), c.Resident(mid+n, n)),
+		} {
+			if err := c.Run(0, l, limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.Memory()[out : out+n]; !bytes.Equal(got, c.Memory()[in:in+n]) {
+			t.Errorf("%+v: the result is %v ...", tc, got[:8])
+		}
+		now := c.Status().Copied
+		got := Copied{now.ToDevice - was.ToDevice, now.ToHost - was.ToHost, now.OnDevice - was.OnDevice}
+		if want := (Copied{n, n, got.OnDevice}); tc.copies && (got != want || c.Memory()[mid] != 7) {
+			t.Errorf("%+v: copied %+v, want %+v; resident memory in this process: %d", tc, got, want, c.Memory()[mid])
+		}
+		if !tc.copies && got.ToDevice+got.ToHost != 0 {
+			t.Errorf("%+v: copied %+v", tc, got)
+		}
 	}
 }
 
