@@ -234,6 +234,24 @@ func (g *gpu) alloc(bytes int) ([]byte, error) {
 // region returns the shared region of memory that alloc returned.
 func (g *gpu) region(p []byte) core.Region { return g.clients[0].Region(g.offset(p), len(p)) }
 
+// resident returns the device's memory at the place of memory that alloc returned.
+func (g *gpu) resident(p []byte) core.Region { return g.clients[0].Resident(g.offset(p), len(p)) }
+
+// where returns the region that holds the content of a tensor.
+func (g *gpu) where(t *frame.Tensor) core.Region {
+	if t.On != 0 {
+		return g.resident(t.Bytes())
+	}
+	return g.region(t.Bytes())
+}
+
+// keepsOutput reports whether the output of stage k stays in the device's memory: the next stage
+// runs there, too. With several GPUs each of them may run it, so the output is shared.
+func (b *builder) keepsOutput(k int) bool {
+	stages := b.levels[b.now].stages
+	return b.gpu != nil && len(b.gpu.clients) == 1 && onGPU(&stages[k]) && k+1 < len(stages) && onGPU(&stages[k+1])
+}
+
 func (g *gpu) offset(p []byte) int {
 	return int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(g.clients[0].Memory()))))
 }

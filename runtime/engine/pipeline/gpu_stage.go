@@ -19,6 +19,9 @@ type gpuStage struct {
 	drop   bool // drop frames instead of falling back
 	gpu    work
 	cpu    work
+	input  work                             // makes the input of the stage on the CPU; nil: it may not
+	at     func(*frame.Frame) *frame.Tensor // the input; nil: the frame's pixels
+	before *atomic.Uint64                   // frames that input made
 	share  *gpuBalance
 	spare  []*frame.Frame // for each GPU and instance of a preprocess stage, see quarantine
 	others *atomic.Uint64
@@ -31,6 +34,10 @@ func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBa
 		for i := range b.p.spares {
 			g.spare = append(g.spare, &b.p.frames[len(b.p.frames)-b.p.spares+i])
 		}
+	}
+	if level := b.now; k > 0 {
+		g.input, g.before = b.levels[level].fallbacks[k-1], &b.p.others[k-1]
+		g.at = func(f *frame.Frame) *frame.Tensor { return &f.Tensors[level][k-1] }
 	}
 	b.gpu.stages = append(b.gpu.stages, g)
 	if !g.drop {
@@ -56,6 +63,7 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) erro
 		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}
 	switch {
+	case !g.drop && !g.fetch(ctx, instance, f):
 	case !g.drop:
 		if err = g.cpu(ctx, instance, f); err == nil {
 			g.others.Add(uint64(len(f)))
@@ -67,6 +75,21 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) erro
 		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}
 	return errNoDevice
+}
+
+// fetch makes the input of the stage again for frames whose input only the device had. It reports
+// whether the CPU has all of it.
+func (g *gpuStage) fetch(ctx context.Context, instance int, f []*frame.Frame) bool {
+	for n, fr := range f {
+		if g.at == nil || g.at(fr).On == 0 {
+			continue
+		}
+		if g.input == nil || g.input(ctx, instance, f[n:n+1]) != nil {
+			return false
+		}
+		g.before.Add(1)
+	}
+	return true
 }
 
 // quarantine gives a frame the tensors of a spare one, because an abandoned worker may still

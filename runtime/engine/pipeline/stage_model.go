@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
@@ -419,7 +420,13 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 	}
 	g, k, level, v := b.gpu, b.k, b.now, b.vote
 	lane, limit := g.lanes[k], b.st.limit
-	at := func(t *frame.Tensor) worker.Tensor { return worker.Tensor{Off: g.offset(t.Bytes()), Shape: t.Shape} }
+	at := func(t *frame.Tensor) worker.Tensor {
+		return worker.Tensor{Off: g.offset(t.Bytes()), Shape: t.Shape, Resident: t.On}
+	}
+	lists := make([]*core.List, b.st.workers())
+	for i := range lists {
+		lists[i] = g.clients[0].Draft().List()
+	}
 	if err := b.warmModels(numbers, runs, at); err != nil {
 		return nil, err
 	}
@@ -430,12 +437,22 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 			return fmt.Errorf("%w: batch of %d", ErrPlan, len(f))
 		}
 		in := &f[0].Tensors[level][k-1]
-		if len(f) > 1 {
+		kept := len(f) > 1 && slices.ContainsFunc(f, func(fr *frame.Frame) bool { return fr.Tensors[level][k-1].On != 0 })
+		switch {
+		case kept:
 			in = &r.in
+		case len(f) > 1:
+			in = &r.in
+			in.On = 0
 			gather(f, level, k-1, in.Data)
 			copies.Add(uint64(len(f)))
 		}
 		if err := by.runOnGPU(instance, len(f), func(c *worker.Client) error {
+			if kept {
+				if err := g.gather(c, lane+instance, lists[instance].Reset(), in, f, level, k-1, limit); err != nil {
+					return err
+				}
+			}
 			var outs [worker.MaxOutputs]worker.Tensor
 			for n, number := range numbers[instance] {
 				made := r.outs
@@ -460,6 +477,24 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 		copies.Add(uint64(len(r.outs) * len(f)))
 		return nil
 	}, nil
+}
+
+// gather copies the input tensors of a batch's frames into one tensor in the device's memory.
+func (g *gpu) gather(c *worker.Client, lane int, list *core.List, to *frame.Tensor, f []*frame.Frame, level, k int, limit time.Duration) error {
+	each, on := len(to.Bytes())/len(f), uint64(0)
+	for n, fr := range f {
+		t := &fr.Tensors[level][k]
+		if t.On != 0 {
+			if on != 0 && on != t.On {
+				return fmt.Errorf("%w: the frames of a batch are in the memory of two workers", worker.ErrUnavailable)
+			}
+			on = t.On
+		}
+		list.Copy(g.resident(to.Bytes()[n*each:][:each]), g.where(t))
+	}
+	var err error
+	to.On, err = c.RunOn(on, lane, list, limit)
+	return err
 }
 
 // addToWorkers adds the models of one instance to every worker, and returns their numbers.

@@ -42,7 +42,8 @@ func buildPreprocess(b stageBuilder) (work, error) {
 	cpu := func(ctx context.Context, _ int, batch []*frame.Frame) error {
 		for _, fr := range batch {
 			a := args
-			a.Out = fr.Tensors[fr.Level][k].Data
+			out := &fr.Tensors[fr.Level][k]
+			a.Out, out.On = out.Data, 0
 			var err error
 			if a.Planes, err = core.SplitPlanes(f.Pixels, f.Width, f.Height, fr.Pixels); err != nil {
 				return err
@@ -169,6 +170,7 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 	for n := range lists {
 		lists[n] = g.clients[0].Draft().List()
 	}
+	keeps := b.keepsOutput(k)
 	add := func(list *core.List, pixels, to []byte) error {
 		planes, err := core.SplitPlanes(f.Pixels, f.Width, f.Height, pixels)
 		if err != nil {
@@ -180,8 +182,11 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 				at[n] = g.region(p)
 			}
 		}
-		a := args
-		list.Preprocess(g.region(to), at, &a)
+		a, out := args, g.region(to)
+		if keeps {
+			out = g.resident(to)
+		}
+		list.Preprocess(out, at, &a)
 		return nil
 	}
 	warm, err := b.warmTensor(b.shape)
@@ -202,6 +207,19 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 				return err
 			}
 		}
-		return by.runOnGPU(instance, len(batch), func(c *worker.Client) error { return c.Run(lane+instance, list, limit) })
+		var on uint64
+		err := by.runOnGPU(instance, len(batch), func(c *worker.Client) (err error) {
+			on, err = c.RunOn(0, lane+instance, list, limit)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, fr := range batch {
+			if fr.Tensors[level][k].On = 0; keeps {
+				fr.Tensors[level][k].On = on
+			}
+		}
+		return nil
 	}, nil
 }

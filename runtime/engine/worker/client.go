@@ -225,7 +225,8 @@ type Client struct {
 	now     atomic.Pointer[incarnation] // nil: no worker is available
 	absent  atomic.Pointer[error]       // the error for calls then
 	answers atomic.Uint64
-	moved   moved // by all workers
+	moved   moved  // by all workers
+	spawned uint64 // workers
 	refused atomic.Uint64
 
 	gate    sync.RWMutex // held for reading by calls, for writing to unmap
@@ -403,8 +404,25 @@ func (c *Client) notify(e Event) {
 // Run runs a list of the Draft on the worker's device. It returns when the list has
 // finished, or after limit at the latest. See IsWorkerFault for its errors.
 func (c *Client) Run(lane int, l *core.List, limit time.Duration) error {
-	return c.withWorker(func(in *incarnation) error { return c.runOn(in, lane, l, limit) })
+	_, err := c.RunOn(0, lane, l, limit)
+	return err
 }
+
+// RunOn is Run on one worker: that with the given number, because the list reads what that worker
+// holds in its device's memory. With number 0 any worker runs the list. RunOn returns the number of
+// the worker, or [ErrUnavailable] if the one with the number is gone.
+func (c *Client) RunOn(number uint64, lane int, l *core.List, limit time.Duration) (uint64, error) {
+	err := c.withWorker(func(in *incarnation) error {
+		if number != 0 && number != in.number {
+			return errReplaced
+		}
+		number = in.number
+		return c.runOn(in, lane, l, limit)
+	})
+	return number, err
+}
+
+var errReplaced = fmt.Errorf("%w: the worker that holds the tensor was replaced", ErrUnavailable)
 
 func (c *Client) runOn(in *incarnation, lane int, l *core.List, limit time.Duration) error {
 	b, err := l.Encoded()
@@ -418,12 +436,12 @@ func (c *Client) runOn(in *incarnation, lane int, l *core.List, limit time.Durat
 // maxDims is the largest number of dimensions of a Tensor.
 const maxDims = 8
 
-// Tensor is a float32 tensor in the shared memory, at a multiple of 64 bytes, or with Resident in
-// the device's memory at that offset, see [Client.Resident].
+// Tensor is a float32 tensor in the shared memory, at a multiple of 64 bytes, or in the memory of
+// a worker's device at that offset, see [Client.Resident].
 type Tensor struct {
 	Off      int
 	Shape    []int64
-	Resident bool
+	Resident uint64 // number of the worker that holds it, see [Client.RunOn]; 0: the shared memory
 }
 
 func (t Tensor) key() (k tensorKey, err error) {
@@ -432,7 +450,7 @@ func (t Tensor) key() (k tensorKey, err error) {
 	}
 	k.off, k.dims = uint64(t.Off), uint64(len(t.Shape))
 	copy(k.shape[:], t.Shape)
-	if t.Resident {
+	if t.Resident != 0 {
 		k.resident = 1
 	}
 	return k, nil
@@ -458,6 +476,9 @@ func (c *Client) Infer(lane, n int, in Tensor, outs []Tensor, limit time.Duratio
 func (c *Client) inferOn(w *incarnation, lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {
 	if n < 0 || len(outs) < 1 || len(outs) > MaxOutputs {
 		return fmt.Errorf("worker: invalid run of model %d with %d outputs: %w", n, len(outs), core.ErrInvalid)
+	}
+	if in.Resident != 0 && in.Resident != w.number {
+		return errReplaced
 	}
 	m := inferMessage{model: uint32(n), outputs: uint32(len(outs))}
 	var err error

@@ -35,6 +35,7 @@ type process interface {
 // incarnation is one worker process from its start to its end.
 type incarnation struct {
 	c       *Client
+	number  uint64 // from 1
 	proc    process
 	control *memory
 	lanes   []*lane
@@ -249,8 +250,9 @@ func (c *Client) attach(control *memory, wrap func(process) process) (*incarnati
 		return nil, err
 	}
 	proc := wrap(started)
+	c.spawned++
 	in := &incarnation{
-		c: c, proc: proc, control: control, users: 1,
+		c: c, number: c.spawned, proc: proc, control: control, users: 1,
 		seqs: make([]uint64, c.o.Lanes), locks: make([]sync.Mutex, c.o.Lanes),
 		gone: make(chan struct{}), reaped: make(chan struct{}),
 	}

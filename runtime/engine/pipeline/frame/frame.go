@@ -54,6 +54,10 @@ type Tensor struct {
 	ORT   *ort.Tensor  // the same memory for a model; nil if no model uses it
 	Buf   *core.Buffer // the same memory for the core; nil if the core does not use it
 	More  *Tensor      // a second output of the model
+
+	// On is the number of the worker whose device holds the content, which Data then lacks; 0:
+	// Data has it.
+	On uint64
 }
 
 // Bytes returns the size of the tensor's memory.
