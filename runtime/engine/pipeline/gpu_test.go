@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 // soon is a breaker that does not keep tests waiting.
 var soon = worker.Backoff{First: time.Millisecond, Max: time.Millisecond, Limit: 1 << 20}
 
-// standIn lets the CPU stand in for the GPU.
+// standIn lets the CPU stand in for the GPU, with memory that only kernels and models can access.
 func standIn(faults string) core.Options {
-	return core.Options{Backend: core.CPU, Threads: 1, Faults: faults}
+	return core.Options{Backend: core.Strict, Threads: 1, Faults: faults}
 }
 
 // dumps is a sink that remembers tensors; at is called with each.
@@ -95,7 +95,14 @@ func TestGPUResultsEqualThoseOfTheCPU(t *testing.T) {
 	for _, tc := range []struct {
 		stages  []string
 		buckets []int
-	}{{[]string{"pre"}, nil}, {[]string{"pre", "read"}, nil}, {[]string{"read"}, []int{1, 2}}} {
+		backend string
+	}{
+		{[]string{"pre"}, nil, core.Strict},
+		{[]string{"pre", "read"}, nil, core.Strict},
+		{[]string{"pre", "read"}, nil, core.CPU},
+		{[]string{"read"}, []int{1, 2}, core.Strict},
+		{[]string{"pre", "read"}, []int{1, 2}, core.Strict},
+	} {
 		o.Plan = onGPU(labelReader(), time.Minute, "", tc.stages...)
 		if tc.buckets != nil {
 			model := *o.Plan.Stages[1].Model
@@ -104,6 +111,7 @@ func TestGPUResultsEqualThoseOfTheCPU(t *testing.T) {
 		}
 		got := &lines{}
 		o.Sink, o.GPU = got, standIn("")
+		o.GPU.Backend = tc.backend
 		sum := run(t, o)
 		if !slices.Equal(got.text, want.text) || tc.buckets == nil && !slices.Equal(got.score, want.score) {
 			t.Errorf("%v in the worker read %v %v, here %v %v", tc.stages, got.text, got.score, want.text, want.score)
@@ -122,6 +130,59 @@ func TestGPUResultsEqualThoseOfTheCPU(t *testing.T) {
 	}
 }
 
+// A frame is uploaded once, and only the model's output comes back: the tensor between the stages
+// crosses in neither direction. The strict device counts.
+func TestATensorBetweenGPUStagesIsNotCopied(t *testing.T) {
+	copied := func(frames uint64, buckets []int, stages ...string) worker.Copied {
+		o := pipeline.Options{
+			Plan: onGPU(labelReader(), time.Minute, "", stages...), Dir: "testdata", Models: models.Dir(t), Library: models.Library(t),
+			Frames: frames, Sink: &lines{}, GPU: standIn(""),
+		}
+		if buckets != nil {
+			model := *o.Plan.Stages[1].Model
+			model.Batch = &plan.ModelBatch{Buckets: buckets, Delay: int64(time.Second)}
+			o.Plan.Stages[1].Model = &model
+		}
+		return run(t, o).Runtime.Worker.Copied
+	}
+	perFrame := func(buckets []int, stages ...string) worker.Copied {
+		some, more := copied(2, buckets, stages...), copied(4, buckets, stages...)
+		return worker.Copied{
+			ToDevice: (more.ToDevice - some.ToDevice) / 2, ToHost: (more.ToHost - some.ToHost) / 2, OnDevice: (more.OnDevice - some.OnDevice) / 2,
+		}
+	}
+	pre, read := perFrame(nil, "pre"), perFrame(nil, "read")
+	pixels, tensor, output := pre.ToDevice, pre.ToHost, read.ToHost
+	if pixels == 0 || tensor == 0 || output == 0 || read.ToDevice != tensor {
+		t.Fatalf("the preprocess alone copies %+v, the model alone %+v", pre, read)
+	}
+	if got, want := perFrame(nil, "pre", "read"), (worker.Copied{ToDevice: pixels, ToHost: output}); got != want {
+		t.Errorf("both stages copy %+v a frame, want %+v", got, want)
+	}
+	if got, want := perFrame([]int{1, 2}, "pre", "read"), (worker.Copied{ToDevice: pixels, ToHost: output, OnDevice: tensor}); got != want {
+		t.Errorf("both stages copy %+v a frame in batches of two, want %+v", got, want)
+	}
+}
+
+// The tensor of a frame is lost with the worker that holds it: the CPU makes it again.
+func TestNoFrameIsLostWithItsTensor(t *testing.T) {
+	o := pipeline.Options{Plan: labelReader(), Dir: "testdata", Models: models.Dir(t), Library: models.Library(t)}
+	want := &lines{}
+	o.Sink = want
+	run(t, o)
+	for _, faults := range []string{"launch:fault@n=4", "launch:fault@n=5", "device:lost@n=9", "device:lost@n=12", "launch:hang=2s@kernel=pre@n=7"} {
+		got := &lines{}
+		o.Plan, o.Sink, o.GPU, o.Backoff = onGPU(labelReader(), 100*time.Millisecond, "", "pre", "read"), got, standIn(faults), soon
+		sum := run(t, o)
+		if sum.Frames.Done != sum.Frames.Read || !slices.Equal(got.text, want.text) {
+			t.Errorf("%s: %+v read %v, without faults %v", faults, sum.Frames, got.text, want.text)
+		}
+		if w := sum.Runtime.Worker; len(w.Losses) == 0 || sum.Fallbacks["pre"]+sum.Fallbacks["read"] == 0 {
+			t.Errorf("%s: worker %+v, fallbacks %v", faults, w, sum.Fallbacks)
+		}
+	}
+}
+
 func TestNoFrameIsLostWithTheGPU(t *testing.T) {
 	const frames = 60
 	want := &dumps{}
@@ -131,7 +192,7 @@ func TestNoFrameIsLostWithTheGPU(t *testing.T) {
 		cause        worker.Cause
 		kill         bool
 	}{
-		{"a kernel that hangs", "launch:hang=2s@n=12", worker.CauseHang, false},
+		{"a kernel that hangs", "launch:hang=2s@kernel=pre@n=12", worker.CauseHang, false},
 		{"an illegal address", "launch:fault@n=12", worker.CauseSticky, false},
 		{"a device that is lost", "device:lost@n=60", worker.CauseLost, false},
 		{"kill -9", "", worker.CauseSignal, true},
@@ -183,7 +244,7 @@ func TestFramesWithoutFallbackAreDroppedWithoutTheGPU(t *testing.T) {
 	got := &dumps{}
 	sum := run(t, pipeline.Options{
 		Plan: onGPU(tensorDump(), 30*time.Millisecond, "drop", "pre"), Frames: frames, Sink: got,
-		GPU: standIn("launch:hang=2s@n=12"), Backoff: worker.Backoff{Limit: 1, First: time.Hour},
+		GPU: standIn("launch:hang=2s@kernel=pre@n=12"), Backoff: worker.Backoff{Limit: 1, First: time.Hour},
 	})
 	if sum.Drops["deadline:pre"] == 0 || sum.Drops["no-device:pre"] == 0 || sum.Frames.Failed != 0 || sum.Fallbacks["pre"] != 0 {
 		t.Errorf("%+v, drops %v, fallbacks %v", sum.Frames, sum.Drops, sum.Fallbacks)
@@ -223,7 +284,7 @@ func TestIsolationNoneRunsInThisProcess(t *testing.T) {
 
 func TestAStopDoesNotWaitForTheGPU(t *testing.T) {
 	p, err := pipeline.New(pipeline.Options{
-		Plan: onGPU(tensorDump(), time.Hour, "", "pre"), Sink: &dumps{}, GPU: standIn("launch:hang=2s@n=12"), Drain: time.Millisecond,
+		Plan: onGPU(tensorDump(), time.Hour, "", "pre"), Sink: &dumps{}, GPU: standIn("launch:hang=2s@kernel=pre@n=12"), Drain: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
