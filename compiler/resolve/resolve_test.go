@@ -307,7 +307,8 @@ services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "isol
 	}
 	nice := -5
 	if want := []plan.Unit{
-		{Name: "a.service", Slice: "work.slice", IOWeight: 200, Scheduling: "fifo", Priority: 10, Nice: &nice},
+		{Name: "a.service", Slice: "work.slice", IOWeight: 200, Scheduling: "fifo", Priority: 10, Nice: &nice,
+			Properties: map[string]string{"FragmentPath": "lib/systemd/system/a.service", "Type": "simple", "Restart": "on-failure", "RestartUSec": "3000000"}},
 		{Name: "work.slice", CPUs: "8-11", CPUPartition: "isolated"},
 	}; !reflect.DeepEqual(tgt.Plan.Units, want) {
 		t.Errorf("units %+v", tgt.Plan.Units)

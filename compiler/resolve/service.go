@@ -33,7 +33,8 @@ func (r *resolver) resolveServices() {
 		}
 		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice,
 			IOWeight: s.IOWeight, CPUWeight: s.CPUWeight, CPUQuota: s.CPUQuota,
-			MemoryMax: s.MemoryMax, MemoryHigh: s.MemoryHigh, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
+			MemoryMax: s.MemoryMax, MemoryHigh: s.MemoryHigh, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice,
+			Properties: s.Properties()})
 	}
 	cpus := cpulist.Format(r.t.Isolated())
 	for name := range slicesOf {

@@ -41,6 +41,10 @@ func (p *Plan) Seal() error { return p.SealAs(2) }
 func (p *Plan) SealAs(format int) error {
 	p.Schema = Schema
 	if format == 1 {
+		p.Units = slices.Clone(p.Units)
+		for i := range p.Units {
+			p.Units[i].Properties = nil // nothing is enforced by them
+		}
 		if newer := fieldsSince2("", reflect.ValueOf(*p)); len(newer) > 0 {
 			return fmt.Errorf("%w: format 1, which yoctuned 0.1 reads, has no %s", ErrFormat, strings.Join(newer, ", "))
 		}

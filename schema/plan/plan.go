@@ -201,6 +201,8 @@ type Unit struct {
 	Scheduling   string `json:"scheduling,omitempty"`    // other, batch, idle, fifo, rr
 	Priority     int    `json:"priority,omitempty"`      // 1 to 99 with fifo and rr
 	Nice         *int   `json:"nice,omitempty"`
+
+	Properties map[string]string `json:"properties,omitempty" since:"2"` // that systemd shows of the unit; verify alone reads them
 }
 
 // Pipeline is one declared inference pipeline.

@@ -62,7 +62,7 @@ func (s *Session) Apply() ([]Result, error) {
 		pr.Excused = true
 		results = append(results, pr)
 	}
-	for _, ur := range slices.Concat(unitResults(s.dev, s.plan.Units), fanResult(s.dev, s.plan.Fan), balancerResult(s.dev, s.targets)) {
+	for _, ur := range slices.Concat(unitResults(s.dev, s.plan.Units, nil), fanResult(s.dev, s.plan.Fan), balancerResult(s.dev, s.targets)) {
 		ur.Excused = true // left to systemd, nvfancontrol and irqbalance
 		results = append(results, ur)
 	}

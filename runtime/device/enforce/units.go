@@ -1,10 +1,13 @@
 package enforce
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,16 +63,21 @@ func unitSettings(units []plan.Unit) []plan.Setting {
 
 func isRealtime(u plan.Unit) bool { return u.Scheduling == "fifo" || u.Scheduling == "rr" }
 
-// unitResults compares running units with the plan.
-func unitResults(dev rootfs.FS, units []plan.Unit) []Result {
+// unitComparison returns what differs between a running unit and the plan.
+type unitComparison func(dev rootfs.FS, u plan.Unit, dir string) (faults []string)
+
+// unitResults compares running units with the plan. The comparison with systemd's properties,
+// which costs messages, is left to verify; nil for none.
+func unitResults(dev rootfs.FS, units []plan.Unit, properties unitComparison) []Result {
 	var out []Result
 	for _, u := range units {
-		out = append(out, unitResult(dev, u))
+		out = append(out, unitResult(dev, u, properties))
 	}
 	return out
 }
 
-// cgroupOf returns the cgroup of a unit. The name of a slice contains those of its parents.
+// cgroupOf returns the cgroup of a unit. The name of a slice contains those of its parents. The
+// instances of a template have a slice of their own (systemd.slice(5)).
 func cgroupOf(u plan.Unit) string {
 	if strings.HasSuffix(u.Name, ".slice") {
 		return sliceDir(u.Name)
@@ -77,6 +85,9 @@ func cgroupOf(u plan.Unit) string {
 	slice := u.Slice
 	if slice == "" {
 		slice = "system"
+		if template, _, ok := strings.Cut(u.Name, "@"); ok {
+			slice += "-" + escapeUnit(template)
+		}
 	}
 	return path.Join(sliceDir(strings.TrimSuffix(slice, ".slice")+".slice"), u.Name)
 }
@@ -92,6 +103,19 @@ func (s *Session) UnitDirs() []string {
 	return dirs
 }
 
+// escapeUnit writes a name as part of another, as unit_name_escape of systemd does.
+func escapeUnit(name string) string {
+	var b strings.Builder
+	for i, c := range []byte(name) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == ':' || c == '.' && i > 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	return b.String()
+}
+
 func sliceDir(name string) string {
 	dir, so := cgroups, ""
 	for _, part := range strings.Split(strings.TrimSuffix(name, ".slice"), "-") {
@@ -102,7 +126,7 @@ func sliceDir(name string) string {
 	return dir
 }
 
-func unitResult(dev rootfs.FS, u plan.Unit) Result {
+func unitResult(dev rootfs.FS, u plan.Unit, properties unitComparison) Result {
 	dir := cgroupOf(u)
 	r := Result{ID: "services." + u.Name, Path: dir, Wanted: describeUnit(u), Outcome: outcome.OK}
 	if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
@@ -126,6 +150,9 @@ func unitResult(dev rootfs.FS, u plan.Unit) Result {
 		if starved := realtimeStarved(dev, u); starved != "" {
 			faults = append(faults, starved)
 		}
+	}
+	if properties != nil {
+		faults = append(faults, properties(dev, u, dir)...)
 	}
 	r.Found, r.Known = strings.Join(found, ", "), true
 	if len(faults) > 0 {
@@ -155,6 +182,9 @@ func describeUnit(u plan.Unit) string {
 	}
 	if u.Nice != nil {
 		add("nice %d", *u.Nice)
+	}
+	if n := len(u.Properties); n > 0 {
+		add("%d properties of systemd", n)
 	}
 	if len(w) == 0 {
 		return "in its slice"
@@ -209,6 +239,43 @@ func compareCgroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []stri
 		return strings.TrimPrefix(line, "default ")
 	})
 	return found, faults
+}
+
+// compareProperties compares what systemd shows of a unit. A tree has no running systemd, and
+// shows what its files have.
+func compareProperties(dev rootfs.FS, u plan.Unit, dir string) (faults []string) {
+	for _, name := range slices.Sorted(maps.Keys(u.Properties)) {
+		c, err := dev.Read(dir + "/systemd/" + name)
+		switch have, want := strings.TrimSuffix(c.Text, "\n"), u.Properties[name]; {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			faults = append(faults, fmt.Sprintf("%s cannot be read: %v", name, err))
+		case !hasProperty(name, have, want):
+			faults = append(faults, fmt.Sprintf("%s is %s, wanted %s", name, oneLine(have), oneLine(want)))
+		}
+	}
+	if len(u.Properties) > 0 && rootfs.ReadText(dev, dir+"/systemd/NeedDaemonReload") == "yes" {
+		faults = append(faults, "systemd has not read its changed files: `systemctl daemon-reload`")
+	}
+	return faults
+}
+
+// hasProperty reports whether a property has the wanted value, or a list all wanted lines: units
+// and the variables of other files add to those of the plan.
+func hasProperty(name, have, want string) bool {
+	switch name {
+	case "FragmentPath", "DropInPaths":
+		return slices.ContainsFunc(strings.Split(have, "\n"), func(l string) bool { return strings.HasSuffix(l, "/"+want) })
+	case "After", "Wants", "Requires", "SupplementaryGroups", "EnvironmentFiles", "Environment":
+		lines := strings.Split(have, "\n")
+		return !slices.ContainsFunc(strings.Split(want, "\n"), func(l string) bool { return !slices.Contains(lines, l) })
+	}
+	return have == want
+}
+
+// oneLine returns the lines of a list as one, "nothing" for none.
+func oneLine(text string) string {
+	return cmp.Or(strings.ReplaceAll(text, "\n", " "), "nothing")
 }
 
 // compareTasks compares the processes of a unit.

@@ -88,3 +88,66 @@ func TestUnitNeedsUnifiedCgroups(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// verify compares what systemd shows; the plan's lines are among those of a list.
+func TestUnitPropertiesAreVerified(t *testing.T) {
+	dev, dir := newBoard(t)
+	const unit = "/sys/fs/cgroup/system.slice/vision.service"
+	place(t, dir, "/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n")
+	place(t, dir, unit+"/cgroup.procs", "")
+	service := plan.Service{
+		Name: "vision.service", Exec: []string{"/usr/bin/vision"}, User: "vision", Restart: "always", After: []string{"a.service", "b.target"},
+		Spans:        map[string]string{"RestartSec": "2", "WatchdogSec": "1500ms", "TimeoutStopSec": "infinity", "TimeoutStartSec": "0"},
+		Capabilities: map[string][]string{"AmbientCapabilities": {"CAP_SYS_NICE", "CAP_IPC_LOCK"}, "CapabilityBoundingSet": {}},
+		OOMScore:     new(int), MemoryLock: true, Environment: map[string]string{"A": "x y"}, EnvironmentFiles: []string{"-/etc/default/vision"},
+	}
+	p := planOf()
+	p.Units = []plan.Unit{{Name: "vision.service", Properties: service.Properties()}}
+	shown := map[string]string{
+		"FragmentPath": "/usr/lib/systemd/system/vision.service", "User": "vision", "Restart": "always", "After": "sysinit.target\nb.target\na.service",
+		"RestartUSec": "2000000", "WatchdogUSec": "1500000", "TimeoutStopUSec": "infinity", "TimeoutStartUSec": "infinity",
+		"AmbientCapabilities": "CAP_IPC_LOCK\nCAP_SYS_NICE", "CapabilityBoundingSet": "", "OOMScoreAdjust": "0", "LimitMEMLOCK": "infinity",
+		"Environment": "B=1\nA=x y", "EnvironmentFiles": "-/etc/default/vision", "NeedDaemonReload": "no",
+	}
+	for name := range service.Properties() {
+		if _, ok := shown[name]; !ok {
+			t.Errorf("%s is not among what systemd shows", name)
+		}
+	}
+	for name, value := range shown {
+		place(t, dir, unit+"/systemd/"+name, value+"\n")
+	}
+	if r := findResult(t, enforce.Verify(dev, p, options()), "services.vision.service"); r.Outcome != outcome.OK || r.Found != r.Wanted {
+		t.Errorf("%+v", r)
+	}
+	for name, wrong := range map[string]string{
+		"FragmentPath": "/etc/systemd/system/vision.service", "Restart": "no", "RestartUSec": "100000", "After": "a.service", "NeedDaemonReload": "yes",
+		"CapabilityBoundingSet": "CAP_SYS_NICE", "Environment": "A=x", "EnvironmentFiles": "",
+	} {
+		writeText(t, dir, unit+"/systemd/"+name, wrong+"\n")
+		r := findResult(t, enforce.Verify(dev, p, options()), "services.vision.service")
+		if name == "NeedDaemonReload" {
+			name = "systemctl daemon-reload"
+		}
+		if r.Outcome != outcome.Differs || !strings.Contains(r.Message, name) {
+			t.Errorf("%s: %+v", name, r)
+		}
+		for name, value := range shown {
+			writeText(t, dir, unit+"/systemd/"+name, value+"\n")
+		}
+	}
+}
+
+// An instance of a template runs in the slice of the template.
+func TestInstanceIsFoundInTheSliceOfItsTemplate(t *testing.T) {
+	dev, dir := newBoard(t)
+	place(t, dir, "/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n")
+	place(t, dir, `/sys/fs/cgroup/system.slice/system-serial\x2dgetty.slice/serial-getty@ttyTCU0.service/cgroup.procs`, "7\n")
+	process(t, dir, 7, 0, 0, 5, "0-5")
+	nice := 5
+	p := planOf()
+	p.Units = []plan.Unit{{Name: "serial-getty@ttyTCU0.service", Nice: &nice}}
+	if r := findResult(t, enforce.Verify(dev, p, options()), "services.serial-getty@ttyTCU0.service"); r.Outcome != outcome.OK {
+		t.Errorf("%+v", r)
+	}
+}

@@ -34,7 +34,7 @@ func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
 			t.recoverIn(func() { t.inspect(dev, r, o, j) })
 		}
 	}
-	out = append(out, unitResults(dev, p.Units)...)
+	out = append(out, unitResults(dev, p.Units, compareProperties)...)
 	out = append(out, fanResult(dev, p.Fan)...)
 	out = append(out, balancerResult(dev, all)...)
 	return append(out, defaultResults(dev, p.Power, m, err)...)

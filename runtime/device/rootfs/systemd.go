@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // systemd owns the cgroups of its units and overwrites the writes of other programs.
@@ -44,18 +45,35 @@ type unitProperty struct {
 	parse     func(text string) (any, bool)
 	format    func(value any) (string, bool)
 	parseFile func(file string) string // the file's value as text of the property
+	ofUnit    bool                     // a property of every unit, not of services alone
+}
+
+// shownProperties are those that are read only, and whether every unit has them.
+var shownProperties = map[string]bool{
+	"Type": false, "User": false, "Group": false, "SupplementaryGroups": false, "WorkingDirectory": false, "Environment": false, "EnvironmentFiles": false,
+	"Restart": false, "RestartUSec": false, "WatchdogUSec": false, "TimeoutStartUSec": false, "TimeoutStopUSec": false,
+	"OOMScoreAdjust": false, "LimitMEMLOCK": false, "AmbientCapabilities": false, "CapabilityBoundingSet": false,
+	"StartLimitIntervalUSec": true, "StartLimitBurst": true, "After": true, "Wants": true, "Requires": true,
+	"FragmentPath": true, "DropInPaths": true, "NeedDaemonReload": true,
 }
 
 func lookupProperty(name string) (unitProperty, bool) {
+	if ofUnit, ok := shownProperties[name]; ok {
+		p := unitProperty{name: name, format: formatShown, ofUnit: ofUnit}
+		if strings.Contains(name, "Capabilit") {
+			p.format = formatCapabilities
+		}
+		return p, true
+	}
 	weight := func(line string) string {
 		line, _, _ = strings.Cut(line, "\n")
 		return strings.TrimPrefix(line, "default ")
 	}
 	number := func(file string, parseFile func(string) string) unitProperty {
-		return unitProperty{name, file, parseNumber, formatNumber, parseFile}
+		return unitProperty{name, file, parseNumber, formatNumber, parseFile, false}
 	}
 	p, ok := map[string]unitProperty{
-		"AllowedCPUs":        {name, "cpuset.cpus", parseCPUs, formatCPUs, strings.TrimSpace},
+		"AllowedCPUs":        {name, "cpuset.cpus", parseCPUs, formatCPUs, strings.TrimSpace, false},
 		"CPUWeight":          number("cpu.weight", weight),
 		"IOWeight":           number("io.weight", weight),
 		"MemoryMax":          number("memory.max", strings.TrimSpace),
@@ -79,6 +97,57 @@ func formatNumber(value any) (string, bool) {
 		return Unset, ok
 	}
 	return strconv.FormatUint(n, 10), ok
+}
+
+// formatShown formats the value of a property that is read only: a list has a line for each element.
+func formatShown(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[v], true
+	case int32, uint32:
+		return fmt.Sprint(v), true
+	case uint64:
+		if v == math.MaxUint64 {
+			return plan.Infinity, true
+		}
+		return strconv.FormatUint(v, 10), true
+	case []string:
+		return strings.Join(v, "\n"), true
+	case [][]any: // files, which may be absent
+		lines := make([]string, len(v))
+		for i, file := range v {
+			if len(file) != 2 {
+				return "", false
+			}
+			lines[i] = fmt.Sprint(file[0])
+			if file[1] == true {
+				lines[i] = "-" + lines[i]
+			}
+		}
+		return strings.Join(lines, "\n"), true
+	}
+	return "", false
+}
+
+// capabilities are the names of the kernel's, by their number (include/uapi/linux/capability.h).
+var capabilities = strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE
+	NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT
+	SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP
+	MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
+
+// formatCapabilities lists the capabilities of a set, sorted.
+func formatCapabilities(value any) (string, bool) {
+	set, ok := value.(uint64)
+	var names []string
+	for n, name := range capabilities {
+		if set>>n&1 == 1 {
+			names = append(names, "CAP_"+name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, "\n"), ok
 }
 
 // parseCPUs converts a list to systemd's form, a bit for each CPU with the lowest first.
@@ -186,7 +255,7 @@ func (n unitNode) read(r *Root) (string, error) {
 	var value dbus.Variant
 	err := r.systemd.call(func(ctx context.Context, conn *dbus.Conn) error {
 		return conn.Object(systemdName, unitPath(n.unit)).
-			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, unitInterface(n.unit), n.property.name).Store(&value)
+			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, n.interfaceName(), n.property.name).Store(&value)
 	})
 	if err != nil {
 		return "", err
@@ -195,7 +264,7 @@ func (n unitNode) read(r *Root) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("unexpected value %s of systemd: %w", value, unix.EOPNOTSUPP)
 	}
-	if text == Unset {
+	if text == Unset || n.property.file == "" {
 		return text, nil
 	}
 	// The file exists only if its controller is enabled.
@@ -207,7 +276,18 @@ func (n unitNode) read(r *Root) (string, error) {
 	return text, nil
 }
 
+// interfaceName returns the D-Bus interface that has the property.
+func (n unitNode) interfaceName() string {
+	if n.property.ofUnit {
+		return systemdName + ".Unit"
+	}
+	return unitInterface(n.unit)
+}
+
 func (n unitNode) write(r *Root, text string) error {
+	if n.property.parse == nil {
+		return unix.EROFS
+	}
 	value, ok := n.property.parse(text)
 	if !ok {
 		return unix.EINVAL

@@ -123,7 +123,7 @@ func IsVirtual(name string) bool {
 // there is none.
 func BackingFile(name string) string {
 	if dir, _, node, ok := virtualNode(name); ok {
-		if u, ok := node.(unitNode); ok {
+		if u, ok := node.(unitNode); ok && u.property.file != "" {
 			return dir + "/" + u.property.file
 		}
 	}
