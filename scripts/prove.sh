@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import
+#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -173,7 +173,14 @@ soak() {
 	title "soak: a million frames with faults"
 	export YOCTUNE_SOAK_FRAMES=${YOCTUNE_SOAK_FRAMES:-1000000}
 	go test ./runtime/engine/pipeline -run TestEveryFrameIsCounted -count 1 -v -timeout 60m >build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
-	grep -E 'frames:|^ok' build/soak.log | sed 's/^ *//' | tee "$results/$day-soak.txt"
+	go test ./runtime/device/watch -run TestAWeekOfDrift -count 1 -v >>build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
+	sed -n -E '/frames:|saw:|^ok/s/^ *//p' build/soak.log | tee "$results/$day-soak.txt"
+}
+
+kills() {
+	title "kills: yoctuned killed at random system calls, and every state that a loss of power may leave"
+	{ uptime; YOCTUNE_KILLS=${YOCTUNE_KILLS:-500} go test ./tests/powerloss -count 1 -v -timeout 90m; } >build/kills.log 2>&1 || { failed=1; cat build/kills.log >&2; }
+	grep -E 'load average|saw:|^ *--- |^ok' build/kills.log | sed 's/^ *//' | tee "$results/$day-kills.txt"
 }
 
 worker() {
@@ -357,7 +364,7 @@ import() {
 }
 
 mkdir -p build
-all="layers parse boards tasks kconfig fuzz soak worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import"
+all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

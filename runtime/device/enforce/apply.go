@@ -175,9 +175,9 @@ func (t *target) limitToPossibleCPUs(dev rootfs.FS) error {
 
 // finishUnreadable finishes a target that could not be read, and reports false for one that
 // may be written all the same: stable_secret returns EIO until it is first set. Its original
-// is recorded as lost.
+// is recorded as lost. A driver that fails would leave nothing to restore.
 func finishUnreadable(dev rootfs.FS, t *target, o Options) bool {
-	if errors.Is(t.err, unix.EIO) && !strings.HasPrefix(t.real, "/proc/irq/") {
+	if errors.Is(t.err, unix.EIO) && strings.HasPrefix(t.real, "/proc/sys/") {
 		return false
 	}
 	t.finishFault(dev, o, false, t.err)

@@ -113,6 +113,18 @@ func lockdownMode(dev rootfs.FS) string {
 	return f.Value
 }
 
+// isOfflineCPU reports whether a node is of a CPU, or of a cpufreq policy whose CPUs are all offline.
+func isOfflineCPU(dev rootfs.FS, real string) bool {
+	rest, ok := strings.CutPrefix(real, "/sys/devices/system/cpu/")
+	if policy, isPolicy := strings.CutPrefix(rest, "cpufreq/"); isPolicy {
+		name, _, _ := strings.Cut(policy, "/")
+		online, err := dev.Read("/sys/devices/system/cpu/cpufreq/" + name + "/affected_cpus")
+		return err == nil && strings.TrimSpace(online.Text) == ""
+	}
+	cpu, _, _ := strings.Cut(rest, "/")
+	return ok && rootfs.ReadText(dev, "/sys/devices/system/cpu/"+cpu+"/online") == "0"
+}
+
 // describeHolder returns what uses a node and how to stop that, "" if unknown.
 func describeHolder(dev rootfs.FS, real string) string {
 	disk, ok := strings.CutPrefix(real, "/sys/devices/virtual/block/")

@@ -83,7 +83,7 @@ func restore(r *reader, o Options, all []*original) []Result {
 		if wrote.Load() { // otherwise the last pass has observed the result
 			t.done = t.isRestored(r)
 		}
-		results[i] = t.result(o)
+		results[i] = t.result(r.dev, o)
 	}
 	return results
 }
@@ -146,7 +146,7 @@ func isGone(err error) bool {
 }
 
 // result returns the result of the last observation.
-func (t *original) result(o Options) Result {
+func (t *original) result(dev rootfs.FS, o Options) Result {
 	res := Result{ID: t.ID, Path: t.Name, Wanted: knob.Show(t.Type, t.Value), Found: t.found.Value, Known: t.known}
 	switch {
 	case t.Lost != "":
@@ -159,7 +159,7 @@ func (t *original) result(o Options) Result {
 		res.Outcome, res.Excused = outcome.Stale, true
 		res.Message = fmt.Sprintf("%s: the node no longer exists, nothing to restore", outcome.Name(t.Name))
 	case t.err != nil:
-		res.Outcome, res.Message = outcome.Explain(outcome.Fault{Path: t.Name, Write: true, Want: res.Wanted, Root: o.Root, Err: t.err})
+		res.Outcome, res.Message = outcome.Explain(outcome.Fault{Path: t.Name, Write: true, Want: res.Wanted, Root: o.Root, Offline: isOfflineCPU(dev, t.Path), Err: t.err})
 	default:
 		res.Outcome = outcome.Adjusted
 		res.Message = outcome.DescribeChanged(t.Name, res.Wanted, t.found.Value)

@@ -406,6 +406,8 @@ func (t *target) finishFault(dev rootfs.FS, o Options, write bool, err error) {
 		}
 	case errors.Is(err, unix.EPERM):
 		f.Lockdown = lockdownMode(dev)
+	case errors.Is(err, unix.EIO):
+		f.Offline = isOfflineCPU(dev, t.real)
 	case errors.Is(err, unix.EBUSY):
 		f.Holder = describeHolder(dev, t.real)
 	}

@@ -304,7 +304,13 @@ func (j *Journal) current() []record {
 // it removes the journal.
 func (j *Journal) ReplaceOriginals(originals []Original) error {
 	if len(originals) == 0 {
-		for _, name := range []string{CountFile, File} {
+		// Each file may be the only one after a crash: no records are expected from now on.
+		if j.counted > 0 {
+			if err := j.setCount(0); err != nil {
+				return err
+			}
+		}
+		for _, name := range []string{File, CountFile} {
 			if err := j.store.RemoveState(name); err != nil {
 				return fmt.Errorf("remove journal: %w", err)
 			}

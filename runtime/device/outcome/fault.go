@@ -28,6 +28,7 @@ type Fault struct {
 	Against  string      // state of a node that limits this one: "policy0 scaling_min_freq is 729600"
 	Lockdown string      // the kernel's lockdown mode, "" for none
 	Holder   string      // what uses the node, "" if unknown
+	Offline  bool        // the node is of a CPU that is offline
 	Err      error
 }
 
@@ -156,7 +157,7 @@ func explainBusy(f Fault) (Outcome, string) {
 		return Busy, "in use by a driver or another program"
 	case f.isAny(unix.EIO) && strings.HasPrefix(f.Path, "/proc/irq/"):
 		return Refused, "affinity is kernel-managed"
-	case f.isAny(unix.EIO) && strings.HasPrefix(f.Path, "/sys/devices/system/cpu/"):
+	case f.isAny(unix.EIO) && f.Offline:
 		return Unsupported, "the CPU is offline"
 	case f.isAny(unix.EIO):
 		return Refused, "input/output error"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -259,7 +260,12 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 15, what: "EIO: the CPU is offline", want: []plan.Setting{newSetting(minFreq, plan.TypeInt, "115200")},
-			harm: failWrite(minFreq, unix.EIO), outcome: outcome.Unsupported, message: "the CPU is offline"},
+			harm: func(r *rig) {
+				r.createFile(path.Join(path.Dir(minFreq), "affected_cpus"), "\n", 0o444)
+				r.dev.WriteFault[minFreq] = unix.EIO
+			}, outcome: outcome.Unsupported, message: "the CPU is offline"},
+		{row: 15, what: "EIO of a CPU that is online", want: []plan.Setting{newSetting(minFreq, plan.TypeInt, "115200")},
+			harm: failWrite(minFreq, unix.EIO), outcome: outcome.Refused, message: "input/output error"},
 		{row: 16, what: "a list wider than the machine", want: []plan.Setting{newSetting(irq48, plan.TypeCPUList, "1-63")},
 			outcome: outcome.Adjusted, message: "irq 48: wrote 1-63, kernel uses 1-",
 			then: func(r *rig) {

@@ -235,6 +235,11 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	ctrl := http.NewResponseController(w)
+	// The server's time for a request would end the stream.
+	if err := ctrl.SetReadDeadline(time.Time{}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	send := func(event string, v any) error {
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -324,7 +329,11 @@ func (s *Site) serveHistory(w http.ResponseWriter, r *http.Request) {
 	}{to.UnixMilli(), out})
 }
 
-// NewServer returns a server with limits for a small device.
+// NewServer returns a server with limits for a small device: a client that sends or reads slowly
+// holds its connection for seconds.
 func NewServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 }

@@ -190,7 +190,7 @@ func TestStreamOfSamplesAndDrift(t *testing.T) {
 
 // Any input is answered or ends the connection soon, and does not affect the next one.
 func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
-	h, err := (&web.Site{Hub: monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample"} }, time.Second), Watch: func() (*watch.State, error) { return nil, nil }}).Handler()
+	h, err := (&web.Site{Hub: monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample"} }, 50*time.Millisecond), Watch: func() (*watch.State, error) { return nil, nil }}).Handler()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,16 +199,18 @@ func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := web.NewServer(h)
-	if server.ReadHeaderTimeout <= 0 || server.IdleTimeout <= 0 {
-		t.Error("a client may hold a connection for ever without a request")
+	if server.ReadHeaderTimeout <= 0 || server.ReadTimeout <= 0 || server.WriteTimeout <= 0 || server.IdleTimeout <= 0 {
+		t.Error("a client may hold a connection for ever without a request, a body or the answer")
 	}
-	server.ReadHeaderTimeout = 200 * time.Millisecond // the test only checks that it ends
+	// The test only checks that they end.
+	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout = 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
 	go func() { _ = server.Serve(l) }()
 	defer func() { _ = server.Close() }()
 	long := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct{ send, want string }{
 		"slow":           {"GET / HTTP/1.1\r\nHost: localhost\r\n", ""},
 		"silent":         {"", ""},
+		"slow body":      {"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx", "HTTP/1.1 "},
 		"no HTTP":        {"\x16\x03\x01\x02\x00\x01\x00\xff\xfe\r\n\r\n", "HTTP/1.1 400"},
 		"huge query":     {"GET /api/history?seconds=" + long + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 431"},
 		"huge header":    {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + long + "\r\n\r\n", "HTTP/1.1 431"},
@@ -236,12 +238,27 @@ func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Fatal("the connection is not closed")
 			}
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal("the connection is not closed after the answer")
+			}
 			got := string(buf[:n])
 			if c.want != "" && n > 0 && !strings.HasPrefix(got, c.want) || strings.Contains(got, "root:") {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
+	// The stream of events has no such end.
+	stream, err := http.Get("http://" + l.Addr().String() + "/api/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, in := time.Now(), bufio.NewScanner(stream.Body)
+	for time.Since(begin) < 3*server.ReadTimeout && in.Scan() {
+	}
+	if err := in.Err(); err != nil || time.Since(begin) < 3*server.ReadTimeout {
+		t.Errorf("the stream ended after %v: %v", time.Since(begin), err)
+	}
+	_ = stream.Body.Close()
 	resp, err := http.Get("http://" + l.Addr().String() + "/api/sample")
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("afterwards: %v %v", resp, err)
