@@ -31,6 +31,8 @@ var samples = []struct{ path, cue, text string }{
 	{"cpu.boost", `cpu: boost: false`, "w- /sys/devices/system/cpu/cpufreq/boost - - - - 0"},
 	{"cpu.smt", `cpu: smt: "off"`, "w- /sys/devices/system/cpu/smt/control - - - - off"},
 	{"cpu.maxIdleLatency", `cpu: maxIdleLatency: "0ns"`, `w "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us" - - - - n/a`},
+	{"cpu.idleStates", `cpu: idleStates: c7: false`, ""},
+	{"memory.emc", `memory: emc: "665.6MHz"`, ""},
 	{"gpu.min", `gpu: min: "306MHz"`, ""},
 	{"gpu.max", `gpu: max: "408MHz"`, ""},
 	{"gpu.governor", `gpu: governor: "performance"`, ""},

@@ -3,11 +3,13 @@ package check
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 func containerRules() []Rule {
@@ -21,6 +23,16 @@ func containerRules() []Rule {
 			Right: `services: "a.service": {exec: ["/usr/bin/docker", "run", "dustynv/l4t-pytorch:r36.4.0"], external: true}`,
 			See:   "dusty-nv/jetson-containers at 019980c7d35e, jetson_containers/l4t_version.py: l4t_version_compatible",
 			run:   checkContainerL4T,
+		},
+		{
+			ID: "container-cuda", Severity: diag.Warning,
+			Title: "the container image has a newer CUDA than the driver",
+			Cause: "The container brings its CUDA libraries, and the device its driver, which is part of L4T and knows CUDA up to a version. A newer runtime fails with cudaErrorInsufficientDriver, unless the image has the cuda-compat libraries for Jetson, which NVIDIA offers from L4T R35 on.",
+			Fix:   "use an image with the CUDA of the release, or an older one",
+			Wrong: `services: "a.service": {exec: ["/usr/bin/docker", "run", "registry.example.com/nvidia/cuda:13.9.0-runtime-ubuntu24.04"], external: true}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/docker", "run", "registry.example.com/nvidia/cuda:11.4.3-runtime-ubuntu20.04"], external: true}`,
+			See:   "developer.nvidia.com/blog/simplifying-cuda-upgrades-for-nvidia-jetson-users",
+			run:   checkContainerCUDA,
 		},
 	}
 }
@@ -70,14 +82,69 @@ func checkContainerL4T(s *subject) {
 	if line == "" {
 		return // a board without L4T
 	}
+	s.images(func(w config.String, image, of string) {
+		if version := imageL4T(image); version != "" && l4tLine(version) != line {
+			s.reportAt(w, w.Show(), fmt.Sprintf("use the image's tag for L4T %s (%s)", s.Release.L4T, line),
+				"%s of %s is for L4T %s, and %s has %s", image, of, version, s.Release.Name, s.Release.L4T)
+		}
+	})
+}
+
+var (
+	// The first part of a tag of NVIDIA's CUDA images, such as 12.2.0-devel-ubuntu22.04.
+	cudaTag = lazyregexp.New(`^(\d+)\.(\d+)(?:\.\d+)*$`)
+	// A part of a tag of other images, such as cu126 or cuda12.4.
+	cudaPart = lazyregexp.New(`^cu(?:da)?(\d\d)\.?(\d)$`)
+)
+
+// imageCUDA finds the CUDA version in the tag of an image.
+func imageCUDA(word string) (version [2]int, ok bool) {
+	name, tag, tagged := strings.Cut(word[strings.LastIndexByte(word, '/')+1:], ":")
+	if !tagged {
+		return version, false
+	}
+	tag, _, _ = strings.Cut(tag, "@")
+	parts := strings.FieldsFunc(tag, func(r rune) bool { return r == '-' || r == '_' })
+	var m []string
+	if len(parts) > 0 && (name == "cuda" || name == "l4t-cuda") {
+		m = cudaTag.FindStringSubmatch(parts[0])
+	}
+	for _, part := range parts {
+		if m == nil {
+			m = cudaPart.FindStringSubmatch(part)
+		}
+	}
+	if m == nil {
+		return version, false
+	}
+	return cudaVersion(m[1] + "." + m[2])
+}
+
+func cudaVersion(text string) (version [2]int, ok bool) {
+	n, err := fmt.Sscanf(text, "%d.%d", &version[0], &version[1])
+	return version, err == nil && n == 2
+}
+
+func checkContainerCUDA(s *subject) {
+	driver, known := cudaVersion(s.Release.CUDA)
+	if !known {
+		return
+	}
+	s.images(func(w config.String, image, of string) {
+		if version, ok := imageCUDA(image); ok && slices.Compare(version[:], driver[:]) > 0 {
+			s.reportAt(w, w.Show(), fmt.Sprintf("use an image with CUDA %s or older", s.Release.CUDA),
+				"%s of %s has CUDA %d.%d, and the driver of %s knows %s", image, of, version[0], version[1], s.Release.Name, s.Release.CUDA)
+		}
+	})
+}
+
+// images calls do for each word of the commands of services and pipelines, which may be the name of
+// an image. of names the service or the pipeline.
+func (s *subject) images(do func(w config.String, image, of string)) {
 	check := func(of string, words []config.String) {
 		for _, w := range words {
 			for word := range strings.FieldsSeq(w.Text) {
-				image := strings.Trim(word, `"'`)
-				if version := imageL4T(image); version != "" && l4tLine(version) != line {
-					s.reportAt(w, w.Show(), fmt.Sprintf("use the image's tag for L4T %s (%s)", s.Release.L4T, line),
-						"%s of %s is for L4T %s, and %s has %s", image, of, version, s.Release.Name, s.Release.L4T)
-				}
+				do(w, strings.Trim(word, `"'`), of)
 			}
 		}
 	}

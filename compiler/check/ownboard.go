@@ -115,6 +115,7 @@ func checkBoardJetson(s *subject) {
 		refuse("memory controller clock of NVIDIA's", "name its device under devfreq", m.EMC)
 	}
 	refuse("nvfancontrol", "", c.Fan)
+	refuse("memory controller clock of NVIDIA's", "name its device under devfreq", c.Memory.EMC)
 	refuse("GPU of NVIDIA's", "name its device under devfreq", c.GPU)
 	if c.Runtime.CUDA.On {
 		refuse("CUDA", "", c.Runtime.CUDA)

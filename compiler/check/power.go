@@ -319,6 +319,7 @@ func frequencyLimits(s *subject) []limit {
 	c := s.Config
 	add(s.Board.CPUkHz, 1000, "CPU", "cpu_khz", c.CPU.Min, c.CPU.Max)
 	add(s.Board.GPUHz, 1, "GPU", "gpu_hz", c.GPU.Min, c.GPU.Max)
+	add(s.Board.EMCHz, 1, "memory controller", "emc_hz", c.Memory.EMC)
 	for _, m := range c.Power.Modes.Entries {
 		add(s.Board.CPUkHz, 1000, "CPU", "cpu_khz", m.CPU.Min, m.CPU.Max)
 		add(s.Board.GPUHz, 1, "GPU", "gpu_hz", m.GPU.Min, m.GPU.Max)

@@ -18,8 +18,11 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/directive"
+	"github.com/yoctune/yoctune/schema/facts/idle"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/linux"
+	"github.com/yoctune/yoctune/schema/facts/recipe"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/facts/variable"
@@ -239,6 +242,31 @@ func (v *view) namesOf(sc scope, prefix string) []candidate {
 				}
 			}
 		})
+	case sc.section(1) == "threads":
+		return constants(prefix, func(yield func(string) bool) {
+			for _, th := range linux.Threads(line) {
+				if !yield(strings.ReplaceAll(th.Name, "#", "*")) {
+					return
+				}
+			}
+		})
+	case sc.section(1) == "offloads":
+		return constants(prefix, slices.Values(linux.NetFeatures(line)))
+	case sc.section(1) == "packages":
+		return constants(prefix, recipe.Names(rel, recipe.Package))
+	case sc.section(2) == "build.packageConfig", sc.section(3) == "build.parallel.recipes":
+		return constants(prefix, recipe.Names(rel, recipe.Recipe))
+	case sc.section(2) == "cpu.idleStates" && t != nil:
+		return constants(prefix, slices.Values(idle.States(t.Board.SoC, t.Release.Line())))
+	case len(sc.names) > 1 && sc.names[len(sc.names)-2] == "unit" && t != nil:
+		return constants(prefix, func(yield func(string) bool) {
+			for _, name := range directive.Names(directive.Unit) {
+				word, ok := strings.CutPrefix(name, last(sc.names)+".")
+				if ok && directive.Lookup(directive.Unit, name, t.Release.Systemd).State == directive.Present && !yield(word) {
+					return
+				}
+			}
+		})
 	case sc.section(2) == "build.variables":
 		return v.described(compiler.VariableName, t, prefix, slices.Values(variable.Names(rel)))
 	case len(sc.names) == 1 && sc.names[0] == "suppress":
@@ -251,9 +279,32 @@ func (v *view) namesOf(sc scope, prefix string) []candidate {
 	return nil
 }
 
+func last(names []string) string { return names[len(names)-1] }
+
+// constants lists names without further facts, as [view.described] does.
+func constants(prefix string, names iter.Seq[string]) []candidate {
+	list := matching(prefix, names)
+	found := make([]candidate, 0, len(list))
+	for _, name := range list {
+		found = append(found, candidate{name: name, isKey: true, kind: kindConstant})
+	}
+	return found
+}
+
 // described lists names with their facts: those that begin with what is typed, then those that
 // contain it, up to the bound.
 func (v *view) described(kind compiler.NameKind, t *resolve.Target, prefix string, names iter.Seq[string]) []candidate {
+	list := matching(prefix, names)
+	found := make([]candidate, 0, len(list))
+	for _, name := range list {
+		found = append(found, candidate{name: name, isKey: true, kind: kindConstant, notes: v.describe(kind, name, t)})
+	}
+	return found
+}
+
+// matching lists the names that begin with what is typed, then those that contain it, up to the
+// bound.
+func matching(prefix string, names iter.Seq[string]) []string {
 	var begin, contain []string
 	lower := strings.ToLower(prefix)
 	for name := range names {
@@ -268,12 +319,7 @@ func (v *view) described(kind compiler.NameKind, t *resolve.Target, prefix strin
 		}
 	}
 	list := append(begin, contain...)
-	list = list[:min(len(list), maxItems+1)] // one more shows that the list is cut
-	found := make([]candidate, 0, len(list))
-	for _, name := range list {
-		found = append(found, candidate{name: name, isKey: true, kind: kindConstant, notes: v.describe(kind, name, t)})
-	}
-	return found
+	return list[:min(len(list), maxItems+1)] // one more shows that the list is cut
 }
 
 func (v *view) describe(kind compiler.NameKind, name string, t *resolve.Target) []string {

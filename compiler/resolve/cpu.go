@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
@@ -42,6 +43,10 @@ func (r *resolver) resolveCPU() {
 	r.setText(c.SMT, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeString,
 		Select: plan.Select{Path: "/sys/devices/system/cpu/smt/control"}, Optional: true})
 	r.resolveIdleLatency(c.MaxIdleLatency)
+	for _, state := range c.IdleStates.Sorted() {
+		r.set(state, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeBool, Want: FormatSwitch(!state.On),
+			Select: plan.Select{Class: "cpuidle", Name: state.Key(), Attr: "disable"}})
+	}
 	if len(c.Isolate.Items) > 0 {
 		r.origins["cpu.isolate"] = c.Isolate.Pos()
 		rest := formatMask(r.t.Housekeeping())
@@ -216,4 +221,21 @@ func (r *resolver) resolveNetwork() {
 			r.setSwitch(*f, setting("ethtool/features/"+f.Key(), plan.TypeBool))
 		}
 	}
+}
+
+// EMCLock returns the folder of the files that lock the clock of the memory controller; ok is false
+// where the module and its L4T offer none.
+func (t *Target) EMCLock() (folder string, ok bool) {
+	return strings.CutSuffix(t.Board.EMCNodesOf(t.Release.Line()).Lock, "{rate,mrq_rate_locked}")
+}
+
+// resolveEMC locks the clock of the memory controller: requests of drivers then have no effect.
+func (r *resolver) resolveEMC(clock config.Frequency) {
+	hz, ok := r.hertz(clock)
+	folder, offered := r.t.EMCLock()
+	if !ok || !offered {
+		return // emc-lock reports it
+	}
+	r.set(clock, plan.Setting{Domain: plan.DomainMemory, Type: plan.TypeInt, Want: strconv.FormatInt(hz, 10), Select: plan.Select{Path: folder + "rate"}})
+	r.set(clock, plan.Setting{ID: clock.ID() + ".lock", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "1", Select: plan.Select{Path: folder + "mrq_rate_locked"}})
 }

@@ -59,6 +59,7 @@ func (r *resolver) resolveMemory() {
 	r.setSwitch(m.KSM, plan.Setting{Domain: plan.DomainMemory, Type: plan.TypeInt,
 		Select: plan.Select{Path: "/sys/kernel/mm/ksm/run"}, Optional: !m.KSM.On})
 	r.resolveMGLRU()
+	r.resolveEMC(m.EMC)
 	for _, pages := range m.Hugepages.Sorted() {
 		size, err := Size(&load.Node{Kind: load.String, Text: pages.Key()})
 		if err != nil {

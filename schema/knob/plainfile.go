@@ -57,6 +57,8 @@ var plainFiles = []struct {
 	{anyClass, "/sys/devices/system/cpu/smt/control", PlainFile{Places: []Place{PlaceBoot}}},
 	{anyClass, "/sys/devices/system/cpu/cpufreq/boost", PlainFile{Places: []Place{PlaceLate}}},
 	{"cpu", "power/pm_qos_resume_latency_us", PlainFile{Places: []Place{PlaceBoot}}},
+	{"cpuidle", "disable", PlainFile{Unless: "cpu.maxIdleLatency keeps cores out of states that take longer to leave"}},
+	{anyClass, "/sys/kernel/debug/bpmp/debug/clk/emc/*", PlainFile{Unless: "a power mode caps the clock (power.modes.NAME.emc)"}},
 	{"cpufreq", "scaling_governor", PlainFile{Places: []Place{PlaceLate}}},
 	{"cpufreq", "scaling_m??_freq", PlainFile{Places: []Place{PlaceLate}}},
 	{"cpufreq", "energy_performance_preference", PlainFile{Places: []Place{PlaceLate}}},

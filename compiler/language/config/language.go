@@ -217,6 +217,7 @@ type CPU struct {
 	Boost          Bool
 	SMT            String
 	MaxIdleLatency Duration
+	IdleStates     Map[Bool]
 }
 
 func (c *CPU) decode(p Place) {
@@ -229,6 +230,7 @@ func (c *CPU) decode(p Place) {
 	c.Boost.decode(c.field("boost"))
 	c.SMT.decode(c.field("smt"))
 	c.MaxIdleLatency.decode(c.field("maxIdleLatency"))
+	c.IdleStates.decode(c.field("idleStates"))
 }
 
 // GPU is a struct of the language.
@@ -302,6 +304,7 @@ type Memory struct {
 	MGLRU       Bool
 	MGLRUMinTTL Duration
 	ZRAM        Either[Size, ZRAM]
+	EMC         Frequency
 	Hugepages   Map[Int]
 }
 
@@ -313,6 +316,7 @@ func (c *Memory) decode(p Place) {
 	c.MGLRU.decode(c.field("mglru"))
 	c.MGLRUMinTTL.decode(c.field("mglruMinTTL"))
 	c.ZRAM.decode(c.field("zram"))
+	c.EMC.decode(c.field("emc"))
 	c.Hugepages.decode(c.field("hugepages"))
 }
 

@@ -241,6 +241,11 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "off", True: false}},
 			}}},
 			{name: "maxIdleLatency", required: false, doc: "Longest wake-up time of a core; deeper idle states are not used (pm_qos_resume_latency_us). Whole microseconds; 0 allows no idle state at all.", value: &shape{op: named, def: "#Duration"}},
+			{name: "idleStates", required: false, doc: "Idle states by name, as /sys/devices/system/cpu/cpu0/cpuidle/state*/name has it, such as \"c7\": false keeps all cores out of the state.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#IdleStateName"}, value: &shape{op: basic, kind: load.Bool}},
+				},
+			}}},
 		},
 	}}},
 	{name: "#Capability", doc: "a capability, such as \"CAP_NET_ADMIN\"", value: &shape{op: all, parts: []*shape{
@@ -605,6 +610,10 @@ var language = Schema{defs: []*definition{
 		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$"},
 		&shape{op: matches, text: "[^0-9]"},
 	}}},
+	{name: "#IdleStateName", doc: "the name of an idle state, such as \"WFI\" or \"c7\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 15},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$"},
+	}}},
 	{name: "#InnerPath", doc: "a path inside a folder: relative, without \"..\" or blanks; \".\" is the folder itself", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 255},
 		&shape{op: matches, text: "^(\\.|(\\./)?([A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)(/([A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*))*)$"},
@@ -733,6 +742,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: named, def: "#Size"},
 				&shape{op: named, def: "#ZRAM"},
 			}}},
+			{name: "emc", required: false, doc: "Clock that the memory controller is locked to while yoctuned enforces the plan, as jetson_clocks does; below the cap of the power mode. Jetson modules from TX2 on, up to L4T R36.", value: &shape{op: named, def: "#Frequency"}},
 			{name: "hugepages", required: false, doc: "Reserved huge pages: number by page size, such as {\"2MiB\": 64}.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: matches, text: "^(64KiB|2MiB|32MiB|1GiB)$"}, value: &shape{op: all, parts: []*shape{

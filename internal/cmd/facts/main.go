@@ -12,6 +12,7 @@
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
 //	facts names     -sources DIR -meta-tegra REPO       # kernel arguments and modules
 //	facts threads   -sources DIR                        # kernel threads, features of network interfaces, and disks
+//	facts idle      -sources DIR                        # names of idle states
 //	facts interfaces -sources DIR -meta-tegra REPO      # names of network interfaces
 //
 // update lays the files out, sorts them, and derives what follows from them: which
@@ -39,7 +40,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names, threads or interfaces")
+		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -109,12 +110,14 @@ func run(args []string) error {
 		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
 	case "threads":
 		return writeThreads(*sources, filepath.Join(facts, "linux"))
+	case "idle":
+		return writeIdle(*sources, filepath.Join(facts, "idle", "data", "idle.txt"))
 	case "interfaces":
 		return writeInterfaces(*sources, repository(*metaTegra), filepath.Join(facts, "netif", "data", "interfaces.txt"))
 	case "names":
 		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names, threads or interfaces", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

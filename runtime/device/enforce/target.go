@@ -142,6 +142,8 @@ func (sel *selector) settingTargets(s plan.Setting) []*target {
 		kind, help = "kernel thread", "; `ps -e -o pid,cls,rtprio,comm` lists them"
 	case rootfs.ClassUSB:
 		kind, help = "USB device", "; `lsusb` lists them"
+	case rootfs.ClassCPUIdle:
+		kind, help = "idle state", "; /sys/devices/system/cpu/cpu0/cpuidle/state*/name has their names"
 	}
 	msg := fmt.Sprintf("no %s%s on this device%s", kind, describeMatch(s.Select), help)
 	if isReadOnly(s) {
@@ -427,6 +429,8 @@ func describeSelection(s plan.Select) string {
 		return path.Join("/sys/devices/system/cpu", name, s.Attr)
 	case rootfs.ClassCPUFreq:
 		return path.Join("/sys/devices/system/cpu/cpufreq", name, s.Attr)
+	case rootfs.ClassCPUIdle:
+		return path.Join("/sys/devices/system/cpu/cpu*/cpuidle", name, s.Attr)
 	case rootfs.ClassDevFreq, rootfs.ClassNet:
 		return path.Join("/sys/class", s.Class, name, s.Attr)
 	case rootfs.ClassIRQ:

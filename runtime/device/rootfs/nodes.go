@@ -18,6 +18,7 @@ const (
 	ClassBlock   = "block"
 	ClassCPU     = "cpu" // each core, online or not
 	ClassCPUFreq = "cpufreq"
+	ClassCPUIdle = "cpuidle" // idle states of each core, by name
 	ClassDevFreq = "devfreq"
 	ClassThermal = "thermal" // zones, by their type
 	ClassNet     = "net"
@@ -31,7 +32,7 @@ const (
 
 // Classes returns the classes that are directories of devices.
 func Classes() []string {
-	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassDevFreq, ClassThermal, ClassNet, ClassIRQ, ClassUSB}
+	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassCPUIdle, ClassDevFreq, ClassThermal, ClassNet, ClassIRQ, ClassUSB}
 }
 
 // ErrClass is wrapped by errors about a class that this program does not support.
@@ -76,6 +77,8 @@ func Nodes(dev FS, class string) ([]Node, error) {
 		return listKThreads(dev)
 	case ClassUSB:
 		return listUSB(dev)
+	case ClassCPUIdle:
+		return listIdleStates(dev)
 	}
 	dir, prefix, ok := classDir(class)
 	if !ok {
@@ -121,6 +124,30 @@ func Describe(dev FS, n Node) Node {
 		}
 	}
 	return n
+}
+
+// listIdleStates lists the idle states of each core. Cores of one device may have different ones.
+func listIdleStates(dev FS) ([]Node, error) {
+	cores, err := Nodes(dev, ClassCPU)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []Node
+	for _, core := range cores {
+		dir := core.Path + "/cpuidle"
+		states, err := dev.List(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // without a cpuidle driver, or offline since the boot
+		} else if err != nil {
+			return nil, err
+		}
+		for _, state := range states {
+			if name := ReadText(dev, dir+"/"+state+"/name"); name != "" {
+				nodes = append(nodes, Node{Class: ClassCPUIdle, Name: name, Path: dir + "/" + state})
+			}
+		}
+	}
+	return nodes, nil
 }
 
 // listUSB lists the devices of the USB. Interfaces, which are in the same folder, have no vendor.
