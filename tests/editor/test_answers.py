@@ -17,6 +17,10 @@ TYPED = {
         "choice": ('thp: "madvise"', 'thp: "|"', '"never"'),
         "module": ('memory: {thp: "madvise", zram: "2GiB"}', "modules: nvm|", "nvme: "),
         "section": ("\tcpu: isolate: [4, 5]", "\tstor|", "storage: "),
+        "thread": ('memory: {thp: "madvise", zram: "2GiB"}', 'threads: "ksoft|"', '"ksoftirqd/*": '),
+        "offload": ('memory: {thp: "madvise", zram: "2GiB"}', 'network: "eth0": offloads: "rx-gr|"', '"rx-gro": '),
+        "package": ('memory: {thp: "madvise", zram: "2GiB"}', "packages: hto|", "htop: "),
+        "directive": ('memory: {thp: "madvise", zram: "2GiB"}', 'services: "a.service": unit: Service: MemoryHi|', "MemoryHigh: "),
     },
     "config.hcl": {
         "board": ('board   = "orin-nano-8gb"', 'board   = "or|"', '"orin-nx-16gb"'),
@@ -31,6 +35,8 @@ TYPED = {
         "choice": ('thp  = "madvise"', 'thp  = "|"', '"never"'),
         "module": ('zram = "2GiB"\n  }', "}\n  modules = { nvm| }", "nvme = "),
         "section": ("cpu {\n    isolate = [4, 5]\n  }", "stor|", 'storage "'),
+        "offload": ('zram = "2GiB"\n  }', '}\n  network "eth0" {\n    offloads = { "rx-gr|" }\n  }', '"rx-gro" = '),
+        "package": ('zram = "2GiB"\n  }', "}\n  packages = { hto| }", "htop = "),
     },
     "config.jsonnet": {
         "board": ("board: 'orin-nano-8gb'", "board: 'or|'", "'orin-nx-16gb'"),
@@ -45,6 +51,10 @@ TYPED = {
         "choice": ("thp: 'madvise'", "thp: '|'", "'never'"),
         "module": ("memory: { thp: 'madvise', zram: '2GiB' }", "modules: { nvm| }", "nvme: "),
         "section": ("cpu: { isolate: [4, 5] }", "stor|", "storage: "),
+        "thread": ("memory: { thp: 'madvise', zram: '2GiB' }", "threads: { 'ksoft|' }", "'ksoftirqd/*': "),
+        "offload": ("memory: { thp: 'madvise', zram: '2GiB' }", "network: { eth0: { offloads: { 'rx-gr|' } } }", "'rx-gro': "),
+        "package": ("memory: { thp: 'madvise', zram: '2GiB' }", "packages: { hto| }", "htop: "),
+        "directive": ("memory: { thp: 'madvise', zram: '2GiB' }", "services: { 'a.service': { unit: { Service: { MemoryHi| } } } }", "MemoryHigh: "),
     },
 }
 
