@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The pipeline of the case study in idiomatic Python.
 
-    peer.py MODEL LABELS CLIP WIDTH HEIGHT FRAMES MODE PROCESSORS
+    peer.py MODEL LABELS CLIP WIDTH HEIGHT FRAMES MODE PROCESSORS RATE
 
-MODE is `sequential`, or `threads` for one thread per step with queues between them. The
+MODE is `sequential`, `threads` for one thread per step with queues between them, or `live` for
+a camera of RATE frames per second whose newest frame is processed. The
 model runs on PROCESSORS threads. OpenCV converts and scales, ONNX Runtime runs the model, and
 NumPy does the rest. The program prints one JSON object per frame and a summary at the end.
 """
@@ -18,7 +19,7 @@ import cv2
 import numpy as np
 import onnxruntime as ort
 
-model, labels, clip, width, height, frames, mode, processors = sys.argv[1:]
+model, labels, clip, width, height, frames, mode, processors, rate = sys.argv[1:]
 width, height, frames = int(width), int(height), int(frames)
 characters = [""] + open(labels, encoding="utf-8").read().split("\n")[:-1] + [" "]
 
@@ -62,20 +63,57 @@ def source():
 
 
 latency = []
+spent = {}
 
 
-def sink(began, text):
+def timed(step, name):
+    """Record the time of each call of a step."""
+    times = spent.setdefault(name, [])
+
+    def call(x):
+        began = time.monotonic_ns()
+        y = step(x)
+        times.append(time.monotonic_ns() - began)
+        return y
+
+    return call
+
+
+def sink(began, text, frame=None):
     latency.append(time.monotonic_ns() - began)
-    print(json.dumps({"type": "result", "text": text}))
+    print(json.dumps({"type": "result", "frame": len(latency) - 1 if frame is None else frame, "text": text}))
 
 
 for _ in range(3):
     infer(np.zeros((1, 3, 48, 320), np.float32))
+preprocess, infer, decode = timed(preprocess, "frame"), timed(infer, "read"), timed(decode, "text")
 before = resource.getrusage(resource.RUSAGE_SELF)
 start = time.monotonic_ns()
 if mode == "sequential":
     for began, raw in source():
         sink(began, decode(infer(preprocess(raw))))
+elif mode == "live":
+    newest = queue.Queue(1)
+
+    def camera():
+        due = time.monotonic_ns()
+        video = source()
+        for n in range(frames):
+            time.sleep(max(due - time.monotonic_ns(), 0) / 1e9)
+            _, raw = next(video)
+            try:
+                newest.get_nowait()
+            except queue.Empty:
+                pass
+            newest.put((n, due, raw))
+            due += 1_000_000_000 // int(rate)
+        newest.put(None)
+
+    thread = threading.Thread(target=camera)
+    thread.start()
+    while (item := newest.get()) is not None:
+        sink(item[1], decode(infer(preprocess(item[2]))), item[0])
+    thread.join()
 else:
     queues = [queue.Queue(4) for _ in range(3)]
 
@@ -107,5 +145,6 @@ print(json.dumps({
     "type": "summary", "frames": len(latency), "duration_ns": took,
     "cpu_ns": round((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e9),
     "p50_ns": latency[len(latency) // 2], "p95_ns": latency[min(len(latency) - 1, len(latency) * 95 // 100)],
+    "stages": {name: {"service": {"p50": sorted(times)[len(times) // 2]}} for name, times in spent.items()},
     "versions": f"OpenCV {cv2.__version__}, onnxruntime {ort.__version__}, NumPy {np.__version__}, Python {sys.version.split()[0]}",
 }))
