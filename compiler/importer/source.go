@@ -78,6 +78,7 @@ const (
 	maxTotal   = 32 << 20 // bytes of all files
 	maxFiles   = 5000
 	maxLines   = 50000 // of a file
+	maxUnit    = 1000  // lines of a unit, which is imported whole or not at all
 	shownRunes = 200   // of a line in the report
 	maxWhy     = 4096  // bytes of a reason in the report
 	maxPaths   = 100   // of a line in the report
@@ -419,6 +420,11 @@ func split(s Source) (lines []*Line, problem string) {
 		if s.Kind != Other {
 			l.leave("not a text file")
 		}
+		return []*Line{l}, l.Why
+	}
+	if n := bytes.Count(text, []byte("\n")); n > maxUnit && (s.Kind == Systemd || s.Kind == Networkd) {
+		l := &Line{File: s.Name, Line: 1, Column: 1}
+		l.leavef("the file has %d lines; of a unit at most %d are read", n, maxUnit)
 		return []*Line{l}, l.Why
 	}
 	var doc []string

@@ -289,12 +289,18 @@ func (im *importer) importSet(u *unit, s *directiveSet) {
 		}
 		fields = []typedField{{[]string{"unit", s.section, s.name}, value}}
 	}
+	for _, f := range fields {
+		names := append([]string{"services", u.name}, f.names...)
+		im.setField(s.lines[0].line, f.value, names...)
+		e := im.config.find(im.newEntry(names))
+		for _, d := range s.lines[1:] { // they set the field together
+			e.lines = append(e.lines, d.line)
+			d.line.paths = append(d.line.paths, showPath(e.names))
+		}
+	}
 	for _, d := range s.lines {
 		if d.line.Verdict == "" {
 			d.line.markUnderstood("")
-		}
-		for _, f := range fields {
-			im.setField(d.line, f.value, append([]string{"services", u.name}, f.names...)...)
 		}
 		addCommandTraps(d)
 	}
@@ -387,7 +393,7 @@ func (im *importer) noteDirectiveOf(kind string, d *directive) {
 }
 
 // maxGuesses bounds the search for directives that were probably meant, which reads the whole table.
-const maxGuesses = 1000
+const maxGuesses = 200
 
 func (im *importer) nearestDirective(kind, name string) string {
 	near, found := im.nearest[kind+"/"+name]
