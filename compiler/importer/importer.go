@@ -202,6 +202,25 @@ func (im *importer) importAll() {
 		im.readKasFiles()
 	}
 	im.readTunedProfiles()
+	im.dropOverridden()
+}
+
+// dropOverridden drops what is for every machine where a line for the machine sets another value.
+func (im *importer) dropOverridden() {
+	for _, e := range slices.Clone(im.config.entries) {
+		if e.scope == everywhere {
+			continue
+		}
+		o := im.config.find(&entry{scope: everywhere, names: e.names})
+		if o == nil || o.value == e.value {
+			continue
+		}
+		for _, l := range o.lines {
+			l.addTrap(setTwice)
+			l.dropField(showPath(o.names), positionOf(e.lines[0])+" sets it for the machine, and wins")
+		}
+		im.config.remove(o)
+	}
 }
 
 // dropInKey orders the files of drop-in folders, which the device reads by their names wherever

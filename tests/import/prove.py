@@ -69,7 +69,7 @@ def kernel_options(text):
         if m := SET.match(line):
             value = m.group(2)
             # Kconfig reads the first letter of a bool and the quoted part of a string.
-            value = re.sub(r'^([ymn]|"[^"]*")\s+#.*', r"\1", value)
+            value = re.sub(r'^([ymn]|"[^"]*")\s+(#.*)?$', r"\1", value)
             options[m.group(1)] = value
         elif m := UNSET.match(line):
             options[m.group(1)] = "n"
@@ -436,7 +436,7 @@ class Referee:
             return "" if m and m.group(1) in got.split() + got.replace("-j", "").split() else f"PARALLEL_MAKE of {recipe} is {got!r}"
         if paths.startswith("power.") or paths.startswith("kernel.preempt"):
             return "not compared"
-        plain, *overrides = re.sub(r"_(append|prepend|remove)(?=_|$)", r":\1", var).split(":")
+        plain, *overrides = re.sub(r"_(append|prepend|remove)(?:_|$)", r":\1:", var).rstrip(":").split(":")
         if set(overrides) & {"append", "remove"}:
             name = ":".join([plain, *sorted(overrides, key=lambda o: o.startswith("pn-"))])
             words = {w for text in after.texts.values() for v, value in re.findall(r'^([A-Z_]+(?::[a-z0-9+.-]+)+)\s*=\s*"([^"]*)"', text, re.M) if v == name for w in value.split()}
@@ -444,7 +444,7 @@ class Referee:
             return f"{name} lacks {missing}" if missing else ""
         if plain == "BB_DISKMON_DIRS":
             return "" if monitors(after.value(plain)) == monitors(value) else f"{plain} is {after.value(plain)!r}, not {value!r}"
-        got = after.d.getVar(plain) if "[" not in var else after.d.getVarFlag("do_fetch", "number_threads")
+        got = after.d.getVar(plain, "${" not in value) if "[" not in var else after.d.getVarFlag("do_fetch", "number_threads")
         want = value.strip()
         if plain == "do_fetch":
             got = after.d.getVarFlag("do_fetch", "number_threads")
