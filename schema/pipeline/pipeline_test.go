@@ -194,3 +194,34 @@ func TestFaultsNameTheField(t *testing.T) {
 		}
 	}
 }
+
+// A tensor between two stages on one GPU is not copied; another GPU reads it through shared memory,
+// as does a stage on the CPU.
+func TestCopiesBetweenStages(t *testing.T) {
+	stages := func(pre, model string) []plan.PipelineStage {
+		return []plan.PipelineStage{
+			{ID: "pre", Kind: "preprocess", Device: pre, Preprocess: &plan.Preprocess{Width: 8, Height: 8}},
+			{ID: "see", Kind: "model", Device: model, Model: &plan.Model{Path: "m.onnx"}},
+			{ID: "post", Kind: "postprocess", Post: &plan.Post{Kind: "classify"}},
+		}
+	}
+	for _, tc := range []struct {
+		pre, model string
+		gpus       []int
+		isolation  string
+		want       int // the first is the source's
+	}{
+		{"", "", nil, "", 1},
+		{"gpu", "", nil, "", 3},
+		{"", "gpu", nil, "", 3},
+		{"gpu", "gpu", nil, "", 3},
+		{"gpu", "gpu", []int{1}, "", 3},
+		{"gpu", "gpu", []int{0, 1}, "", 5},
+		{"gpu", "gpu", nil, "none", 5},
+	} {
+		p := &plan.Pipeline{Stages: stages(tc.pre, tc.model), GPUs: tc.gpus, Isolation: tc.isolation}
+		if got := pipeline.CountCopies(p); got != tc.want {
+			t.Errorf("%+v: %d copies, want %d", tc, got, tc.want)
+		}
+	}
+}

@@ -127,12 +127,21 @@ func CountCopies(p *plan.Pipeline) int {
 			n += k.copies(s, in)
 		}
 		in = StageOutput(s).Data
-		if RunsOnGPU(s) != gpu {
+		switch {
+		case RunsOnGPU(s) != gpu:
 			n++ // from one memory to the other
 			gpu = !gpu
+		case gpu && i > 0 && !StaysOnGPU(p, p.Stages, i-1):
+			n += 2 // through the memory that the GPUs share
 		}
 	}
 	return n
+}
+
+// StaysOnGPU reports whether the output of stage k stays in the GPU's memory: the next stage runs
+// there, too. With several GPUs each of them may run it, so the output is shared.
+func StaysOnGPU(p *plan.Pipeline, stages []plan.PipelineStage, k int) bool {
+	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2
 }
 
 // acceptsData reports whether stages of the kind accept such data.

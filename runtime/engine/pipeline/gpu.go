@@ -245,11 +245,9 @@ func (g *gpu) where(t *frame.Tensor) core.Region {
 	return g.region(t.Bytes())
 }
 
-// keepsOutput reports whether the output of stage k stays in the device's memory: the next stage
-// runs there, too. With several GPUs each of them may run it, so the output is shared.
+// keepsOutput reports whether the output of stage k stays in the device's memory.
 func (b *builder) keepsOutput(k int) bool {
-	stages := b.levels[b.now].stages
-	return b.gpu != nil && len(b.gpu.clients) == 1 && onGPU(&stages[k]) && k+1 < len(stages) && onGPU(&stages[k+1])
+	return registry.StaysOnGPU(&b.o.Plan, b.levels[b.now].stages, k)
 }
 
 func (g *gpu) offset(p []byte) int {
