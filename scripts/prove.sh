@@ -299,7 +299,8 @@ tuned() {
 	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
 	[ -x /usr/sbin/tuned ] || { skip "needs Debian's tuned"; return; }
 	make -s build
-	run go run ./bench/tuned -o "$results/$day-tuned.json"
+	run go run ./bench/tuned -idle "${YOCTUNE_IDLE:-70s}" -o "$results/$day-tuned.json"
+	run bench/tuned/beside.sh build/bin/yoctune build/bin/yoctuned | tee "$results/$day-tuned-beside.txt"
 }
 
 browser() {
