@@ -54,7 +54,7 @@ func variableRules() []Rule {
 			Fix:   "correct the name, or set external: true if a layer of yours reads it",
 			Wrong: `build: variables: XTRA_IMAGE_FEATURES: "x"`,
 			Right: `build: variables: ACME_UPDATE_URL: {value: "https://update.example.com", external: true}`,
-			See:   "meta/conf/documentation.conf of openembedded-core; the layers' own files",
+			See:   "https://docs.yoctoproject.org/ref-manual/variables.html; the layers' own files",
 			build: judgeVariables,
 		},
 		{
@@ -81,7 +81,7 @@ func variableRules() []Rule {
 			Cause: "Recipes and their classes assign the variable, or derive it from the recipe's name. In configuration an assignment is lost where a recipe assigns too, and gives all other recipes the same value.",
 			Fix:   "set it in the recipe, or in an append of your own layer",
 			Wrong: `build: variables: COMPATIBLE_MACHINE: "tegra"`, Right: `build: rmWork: true`,
-			See:   "meta/conf/documentation.conf of openembedded-core; the layers' own files",
+			See:   "https://docs.yoctoproject.org/ref-manual/variables.html; the layers' own files",
 			build: judgeVariables,
 		},
 		{
@@ -100,7 +100,7 @@ func variableRules() []Rule {
 			Fix:   "add words with append, remove words with remove; value replaces the list on purpose",
 			Wrong: `build: variables: LICENSE_FLAGS_ACCEPTED: "commercial"`,
 			Right: `build: variables: LICENSE_FLAGS_ACCEPTED: append: ["commercial"]`,
-			See:   "bitbake user manual: appending and removing (override style syntax)",
+			See:   "https://docs.yoctoproject.org/bitbake/bitbake-user-manual/bitbake-user-manual-metadata.html: appending and removing (override style syntax)",
 			build: judgeVariables,
 		},
 		{
