@@ -101,6 +101,12 @@ func (p *Project) Explain(path string) (Account, error) {
 	if len(names) == 3 && names[0] == "build" && names[1] == "variables" && len(p.Targets) > 0 {
 		a.Notes = append(a.Notes, describeVariable(p.Targets[0].Release.Name, names[2])...)
 	}
+	if names[0] == "build" && n != nil {
+		id := strings.Join(names, ".")
+		p.addFiles(&a, Selection{}, func(f emitters.File) bool {
+			return slices.ContainsFunc(f.Means, func(m emitters.Meaning) bool { return m.ID == id || strings.HasPrefix(m.ID, id+".") })
+		})
+	}
 	if n != nil {
 		a.Value = n.Show()
 		pos := n.Pos
@@ -243,16 +249,29 @@ func (p *Project) describeTargetField(a *Account, t *resolve.Target, names []str
 			a.Settings = append(a.Settings, s)
 		}
 	}
-	for _, l := range p.Outlines(Selection{Target: t.Name}) {
+	// The file of a service or a mount has all its fields.
+	isFileOf := func(other string) bool {
+		return (strings.HasPrefix(other, "services.") || strings.HasPrefix(other, "tmpfs.")) && strings.HasPrefix(id, other+".")
+	}
+	p.addFiles(a, Selection{Target: t.Name}, func(f emitters.File) bool {
+		return slices.ContainsFunc(f.Origins, func(o emitters.Ref) bool { return o.Target == t.Name && (causes(o.ID) || isFileOf(o.ID)) })
+	})
+}
+
+// addFiles adds the files of the selected targets that a field makes, with their places on the device.
+func (p *Project) addFiles(a *Account, of Selection, makes func(emitters.File) bool) {
+	for _, l := range p.Outlines(of) {
 		for _, f := range l.Files {
-			if !slices.ContainsFunc(f.Origins, func(o emitters.Ref) bool { return o.Target == t.Name && causes(o.ID) }) {
+			if !makes(f) {
 				continue
 			}
 			where := f.Path
 			if f.Install != nil {
 				where += " -> " + f.Install.DevicePath()
 			}
-			a.Files = append(a.Files, where)
+			if !slices.Contains(a.Files, where) {
+				a.Files = append(a.Files, where)
+			}
 		}
 	}
 }

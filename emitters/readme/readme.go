@@ -160,7 +160,11 @@ func place(l *plan.Layer, target, id string) string {
 }
 
 func describeSetting(l *plan.Layer, t *plan.Target, s plan.Setting, holders []string) row {
-	r := row{code(s.ID), {Text: rules[s.Compare], Code: []string{knob.Show(s.Type, s.Want)}}, code(holders...)}
+	wanted := knob.Show(s.Type, s.Want)
+	if s.ID == "kernel.preempt" {
+		wanted = "real time"
+	}
+	r := row{code(s.ID), {Text: rules[s.Compare], Code: []string{wanted}}, code(holders...)}
 	if l.Runtime.Installed() {
 		r = append(r, quote.Cell{Text: s.Policy}, quote.Cell{Text: when[s.Needs]})
 	}

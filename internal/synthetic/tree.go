@@ -404,7 +404,9 @@ func (t *Tree) removeArgument(name string) {
 // settings are applied at run time.
 func (t *Tree) installNode(s plan.Setting) error {
 	name := s.Select.Path
-	switch {
+	switch value, isBus := busDefaults[name]; {
+	case isBus:
+		t.set(name, value)
 	case name == "" || s.Domain != plan.DomainKernel && s.Domain != plan.DomainModule:
 	case path.Clean(name) != name || !strings.HasPrefix(name, "/sys/"):
 		return fmt.Errorf("synthetic device: %s: %q is not below /sys", s.ID, name)
@@ -414,6 +416,13 @@ func (t *Tree) installNode(s plan.Setting) error {
 		t.set(name+"/uevent", "")
 	}
 	return nil
+}
+
+// busDefaults are the parameters of PCI Express and USB that yoctune sets, as the kernel has them.
+var busDefaults = map[string]string{
+	"/sys/module/pcie_aspm/parameters/policy":        "[default] performance powersave powersupersave \n",
+	"/sys/module/usbcore/parameters/autosuspend":     "2\n",
+	"/sys/module/usbcore/parameters/usbfs_memory_mb": "16\n",
 }
 
 func (t *Tree) zram(size string) {

@@ -253,10 +253,13 @@ func parseCPUList(text string) ([]int, error) {
 }
 
 // Show writes a value for people: a set of processors is a list, also where the node takes a
-// mask, and what must not exist is absent.
+// mask, and what must or must not exist is present
+// or absent.
 func Show(typ, value string) string {
-	if typ == plan.TypePresent && value == "0" {
-		return "absent"
+	if typ == plan.TypePresent {
+		if word, ok := map[string]string{"0": "absent", "1": "present"}[value]; ok {
+			return word
+		}
 	}
 	if typ == plan.TypeCPUMask {
 		if list, err := Canonical(typ, value); err == nil {

@@ -503,3 +503,6 @@ type Position struct {
 // position in the configuration that caused it. It is stored next to the plan, in
 // plan.origins.json, and is not covered by digest and signature.
 type Origins map[string]Position
+
+// IsRemoval reports whether the setting removes a kernel argument.
+func (s Setting) IsRemoval() bool { return s.Type == TypePresent && s.Want == "0" }

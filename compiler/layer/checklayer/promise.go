@@ -178,7 +178,7 @@ func planPromises(plans []*plan.Plan) []promise {
 				continue
 			}
 			arg := s.Select.Name
-			if s.Type == plan.TypePresent && s.Want == "0" {
+			if s.IsRemoval() {
 				out = append(out, promise{Variable: argVariable(p), Words: []string{argName(arg)}, Absent: true, Args: true, Source: "setting " + s.ID + " of plan.json"})
 				continue
 			}

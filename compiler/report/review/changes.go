@@ -114,6 +114,7 @@ var areas = map[string]string{
 	plan.DomainSysctl: "sysctl", plan.DomainCPU: "cpu", plan.DomainGPU: "gpu", plan.DomainDevfreq: "devfreq", plan.DomainMemory: "memory",
 	plan.DomainStorage: "storage", plan.DomainIRQ: "interrupts", plan.DomainNetwork: "network",
 	plan.DomainKernel: "kernel argument", plan.DomainModule: "module", plan.DomainKnob: "knob",
+	plan.DomainThread: "kernel thread", plan.DomainBus: "bus", plan.DomainPower: "power mode", plan.DomainUnit: "service",
 }
 
 func settingsOf(p *plan.Plan) map[string]plan.Setting {
@@ -154,6 +155,9 @@ func (c *comparison) compareSettings() {
 		if new {
 			ch.Now = formatSetting(b)
 		}
+		if s.IsRemoval() { // without the setting, the argument comes back
+			ch.Was, ch.Now = cmp.Or(ch.Was, "as the BSP sets it"), cmp.Or(ch.Now, "as the BSP sets it")
+		}
 		switch {
 		case s.Needs != plan.NeedsNothing:
 			ch.Need = reboot // a new kernel is among the new files
@@ -182,6 +186,10 @@ func formatSetting(s plan.Setting) string {
 		return "present"
 	case s.Type == plan.TypePresent:
 		return "removed"
+	case s.ID == "bus.usb.autosuspend" && s.Want == "-1":
+		return "never"
+	case strings.HasPrefix(s.ID, "network.") && strings.Contains(s.ID, ".offloads."):
+		return map[string]string{"0": "off", "1": "on"}[s.Want]
 	case s.Want == "":
 		return `""`
 	case s.ID == "kernel.preempt":
@@ -192,6 +200,14 @@ func formatSetting(s plan.Setting) string {
 	n, err := strconv.ParseInt(s.Want, 10, 64)
 	if err != nil {
 		return s.Want
+	}
+	switch {
+	case strings.HasPrefix(s.ID, "tmpfs."):
+		return showSize(n)
+	case s.ID == "bus.usb.memory":
+		return showSize(n << 20)
+	case s.ID == "bus.usb.autosuspend":
+		return (time.Duration(n) * time.Second).String()
 	}
 	switch s.ID[strings.LastIndexByte(s.ID, '.')+1:] {
 	case "zram":
@@ -412,12 +428,12 @@ func (c *comparison) compareUnits(was, now map[string]unit, start func(unit) Cha
 				details = append(details, d)
 			}
 		}
-		if len(details) == 0 {
-			return
-		}
 		u := b
 		if !new {
 			u = a
+		}
+		if len(details) == 0 || strings.HasPrefix(u.id, "tmpfs.") { // a setting has it
+			return
 		}
 		ch := start(u)
 		ch.Name, ch.Details, ch.Need = u.name, details, restart

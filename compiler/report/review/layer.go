@@ -224,7 +224,7 @@ func (l *layer) addVariable(t *target, m emitters.Meaning) {
 		l.vars = append(l.vars, variable{m.Name, m.Value, m.ID})
 	case strings.HasPrefix(m.Name, "PREFERRED_PROVIDER_virtual/kernel:"):
 		t.provider = m.Value
-	case strings.HasPrefix(m.Name, "KERNEL_ARGS:append:"):
+	case strings.HasPrefix(m.Name, "KERNEL_ARGS:append:"), strings.HasPrefix(m.Name, "KERNEL_ARGS:remove:"):
 		// the plan has the arguments one by one
 	default:
 		t.vars = append(t.vars, variable{m.Name[:strings.LastIndexByte(m.Name, ':')], m.Value, m.ID})

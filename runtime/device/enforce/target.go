@@ -387,6 +387,9 @@ func (t *target) finish(result outcome.Outcome, message string) {
 		Found: t.found.Value, Known: t.known,
 		Outcome: result, Message: message,
 	}
+	if t.setting.Type == plan.TypePresent {
+		t.result.Found = knob.Show(plan.TypePresent, t.found.Value)
+	}
 	// Optional excuses a missing node, also one that waits for a module.
 	if t.setting.Optional && (result == outcome.Unsupported || result == outcome.Pending) && !t.known {
 		t.result.Excused = true
