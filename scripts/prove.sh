@@ -168,7 +168,8 @@ casestudy() {
 	run make build
 	go build -o build/casestudy ./bench/casestudy
 	# A real-time policy keeps other programs of the machine from its processors.
-	chrt -r 1 true 2>/dev/null && set -- chrt -r 1 || set --
+	set --
+	if chrt -r 1 true 2>/dev/null; then set -- chrt -r 1; fi
 	run "$@" build/casestudy -o "$results/$day-casestudy.md"
 }
 
