@@ -81,7 +81,7 @@ stages: {a: {kind: "model", input: "b", path: "m"}, b: {kind: "model", input: "a
 		{"root prefix", wrapInTarget(`services: "a.service": exec: ["+/bin/sh"]`), "service-exec", "config.cue:6:31"},
 		{"relative program", wrapInTarget(`services: "a.service": exec: ["/a/../bin/sh"]`), "service-exec", "config.cue:6:31"},
 		{"unit of the system", wrapInTarget(`services: "dbus.service": exec: ["/bin/sh"]`), "service-reserved", "config.cue:6:"},
-		{"template unit", wrapInTarget(`services: "x@.service": exec: ["/bin/sh"]`), "YT0109", "config.cue:6:11"},
+		{"template without a name", wrapInTarget(`services: "@.service": exec: ["/bin/sh"]`), "YT0109", "config.cue:6:11"},
 		{"unit by path", wrapInTarget(`services: "a/b.service": exec: ["/bin/sh"]`), "YT0109", "config.cue:6:11"},
 		{"sysctl key with a sign", wrapInTarget(`sysctl: "-kernel.x": 1`), "YT0109", "config.cue:6:9"},
 		{"sysctl key with a second line", wrapInTarget(`sysctl: "a.b = 1\nc": 1`), "YT0109", "config.cue:6:9"},

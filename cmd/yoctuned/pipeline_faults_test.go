@@ -180,10 +180,10 @@ func modelPipeline(post plan.Post) plan.Pipeline {
 	return p
 }
 
-// The border of a letterbox is not the picture: boxes there are not results, and do not take the place of those that are.
-// Boxes that overlap in the model's tensor suppress each other before they are cut at the edge.
-func TestTheBestBoxesAreInThePicture(t *testing.T) {
-	dir := t.TempDir()
+// writeBoxes writes a model of boxes for modelPipeline: three of them are in the border of the
+// letterbox, and one has an infinite score.
+func writeBoxes(t *testing.T, dir string) {
+	t.Helper()
 	inf := float32(math.Inf(1))
 	rows := [][]float32{ // centre, size, score: the picture is rows 1 to 3 of the tensor
 		{2, 0.3, 1, 0.4, 0.99}, {3, 3.8, 0.5, 0.2, 0.98}, {1, 0.2, 1, 0.2, 0.97},
@@ -203,6 +203,13 @@ func TestTheBestBoxesAreInThePicture(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "m.onnx"), fixedModel(onnxOutput{"y", []int64{1, 5, 12}, values}), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The border of a letterbox is not the picture: boxes there are not results, and do not take the place of those that are.
+// Boxes that overlap in the model's tensor suppress each other before they are cut at the edge.
+func TestTheBestBoxesAreInThePicture(t *testing.T) {
+	dir := t.TempDir()
+	writeBoxes(t, dir)
 	p := modelPipeline(plan.Post{Kind: "detect", Top: 2})
 	code, out, stderr := runProgram(t, p, "--frames", "1", "--models", dir, "--library", models.Library(t))
 	if code != 0 || len(out) == 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -68,9 +69,12 @@ type pipelineLine struct {
 		Text  string
 		Score float64
 		ID    uint64
+		Box   [4]float64
 	}
-	Frames struct{ Read, Done, Dropped, Failed uint64 }
-	Errors []struct{ Error string }
+	Frames    struct{ Read, Done, Dropped, Failed uint64 }
+	Errors    []struct{ Error string }
+	Fallbacks map[string]uint64
+	Runtime   struct{ Worker worker.Status }
 }
 
 func runPipelineJSON(t *testing.T, args ...string) (code int, out []pipelineLine, stderr string) {

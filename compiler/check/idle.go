@@ -29,7 +29,7 @@ func firmwareRules() []Rule {
 			Cause: "jetson_clocks locks the clock through files of the firmware in debugfs. Modules and releases without these files, and kernels without DEBUG_FS, offer no lock at run time.",
 			Fix:   "cap the clock in a power mode (power.modes.NAME.emc), or remove the field",
 			Wrong: `{board: "thor-t5000", release: "wrynose", memory: emc: "2133MHz"}`, Right: `memory: emc: "2133MHz"`,
-			See: "yoctune facts show BOARD: emc_nodes; jetson_clocks of L4T",
+			See: "yoctune facts show BOARD; jetson_clocks of L4T",
 			run: checkEMCLock,
 		},
 	}

@@ -152,6 +152,8 @@ func checkDevice(k *Stage, s *plan.PipelineStage) []Fault {
 		return fault("fallback", s.Fallback, `choose "cpu" or "drop"`, "has the unknown fallback %q", s.Fallback)
 	case RunsOnGPU(s) && !k.Device:
 		return fault("device", s.Device, "remove device", "is a %s stage and runs on the CPU", k.Kind)
+	case RunsOnGPU(s) && k.onCPU != nil && k.onCPU(s) != "":
+		return fault("device", s.Device, "remove device", "%s", k.onCPU(s))
 	case s.Fallback != "" && !RunsOnGPU(s):
 		return fault("fallback", s.Fallback, "remove fallback, or set device: \"gpu\"", "has a fallback and does not run on the GPU")
 	}

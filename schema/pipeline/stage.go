@@ -22,6 +22,7 @@ type Stage struct {
 	Direct bool
 
 	configured func(*plan.PipelineStage) bool
+	onCPU      func(*plan.PipelineStage) string // why a stage cannot run on the GPU; "": it can
 	gives      func(*plan.PipelineStage) Output
 	check      func(s *plan.PipelineStage, in Output) []Fault
 	copies     func(s *plan.PipelineStage, in Data) int
@@ -141,7 +142,8 @@ func CountCopies(p *plan.Pipeline) int {
 // StaysOnGPU reports whether the output of stage k stays in the GPU's memory: the next stage runs
 // there, too. With several GPUs each of them may run it, so the output is shared.
 func StaysOnGPU(p *plan.Pipeline, stages []plan.PipelineStage, k int) bool {
-	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2
+	votes := stages[k].Model != nil && stages[k].Model.Ensemble != nil // which the CPU counts
+	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2 && !votes
 }
 
 // acceptsData reports whether stages of the kind accept such data.

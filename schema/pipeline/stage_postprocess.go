@@ -10,10 +10,20 @@ import (
 
 // Postprocess turns a tensor into results, in one of several ways: see [Decode].
 var Postprocess = Stage{
-	Kind: "postprocess", Takes: []Data{Tensors},
+	Kind: "postprocess", Takes: []Data{Tensors}, Device: true,
 	configured: func(s *plan.PipelineStage) bool { return s.Post != nil },
 	gives:      func(*plan.PipelineStage) Output { return Output{Data: Results} },
 	check:      checkPostprocess,
+	onCPU: func(s *plan.PipelineStage) string {
+		d, ok := DecodeOf(s.Post.Kind)
+		switch {
+		case ok && !d.Remote:
+			return "decodes " + s.Post.Kind + ", which the CPU does"
+		case s.Post.Head == "v10":
+			return "reads boxes that the model has selected, which the CPU does"
+		}
+		return ""
+	},
 	describe: func(s *plan.PipelineStage) Description {
 		text := s.Post.Kind
 		if s.Post.Threshold != "" {
@@ -37,6 +47,28 @@ const (
 // MaxRaw is how many values the decode raw writes for each frame at most.
 const MaxRaw = 4096
 
+// MaxCandidates is how many boxes above the threshold, the best ones, enter non-maximum suppression.
+const MaxCandidates = 4096
+
+// remoteBytes is the memory of a decoder whose first part the GPU does: candidates, the boxes found
+// among them, and the copy that comes back.
+const remoteBytes = 3 * (boxesHead + MaxCandidates*boxBytes)
+
+// The form of boxes in the core: [core.BoxesBytes].
+const (
+	boxesHead = 32
+	boxBytes  = 32
+)
+
+// DecoderBytes is the memory that the decoders of a postprocess stage take beside the tensors of
+// frames: one for each instance, and one to warm the GPU up.
+func DecoderBytes(p *plan.Pipeline, s *plan.PipelineStage) int64 {
+	if s.Post == nil || !Isolated(p, s) {
+		return 0
+	}
+	return int64(Instances(p, s)+1) * remoteBytes
+}
+
 // Decode is one way to turn a tensor into results.
 type Decode struct {
 	Name   string
@@ -44,6 +76,7 @@ type Decode struct {
 	Labels bool // it cannot do without labels
 	Pixels bool // it can read the tensor of a preprocess stage
 	Second bool // it reads a second output of the model
+	Remote bool // the GPU can do it
 
 	reads func(p *plan.Post, is func(axis int, size int64) bool, shape []int64) string
 }
@@ -51,7 +84,7 @@ type Decode struct {
 var decodes = []Decode{
 	{Name: CTC, Labels: true, reads: readsSteps},
 	{Name: Argmax, reads: readsClasses},
-	{Name: Detect, Boxes: true, reads: readsBoxes},
+	{Name: Detect, Boxes: true, Remote: true, reads: readsBoxes},
 	{Name: Segment, Boxes: true, Second: true, reads: readsBoxes},
 	{Name: Keypoints, Boxes: true, reads: readsBoxes},
 	{Name: Regions, reads: readsMap},

@@ -68,6 +68,15 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 		if n, known := elementCount(OutputShape(s, nil, nil)); known {
 			b.Pool += slots * 4 * n
 		}
+		if boxes := pipeline.DecoderBytes(p, s); boxes > 0 {
+			b.Pool += boxes
+			in := inputShape(level, k, models)
+			if n, known := elementCount(in); known { // to warm up with
+				b.Pool += 4 * n
+			} else {
+				b.Known = false
+			}
+		}
 		return
 	}
 	instances := int64(pipeline.Instances(p, s))

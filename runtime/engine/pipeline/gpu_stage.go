@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
@@ -21,27 +22,30 @@ type gpuStage struct {
 	cpu    work
 	input  work                             // makes the input of the stage on the CPU; nil: it may not
 	at     func(*frame.Frame) *frame.Tensor // the input; nil: the frame's pixels
-	before *atomic.Uint64                   // frames that input made
 	share  *gpuBalance
 	spare  []*frame.Frame // for each GPU and instance of a preprocess stage, see quarantine
 	others *atomic.Uint64
+	locks  []sync.Mutex // of the instances on the CPU, which the next stage may need as well
 }
 
 // gpuStage builds stage k from its work on the GPU, do, and its fallback, cpu.
 func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBalance) work {
-	g := &gpuStage{id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k]}
+	g := &gpuStage{
+		id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k],
+		locks: make([]sync.Mutex, b.p.steps[k].workers()),
+	}
 	if registry.StageOf(s.Kind).Direct { // there is one such stage in a pipeline
 		for i := range b.p.spares {
 			g.spare = append(g.spare, &b.p.frames[len(b.p.frames)-b.p.spares+i])
 		}
 	}
 	if level := b.now; k > 0 {
-		g.input, g.before = b.levels[level].fallbacks[k-1], &b.p.others[k-1]
+		g.input = b.levels[level].fallbacks[k-1]
 		g.at = func(f *frame.Frame) *frame.Tensor { return &f.Tensors[level][k-1] }
 	}
 	b.gpu.stages = append(b.gpu.stages, g)
 	if !g.drop {
-		b.levels[b.now].fallbacks[k] = cpu
+		b.levels[b.now].fallbacks[k] = g.runOnCPU
 	}
 	b.p.steps[k].backend, b.p.steps[k].aside = gpuBackend(b.o.GPU)+" in a separate process", true
 	return g.run
@@ -63,12 +67,8 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) erro
 		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}
 	switch {
-	case !g.drop && !g.fetch(ctx, instance, f):
 	case !g.drop:
-		if err = g.cpu(ctx, instance, f); err == nil {
-			g.others.Add(uint64(len(f)))
-		}
-		return err
+		return g.runOnCPU(ctx, instance, f)
 	case errors.Is(err, worker.ErrTimeout):
 		return errLate
 	case errors.Is(err, core.ErrOOM):
@@ -77,19 +77,28 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) erro
 	return errNoDevice
 }
 
-// fetch makes the input of the stage again for frames whose input only the device had. It reports
-// whether the CPU has all of it.
-func (g *gpuStage) fetch(ctx context.Context, instance int, f []*frame.Frame) bool {
+// runOnCPU processes a batch on the CPU. Where only the GPU had the input, the CPU makes that
+// first.
+func (g *gpuStage) runOnCPU(ctx context.Context, instance int, f []*frame.Frame) error {
 	for n, fr := range f {
 		if g.at == nil || g.at(fr).On == 0 {
 			continue
 		}
-		if g.input == nil || g.input(ctx, instance, f[n:n+1]) != nil {
-			return false
+		if g.input == nil {
+			return errNoDevice
 		}
-		g.before.Add(1)
+		if err := g.input(ctx, instance, f[n:n+1]); err != nil {
+			return err
+		}
 	}
-	return true
+	instance %= len(g.locks) // of another stage, if that needs the output
+	g.locks[instance].Lock()
+	defer g.locks[instance].Unlock()
+	err := g.cpu(ctx, instance, f)
+	if err == nil {
+		g.others.Add(uint64(len(f)))
+	}
+	return err
 }
 
 // quarantine gives a frame the tensors of a spare one, because an abandoned worker may still

@@ -132,6 +132,9 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 	}
 	k, level, v, copies := b.k, b.now, b.vote, &b.p.copies
 	return func(_ context.Context, instance int, f []*frame.Frame) error {
+		for _, fr := range f {
+			fr.Tensors[level][k].On = 0
+		}
 		if len(f) == 1 {
 			return single[instance][f[0].Slot].run(v)
 		}
@@ -431,6 +434,7 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 		return nil, err
 	}
 	copies := &b.p.copies
+	keeps := b.keepsOutput(k)
 	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		r := runs[instance][len(f)]
 		if r == nil {
@@ -456,27 +460,62 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 			var outs [worker.MaxOutputs]worker.Tensor
 			for n, number := range numbers[instance] {
 				made := r.outs
-				if n > 0 {
+				switch {
+				case n > 0:
 					made = r.votes[n-1 : n]
+				case keeps && len(f) == 1:
+					made = f[0].Tensors[level][k : k+1]
 				}
 				for m := range made {
-					outs[m] = at(&made[m])
+					if outs[m] = at(&made[m]); keeps {
+						outs[m].Resident = 1
+					}
 				}
-				if err := c.Infer(lane+instance, number, at(in), outs[:len(made)], limit); err != nil {
+				on, err := c.Infer(lane+instance, number, at(in), outs[:len(made)], limit)
+				if err != nil {
 					return err
+				}
+				if keeps {
+					return g.keep(c, on, lane+instance, lists[instance].Reset(), &r.outs[0], f, level, k, limit)
 				}
 			}
 			return nil
 		}); err != nil {
 			return err
 		}
+		if keeps {
+			return nil
+		}
 		if len(r.data) > 0 {
 			v(r.outs[0].Data, r.data, int(r.outs[0].Shape[len(r.outs[0].Shape)-1]))
+		}
+		for _, fr := range f {
+			fr.Tensors[level][k].On = 0
 		}
 		scatter(f, level, k, r.outs)
 		copies.Add(uint64(len(r.outs) * len(f)))
 		return nil
 	}, nil
+}
+
+// keep marks the outputs of frames as those that a worker holds. Those of a batch are copied from
+// one tensor in the device's memory.
+func (g *gpu) keep(c *worker.Client, on uint64, lane int, list *core.List, out *frame.Tensor, f []*frame.Frame, level, k int, limit time.Duration) error {
+	each := len(out.Bytes()) / len(f)
+	for n, fr := range f {
+		if len(f) > 1 {
+			list.Copy(g.resident(fr.Tensors[level][k].Bytes()), g.resident(out.Bytes()[n*each:][:each]))
+		}
+	}
+	if len(f) > 1 {
+		if _, err := c.RunOn(on, lane, list, limit); err != nil {
+			return err
+		}
+	}
+	for _, fr := range f {
+		fr.Tensors[level][k].On = on
+	}
+	return nil
 }
 
 // gather copies the input tensors of a batch's frames into one tensor in the device's memory.

@@ -249,6 +249,54 @@ func TestTheCompilersBudgetMatchesTheRuntime(t *testing.T) {
 	}
 }
 
+// The decoder of boxes on the GPU has memory of its own.
+func TestTheBudgetOfADetectorOnTheGPU(t *testing.T) {
+	g := onnx.Graph{
+		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 1, 3, 4, 4)},
+		Weights: []onnx.Weight{{Name: "w", Dims: []int64{1, 5, 12}, Data: make([]float32, 60)}},
+		Nodes: []onnx.Node{
+			{Op: "ReduceMean", In: []string{"x"}, Out: []string{"mean"}, Attributes: map[string]any{"keepdims": int64(0)}},
+			{Op: "Add", In: []string{"w", "mean"}, Out: []string{"y"}},
+		},
+		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 1, 5, 12)},
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "m.onnx"), g.Encode(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, device := range []string{"", "gpu"} {
+		p := plan.Pipeline{
+			Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 64, Height: 48, FPSNum: 30, FPSDen: 1},
+			Stages: []plan.PipelineStage{
+				newPreprocessStage("pre", 4, 4, "stretch"),
+				{ID: "find", Kind: "model", Input: "pre", Model: &plan.Model{Path: "m.onnx", Threads: 1}},
+				{ID: "boxes", Kind: "postprocess", Input: "find", Instances: 2, Post: &plan.Post{Kind: "detect"}},
+			},
+			Queue: plan.PipelineQueue{Capacity: 3}, Sink: plan.PipelineSink{Capacity: 5},
+		}
+		for i := range p.Stages {
+			p.Stages[i].Device = device
+		}
+		run, err := pipeline.New(pipeline.Options{Name: "sum", Plan: p, Models: dir, Library: models.Library(t), Sink: &records{t: t}, GPU: standIn("")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := budget.Compute(p, func(path, _ string) *onnx.Model {
+			m, err := onnx.ReadFile(filepath.Join(dir, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		})
+		if info := run.Info(); !b.Known || b.Pool != info.Bytes {
+			t.Errorf("device %q: the compiler counts %d bytes (known: %t), the runtime has %d", device, b.Pool, b.Known, info.Bytes)
+		}
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func budgetHolds(t *testing.T, device string, also *plan.Ensemble) {
 	t.Helper()
 	p := plan.Pipeline{

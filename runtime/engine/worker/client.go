@@ -468,9 +468,15 @@ type inferMessage struct {
 }
 
 // Infer runs the model with number n. It returns when the outputs are written, or after
-// limit at the latest.
-func (c *Client) Infer(lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {
-	return c.withWorker(func(w *incarnation) error { return c.inferOn(w, lane, n, in, outs, limit) })
+// limit at the latest, and with it the number of the worker: outputs whose Resident is not 0 are
+// there, whatever its value.
+func (c *Client) Infer(lane, n int, in Tensor, outs []Tensor, limit time.Duration) (uint64, error) {
+	var number uint64
+	err := c.withWorker(func(w *incarnation) error {
+		number = w.number
+		return c.inferOn(w, lane, n, in, outs, limit)
+	})
+	return number, err
 }
 
 func (c *Client) inferOn(w *incarnation, lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {

@@ -54,17 +54,23 @@ var decoders = map[string]func(dev *core.Device, p *plan.Post, in Input, labels 
 // New makes the decoder of a postprocess stage. Detectors run on dev; release frees what they
 // allocate there and is nil for other decoders.
 func New(dev *core.Device, p *plan.Post, in Input, labels []string) (d Decoder, release func() error, err error) {
-	var threshold float32
-	if p.Threshold != "" {
-		if threshold, err = registry.Fraction("threshold", p.Threshold); err != nil {
-			return nil, nil, err
-		}
+	threshold, err := thresholdOf(p)
+	if err != nil {
+		return nil, nil, err
 	}
 	make := decoders[p.Kind]
 	if make == nil {
 		return nil, nil, fmt.Errorf("%w: unknown decode %q", registry.ErrPlan, p.Kind)
 	}
 	return make(dev, p, in, labels, threshold)
+}
+
+// thresholdOf returns the threshold of a postprocess stage, 0 without one.
+func thresholdOf(p *plan.Post) (float32, error) {
+	if p.Threshold == "" {
+		return 0, nil
+	}
+	return registry.Fraction("threshold", p.Threshold)
 }
 
 func openDetector(dev *core.Device, p *plan.Post, in Input, labels []string, threshold float32) (Decoder, func() error, error) {

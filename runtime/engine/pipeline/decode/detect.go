@@ -20,7 +20,7 @@ const (
 	detectThreshold = 0.25
 	detectIoU       = 0.45
 	detectTop       = 100
-	maxCandidates   = 4096 // best boxes above the threshold that enter non-maximum suppression
+	maxCandidates   = registry.MaxCandidates
 )
 
 // Picture maps the tensor of a stage to the frame.
@@ -218,8 +218,7 @@ func (d *detector) read(t frame.Tensor) ([]core.Box, error) {
 	if err := d.suppress(l); err != nil {
 		return nil, err
 	}
-	if len(d.boxes) == int(d.nms.Max) && d.nms.Max < d.all.Max && slices.ContainsFunc(d.boxes, d.isOutside) {
-		// Boxes outside the picture leave room for others.
+	if d.wantsMore() {
 		if d.rest == nil {
 			d.rest = d.stream.List()
 			d.rest.NMS(d.kept.All(), d.cand.All(), d.all)
@@ -229,6 +228,11 @@ func (d *detector) read(t frame.Tensor) ([]core.Box, error) {
 		}
 	}
 	return d.inside(d.boxes), nil
+}
+
+// wantsMore reports whether boxes outside the picture took the places of others.
+func (d *detector) wantsMore() bool {
+	return len(d.boxes) == int(d.nms.Max) && d.nms.Max < d.all.Max && slices.ContainsFunc(d.boxes, d.isOutside)
 }
 
 // suppress runs a list that ends in non-maximum suppression, and reads the boxes it keeps.
@@ -342,6 +346,11 @@ func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Resul
 	if err != nil {
 		return into[:0], err
 	}
+	return d.describe(boxes, t, into)
+}
+
+// describe makes results of the boxes of a frame.
+func (d *detector) describe(boxes []core.Box, t frame.Tensor, into []result.Result) ([]result.Result, error) {
 	into = into[:0]
 	for _, b := range boxes {
 		b = d.clip(b)
