@@ -378,7 +378,7 @@ func TestGPUMemoryExhaustionShrinksBatches(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var others atomic.Uint64
 			sizes := map[int]int{}
-			g := &gpuStage{locks: make([]sync.Mutex, 1), 
+			g := &gpuStage{locks: make([]sync.Mutex, 1),
 				drop: tc.drop, others: &others,
 				gpu: func(_ context.Context, _ int, f []*frame.Frame) error {
 					sizes[len(f)]++
