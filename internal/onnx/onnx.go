@@ -416,8 +416,8 @@ type field struct {
 
 var errCut = errors.New("unexpected end of data")
 
-// Limits for hostile input. A longer text is cut: a name of such a length is no reason to refuse a
-// model that runs. Protocol buffers may be nested 100 deep, and no deeper in ONNX Runtime either.
+// Limits for hostile input. A longer text is cut: a model with such a name runs, and is not refused.
+// Protocol buffers may be nested 100 deep, and no deeper in ONNX Runtime either.
 const (
 	maxText     = 64 << 10
 	maxDepth    = 100

@@ -131,7 +131,7 @@ func verifySignature(dev rootfs.FS, data []byte, sidecar func() ([]byte, error))
 	return signer.KeyID, nil
 }
 
-// Keys returns the trusted public keys. A file that is no valid key is an error, and so are an
+// Keys returns the trusted public keys. A file without a valid key is an error, and so are an
 // empty folder and a link that leads nowhere: to ignore them could mean to accept unsigned plans.
 func Keys(dev rootfs.FS) ([]signature.Key, error) {
 	names, err := dev.List(KeyDir)

@@ -21,7 +21,7 @@ const (
 
 // spareParent makes the kernel refuse signals of this process, and of those it starts, to the
 // pipeline that started it, so that an error such as kill(getppid()) or kill(-1) costs frames of its own stage
-// only. It is no defence against hostile code, which runs with the pipeline's rights. Kernels
+// only. It does not stop hostile code, which runs with the pipeline's rights. Kernels
 // without CONFIG_SECCOMP_FILTER do not have it.
 func spareParent() {
 	parent := os.Getppid()
