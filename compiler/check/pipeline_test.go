@@ -64,6 +64,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"more raw values than are written", []string{"kind: \"model\"", "kind: \"custom\"", `path: "yolo.onnx"`, "exec: [\"/usr/bin/awk\"]\n\t\t\tshape: [1, 4097]", `"detect"`, `"raw"`}, "pipeline-shape", "decode", "decode raw reads at most 4096 values"},
 		{"a detector on the GPU", []string{`decode: "detect"`, "decode: \"detect\"\n\t\t\tdevice: \"gpu\""}, "", "", ""},
 		{"a decoder of the CPU on the GPU", []string{`decode: "detect"`, "decode: \"keypoints\"\n\t\t\tclasses: 1\n\t\t\tdevice: \"gpu\""}, "pipeline-device", "device", "stage boxes decodes keypoints, which the CPU does"},
+		{"a detector on the GPU without a process", append([]string{`decode: "detect"`, "decode: \"detect\"\n\t\t\tdevice: \"gpu\""}, end("\tisolation: \"none\"")...), "pipeline-device", "device", "stage boxes decodes on the GPU in a process of its own"},
 		{"a custom stage on the GPU", []string{"kind: \"model\"", "kind: \"custom\"", `path: "yolo.onnx"`, "exec: [\"/usr/bin/awk\"]\n\t\t\tshape: [1, 4]\n\t\t\tdevice: \"gpu\"", `"detect"`, `"raw"`}, "pipeline-device", "device", "custom stage and runs on the CPU"},
 		{"GPUs of no stage", end("\tgpus: [0]"), "pipeline-device", "gpus", "no stage runs on the GPU"},
 		{"a ring that is too large", end("\tsink: {\n\t\tkind: \"shm\", path: \"/dev/shm/p\"\n\t\tslots: 65536, slotSize: \"1MiB\"\n\t}"), "pipeline-range", "slots", "together at most 64 MiB"},

@@ -164,8 +164,14 @@ func checkDevice(k *Stage, s *plan.PipelineStage) []Fault {
 func checkGPUs(p *plan.Pipeline) []Fault {
 	lanes := 0
 	for i := range p.Stages {
-		if RunsOnGPU(&p.Stages[i]) {
-			lanes += Instances(p, &p.Stages[i])
+		s := &p.Stages[i]
+		if !RunsOnGPU(s) {
+			continue
+		}
+		lanes += Instances(p, s)
+		if s.Post != nil && p.Isolation == IsolationNone {
+			return []Fault{{Topic: Device, Path: stagePath(s, "device"), Value: s.Device, Advice: "remove device, or isolation",
+				Reason: "stage " + s.ID + " decodes on the GPU in a process of its own, and isolation: \"none\" starts none"}}
 		}
 	}
 	fault := func(reason, advice string) []Fault {

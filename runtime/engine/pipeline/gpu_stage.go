@@ -25,14 +25,17 @@ type gpuStage struct {
 	share  *gpuBalance
 	spare  []*frame.Frame // for each GPU and instance of a preprocess stage, see quarantine
 	others *atomic.Uint64
-	locks  []sync.Mutex // of the instances on the CPU, which the next stage may need as well
+	locks  []sync.Mutex // of the step
 }
 
 // gpuStage builds stage k from its work on the GPU, do, and its fallback, cpu.
 func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBalance) work {
+	st := &b.p.steps[k]
+	if st.locks == nil {
+		st.locks = make([]sync.Mutex, st.workers())
+	}
 	g := &gpuStage{
-		id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k],
-		locks: make([]sync.Mutex, b.p.steps[k].workers()),
+		id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k], locks: st.locks,
 	}
 	if registry.StageOf(s.Kind).Direct { // there is one such stage in a pipeline
 		for i := range b.p.spares {

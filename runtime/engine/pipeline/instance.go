@@ -33,6 +33,7 @@ type step struct {
 	backend   string             // backend name, for traces
 	aside     bool               // the work is in another process and may hang
 	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
+	locks     []sync.Mutex       // of each instance on the CPU instead of the GPU: the next stage may need it as well, on any level
 }
 
 // interrupt interrupts the work of an instance, if it can be interrupted.
