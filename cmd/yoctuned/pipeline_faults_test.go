@@ -180,10 +180,18 @@ func modelPipeline(post plan.Post) plan.Pipeline {
 	return p
 }
 
-// writeBoxes writes a model of boxes for modelPipeline: three of them are in the border of the
-// letterbox, and one has an infinite score.
-func writeBoxes(t *testing.T, dir string) {
+func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// boxesOutput is a model of boxes for modelPipeline: three of them are in the border of the
+// letterbox, and one has an infinite score. Each has more values, which differ.
+func boxesOutput(more int) onnxOutput {
 	inf := float32(math.Inf(1))
 	rows := [][]float32{ // centre, size, score: the picture is rows 1 to 3 of the tensor
 		{2, 0.3, 1, 0.4, 0.99}, {3, 3.8, 0.5, 0.2, 0.98}, {1, 0.2, 1, 0.2, 0.97},
@@ -191,25 +199,26 @@ func writeBoxes(t *testing.T, dir string) {
 		{2, 1.6, 4, 0.8, 0.8}, // once cut it would be most of what is left of the box before
 		{2, 2, 1, 1, inf},
 	}
-	for len(rows) < 12 {
+	for len(rows) < max(12, 6+more) {
 		rows = append(rows, make([]float32, 5))
 	}
-	values := make([]float32, 5*len(rows))
+	values := make([]float32, (5+more)*len(rows))
 	for a, r := range rows {
 		for c, v := range r {
 			values[c*len(rows)+a] = v
 		}
+		for c := range more {
+			values[(5+c)*len(rows)+a] = float32(a) + float32(c)/16
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "m.onnx"), fixedModel(onnxOutput{"y", []int64{1, 5, 12}, values}), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return onnxOutput{"y", []int64{1, int64(5 + more), int64(len(rows))}, values}
 }
 
 // The border of a letterbox is not the picture: boxes there are not results, and do not take the place of those that are.
 // Boxes that overlap in the model's tensor suppress each other before they are cut at the edge.
 func TestTheBestBoxesAreInThePicture(t *testing.T) {
 	dir := t.TempDir()
-	writeBoxes(t, dir)
+	writeFiles(t, dir, map[string]string{"m.onnx": string(fixedModel(boxesOutput(0)))})
 	p := modelPipeline(plan.Post{Kind: "detect", Top: 2})
 	code, out, stderr := runProgram(t, p, "--frames", "1", "--models", dir, "--library", models.Library(t))
 	if code != 0 || len(out) == 0 {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ var Postprocess = Stage{
 	onCPU: func(s *plan.PipelineStage) string {
 		d, ok := DecodeOf(s.Post.Kind)
 		switch {
-		case ok && !d.Remote:
+		case ok && (!d.Core || d.Second):
 			return "decodes " + s.Post.Kind + ", which the CPU does"
 		case s.Post.Head == "v10":
 			return "reads boxes that the model has selected, which the CPU does"
@@ -47,26 +48,51 @@ const (
 // MaxRaw is how many values the decode raw writes for each frame at most.
 const MaxRaw = 4096
 
+// MaxTop is how many classes the decode argmax finds for each frame at most.
+const MaxTop = 32
+
 // MaxCandidates is how many boxes above the threshold, the best ones, enter non-maximum suppression.
 const MaxCandidates = 4096
 
-// remoteBytes is the memory of a decoder whose first part the GPU does: candidates, the boxes found
-// among them, and the copy that comes back.
-const remoteBytes = 3 * (boxesHead + MaxCandidates*boxBytes)
-
-// The form of boxes in the core: [core.BoxesBytes].
+// The forms of boxes and of ranks in the core: core.BoxesBytes, and a value with its index.
 const (
 	boxesHead = 32
 	boxBytes  = 32
+	rankBytes = 8
 )
 
-// DecoderBytes is the memory that the decoders of a postprocess stage take beside the tensors of
-// frames: one for each instance, and one to warm the GPU up.
-func DecoderBytes(p *plan.Pipeline, s *plan.PipelineStage) int64 {
-	if s.Post == nil || !Isolated(p, s) {
-		return 0
+// DefaultTop is how many boxes a detector finds for each frame at most, unless the stage has another
+// number.
+const DefaultTop = 100
+
+// DecoderSizes is the memory of a decoder in bytes whose first part the core does: what comes back
+// from the device, and what the device needs beside the tensor, which has the given shape.
+func DecoderSizes(p *plan.Post, shape []int64) (back, work int64) {
+	axis := func(fromLast int) int64 {
+		if fromLast >= len(shape) {
+			return 0
+		}
+		return shape[len(shape)-1-fromLast]
 	}
-	return int64(Instances(p, s)+1) * remoteBytes
+	last := axis(0)
+	switch p.Kind {
+	case CTC:
+		return rankBytes * axis(1), 0
+	case Argmax:
+		return 8 + 2*rankBytes*min(int64(max(p.Top, 1)), last), 4 * last
+	}
+	top := int64(cmp.Or(p.Top, DefaultTop))
+	extra := min(axis(1), last) // at most: all values of a box
+	candidates := int64(boxesHead + boxBytes*MaxCandidates)
+	back = max(candidates, boxesHead+boxBytes*top+4*top*extra)
+	return back, 2 * candidates
+}
+
+// DecoderBytes is the memory that the decoders of a postprocess stage take beside the tensors of
+// frames: one for each instance, and one to warm the GPU up. shape is that of the tensor.
+func DecoderBytes(p *plan.Pipeline, s *plan.PipelineStage, shape []int64) int64 {
+	back, work := DecoderSizes(s.Post, shape)
+	return int64(Instances(p, s)+1) * (back + work)
 }
 
 // Decode is one way to turn a tensor into results.
@@ -76,17 +102,17 @@ type Decode struct {
 	Labels bool // it cannot do without labels
 	Pixels bool // it can read the tensor of a preprocess stage
 	Second bool // it reads a second output of the model
-	Remote bool // the GPU can do it
+	Core   bool // the core reads the tensor, and the GPU can do that
 
 	reads func(p *plan.Post, is func(axis int, size int64) bool, shape []int64) string
 }
 
 var decodes = []Decode{
-	{Name: CTC, Labels: true, reads: readsSteps},
-	{Name: Argmax, reads: readsClasses},
-	{Name: Detect, Boxes: true, Remote: true, reads: readsBoxes},
-	{Name: Segment, Boxes: true, Second: true, reads: readsBoxes},
-	{Name: Keypoints, Boxes: true, reads: readsBoxes},
+	{Name: CTC, Labels: true, Core: true, reads: readsSteps},
+	{Name: Argmax, Core: true, reads: readsClasses},
+	{Name: Detect, Boxes: true, Core: true, reads: readsBoxes},
+	{Name: Segment, Boxes: true, Core: true, Second: true, reads: readsBoxes},
+	{Name: Keypoints, Boxes: true, Core: true, reads: readsBoxes},
 	{Name: Regions, reads: readsMap},
 	{Name: Raw, Pixels: true, reads: readsFew},
 }
@@ -180,6 +206,10 @@ func checkPostprocess(s *plan.PipelineStage, in Output) []Fault {
 		return []Fault{{Topic: Line, Path: path, Value: d.Name,
 			Reason: fmt.Sprintf("stage %s: decode %s reads %s, and its input is a tensor of shape %v", s.ID, d.Name, want, in.Shape),
 			Advice: "choose the decode that fits the tensor, or change the shape"}}
+	}
+	if d.Name == Argmax && s.Post.Top > MaxTop {
+		return []Fault{{Topic: Range, Path: stagePath(s, "top"), Value: fmt.Sprint(s.Post.Top),
+			Reason: fmt.Sprintf("stage %s: argmax finds at most %d classes", s.ID, MaxTop), Advice: "lower top, or write all scores with decode: \"raw\""}}
 	}
 	if d.Labels && s.Post.Labels == "" {
 		return []Fault{{Topic: Range, Path: path, Value: d.Name,

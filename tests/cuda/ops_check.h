@@ -214,7 +214,8 @@ void emulate_decode(yt_cpu_scratch *scratch, bool backwards)
 	d.scale_x = d.scale_y = 1.5f;
 	d.shift_x = d.shift_y = -1;
 	d.limit_x = d.limit_y = below(2) ? 30 : 0;
-	t.numbers(0, (uint64_t)d.anchors * ((d.head == YT_HEAD_OBJECTNESS ? 5 : 4) + d.classes), d.type);
+	d.after = below(2) ? below(9) : 0;
+	t.numbers(0, d.anchors * yt_decode_values(&d), d.type);
 	t.dst(YT_BOXES_BYTES(d.max), 8);
 	t.same("decode kernels: differ from the CPU backend", scratch, [&](uint8_t *const q[]) {
 		std::vector<uint64_t> keys, chosen;
@@ -248,6 +249,28 @@ void emulate_decode(yt_cpu_scratch *scratch, bool backwards)
 		else
 			for (uint32_t i = 0; i < chosen.size(); i++)
 				yt_decode_write(d, q[1], chosen.data(), out->count, i, (yt_box *)(out + 1));
+	});
+}
+
+void emulate_gather(yt_cpu_scratch *scratch, bool backwards)
+{
+	trial t;
+	yt_gather &g = t.c.gather;
+
+	t.c.op = YT_OP_GATHER;
+	g.head = below(3);
+	g.type = below(2);
+	g.anchors = 1 + below(60);
+	g.values = 1 + below(60);
+	g.first = below(g.values);
+	g.count = 1 + below(g.values - g.first);
+	g.max = 1 + below(40);
+	t.numbers(0, (uint64_t)g.anchors * g.values, g.type);
+	random_boxes(t.src(1, YT_BOXES_BYTES(g.max), 8), below(g.max + 3), g.max);
+	t.dst(4ull * g.max * g.count, 4);
+	t.same("gather kernel: differs from the CPU backend", scratch, [&](uint8_t *const q[]) {
+		for (uint32_t i = 0; i < g.max * g.count; i++)
+			yt_gather_body(&g, q[1], (const yt_boxes *)q[2], (float *)q[0], order(backwards, i, g.max * g.count));
 	});
 }
 
@@ -832,6 +855,7 @@ void emulate_operations(int rounds)
 		emulate_roi(&scratch);
 		emulate_decode(&scratch, backwards);
 		emulate_nms(&scratch);
+		emulate_gather(&scratch, backwards);
 		emulate_rows(&scratch);
 		emulate_map(&scratch, backwards);
 		emulate_convert(&scratch);

@@ -68,11 +68,10 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 		if n, known := elementCount(OutputShape(s, nil, nil)); known {
 			b.Pool += slots * 4 * n
 		}
-		if boxes := pipeline.DecoderBytes(p, s); boxes > 0 {
-			b.Pool += boxes
+		if s.Post != nil && away {
 			in := inputShape(level, k, models)
-			if n, known := elementCount(in); known { // to warm up with
-				b.Pool += 4 * n
+			if n, known := elementCount(in); known {
+				b.Pool += pipeline.DecoderBytes(p, s, sizes(in)) + 4*n // to warm up with
 			} else {
 				b.Known = false
 			}
@@ -229,6 +228,14 @@ func FindValue(all []onnx.Value, name string) (onnx.Value, bool) {
 }
 
 // elementCount is the number of elements, where all dimensions are known.
+func sizes(shape []onnx.Dim) []int64 {
+	out := make([]int64, len(shape))
+	for i, d := range shape {
+		out[i] = d.Size
+	}
+	return out
+}
+
 func elementCount(shape []onnx.Dim) (int64, bool) {
 	n := int64(1)
 	for _, d := range shape {

@@ -89,7 +89,7 @@ func (l *List) Replay(encoded []byte, resolve func(id uint64, u Use) (Region, er
 			if err != nil {
 				return fmt.Errorf("replay: command %d: %w", n, err)
 			}
-			*r = l.resolve("replay", at)
+			*r = l.resolve("replay", "region", at)
 		}
 		l.add(cmd)
 	}

@@ -36,14 +36,14 @@ func (l *List) Len() int { return len(l.cmds) }
 
 // Copy copies src to dst. Both must have the same length and not overlap.
 func (l *List) Copy(dst, src Region) *List {
-	cmd := c.Cmd{Op: c.OpCopy, Dst: l.resolve("copy: destination", dst)}
-	cmd.Src[0] = l.resolve("copy: source", src)
+	cmd := c.Cmd{Op: c.OpCopy, Dst: l.resolve("copy", "destination", dst)}
+	cmd.Src[0] = l.resolve("copy", "source", src)
 	return l.add(cmd)
 }
 
 // Memset sets every byte of dst to value.
 func (l *List) Memset(dst Region, value byte) *List {
-	return l.add(c.Cmd{Op: c.OpMemset, Value: uint32(value), Dst: l.resolve("memset: destination", dst)})
+	return l.add(c.Cmd{Op: c.OpMemset, Value: uint32(value), Dst: l.resolve("memset", "destination", dst)})
 }
 
 // Preprocess makes a tensor in dst from the frame in planes: two regions for NV12, three
@@ -53,10 +53,10 @@ func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
 	if err != nil {
 		return l.fail(err)
 	}
-	cmd := c.Cmd{Op: c.OpPreprocess, Dst: l.resolve("preprocess: destination", dst)}
+	cmd := c.Cmd{Op: c.OpPreprocess, Dst: l.resolve("preprocess", "destination", dst)}
 	c.Put(&cmd, args)
 	for i := range p.planes() {
-		cmd.Src[i] = l.resolve("preprocess: plane", planes[i])
+		cmd.Src[i] = l.resolve("preprocess", "plane", planes[i])
 	}
 	return l.add(cmd)
 }
@@ -64,16 +64,16 @@ func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
 // Reduce combines the float32 values of src into one float32 at dst. See ReduceOf for
 // other types.
 func (l *List) Reduce(dst, src Region, op Reduction) *List {
-	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce: destination", dst)}
-	cmd.Src[0] = l.resolve("reduce: source", src)
+	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce", "destination", dst)}
+	cmd.Src[0] = l.resolve("reduce", "source", src)
 	return l.add(cmd)
 }
 
 // ReduceOf combines the values of src, of type t (F32, F16 or BF16), into one float32 at
 // dst. fast allows the backend another order of operations than the fixed tree.
 func (l *List) ReduceOf(dst, src Region, op Reduction, t Type, fast bool) *List {
-	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce: destination", dst)}
-	cmd.Src[0] = l.resolve("reduce: source", src)
+	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce", "destination", dst)}
+	cmd.Src[0] = l.resolve("reduce", "source", src)
 	args := c.Reduce{Type: uint32(t)}
 	if fast {
 		args.Flags = 1 // YT_REDUCE_FAST
@@ -102,7 +102,7 @@ func (l *List) Wait(e *Event) *List {
 // Signal writes value to the 4 bytes of dst, visible to the CPU and to other processes that
 // map the memory. The CPU backend also wakes futex waiters.
 func (l *List) Signal(dst Region, value uint32) *List {
-	return l.add(c.Cmd{Op: c.OpSignal, Value: value, Dst: l.resolve("signal: destination", dst)})
+	return l.add(c.Cmd{Op: c.OpSignal, Value: value, Dst: l.resolve("signal", "destination", dst)})
 }
 
 // Submit checks all commands and queues them in order. Errors of their execution are
@@ -155,14 +155,14 @@ func (l *List) fail(err error) *List {
 	return l
 }
 
-// resolve converts a region to a range of the backend. what names it in errors.
-func (l *List) resolve(what string, r Region) c.Range {
+// resolve converts a region to a range of the backend. op and what name it in errors.
+func (l *List) resolve(op, what string, r Region) c.Range {
 	switch {
 	case r.Buf == nil || r.Buf.d != l.s.d: // id 0 would mean host memory
-		l.fail(fmt.Errorf("%s: the buffer is nil or belongs to another device: %w", what, ErrInvalid))
+		l.fail(fmt.Errorf("%s: %s: the buffer is nil or belongs to another device: %w", op, what, ErrInvalid))
 		return c.Range{}
 	case r.Off < 0 || r.Len < 0:
-		l.fail(fmt.Errorf("%s: offset %d and length %d must not be negative: %w", what, r.Off, r.Len, ErrInvalid))
+		l.fail(fmt.Errorf("%s: %s: offset %d and length %d must not be negative: %w", op, what, r.Off, r.Len, ErrInvalid))
 		return c.Range{}
 	}
 	return c.Range{Buf: r.Buf.id, Off: uint64(r.Off), Len: uint64(r.Len)}

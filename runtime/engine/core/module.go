@@ -184,7 +184,7 @@ func (l *List) Launch(k *Kernel, g Grid, regions []Region, params ...uint64) *Li
 	copy(a.Param[:], params)
 	cmd := c.Cmd{Op: c.OpLaunch}
 	for i, r := range regions {
-		at := l.resolve("launch: region", r)
+		at := l.resolve("launch", "region", r)
 		if i == 0 {
 			cmd.Dst = at
 		} else {

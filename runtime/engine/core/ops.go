@@ -46,12 +46,12 @@ const (
 
 // Has reports whether the backend supports an operation, by its name: "copy",
 // "preprocess", "reduce", "decode", "nms", "softmax", "argmax", "topk", "map",
-// "convert", "gemm", "roi", "diff", "launch".
+// "convert", "gemm", "roi", "diff", "gather", "launch".
 func (d *Device) Has(op string) bool {
 	names := map[string]int{
 		"copy": c.OpCopy, "memset": c.OpMemset, "preprocess": c.OpPreprocess, "reduce": c.OpReduce, "launch": c.OpLaunch,
 		"decode": c.OpDecode, "nms": c.OpNMS, "softmax": c.OpSoftmax, "argmax": c.OpArgmax, "topk": c.OpTopK, "map": c.OpMap,
-		"convert": c.OpConvert, "gemm": c.OpGemm, "roi": c.OpROI, "diff": c.OpDiff,
+		"convert": c.OpConvert, "gemm": c.OpGemm, "roi": c.OpROI, "diff": c.OpDiff, "gather": c.OpGather,
 	}
 	bit, ok := names[op]
 	return ok && d.api.Ops()>>bit&1 != 0
@@ -67,6 +67,7 @@ type (
 	ConvertArgs = c.Convert
 	GemmArgs    = c.Gemm
 	DiffArgs    = c.Diff
+	GatherArgs  = c.Gather
 )
 
 // Values of MapStep.Op; x is the element, a and b are the numbers of the step.
@@ -93,7 +94,7 @@ const (
 )
 
 // Values of DecodeArgs.Head, the layout of a detector's output. Each anchor has centre x,
-// centre y, width and height in tensor pixels, then the class scores.
+// centre y, width and height in tensor pixels, then the class scores, then DecodeArgs.After values.
 const (
 	HeadPlanes     = iota // [4 + classes][anchors]: YOLOv8 and newer
 	HeadRows              // [anchors][4 + classes]
@@ -179,33 +180,40 @@ func BoxesBytes(limit int) int { return 32 + 32*limit }
 // boxes whose best class scores at least a.Threshold, and maps them to the frame by scale,
 // shift and limit (see Geometry). dst has BoxesBytes(a.Max) bytes per image.
 func (l *List) Decode(dst, src Region, a DecodeArgs) *List {
-	return addOperation(l, "decode", c.OpDecode, a, dst, src)
+	return addOperation(l, "decode", c.OpDecode, a, dst, [3]Region{src})
+}
+
+// Gather reads a.Count values, from a.First on, of the anchor of each of the boxes in boxes (at most
+// a.Max) from a detector's output in src, a.Anchors·a.Values elements of F32 or F16. dst has a.Count
+// float32 per box; they are 0 beyond the number of boxes.
+func (l *List) Gather(dst, src, boxes Region, a GatherArgs) *List {
+	return addOperation(l, "gather", c.OpGather, a, dst, [3]Region{src, boxes})
 }
 
 // NMS suppresses overlapping boxes. It keeps a box if its intersection over union with
 // every better kept box of its class is at most a.IoU. src has BoxesBytes(a.InMax) bytes
 // per image, in any order; dst has BoxesBytes(a.Max), best first.
 func (l *List) NMS(dst, src Region, a NMSArgs) *List {
-	return addOperation(l, "nms", c.OpNMS, a, dst, src)
+	return addOperation(l, "nms", c.OpNMS, a, dst, [3]Region{src})
 }
 
 // Softmax computes the softmax of each of a.Rows rows of a.Cols elements, a.Stride elements
 // apart (0: a.Cols). a.In and a.Out are F32, F16 or BF16.
 func (l *List) Softmax(dst, src Region, a RowsArgs) *List {
-	return addOperation(l, "softmax", c.OpSoftmax, a, dst, src)
+	return addOperation(l, "softmax", c.OpSoftmax, a, dst, [3]Region{src})
 }
 
 // Argmax writes the index of the largest value of each row, one int32 per row. Among equals
 // it takes the lowest index; NaN is above all numbers.
 func (l *List) Argmax(dst, src Region, a RowsArgs) *List {
-	return addOperation(l, "argmax", c.OpArgmax, a, dst, src)
+	return addOperation(l, "argmax", c.OpArgmax, a, dst, [3]Region{src})
 }
 
 // TopK writes the a.K (1 to 32) largest values of each row in descending order, as pairs of
 // a float32 and its int32 index. Equals are in ascending order of index; NaN is above all
 // numbers.
 func (l *List) TopK(dst, src Region, a RowsArgs) *List {
-	return addOperation(l, "topk", c.OpTopK, a, dst, src)
+	return addOperation(l, "topk", c.OpTopK, a, dst, [3]Region{src})
 }
 
 // Map applies steps (MapAdd, ...) in float32 to each element of src, reading and writing
@@ -214,28 +222,28 @@ func (l *List) TopK(dst, src Region, a RowsArgs) *List {
 // src. For MapChAdd, bias has one float32 per channel. Otherwise b and bias are zero
 // regions. The channel of element i is i/a.Inner mod a.Channels.
 func (l *List) Map(dst, src, b, bias Region, a MapArgs) *List {
-	return addOperation(l, "map", c.OpMap, a, dst, src, b, bias)
+	return addOperation(l, "map", c.OpMap, a, dst, [3]Region{src, b, bias})
 }
 
 // Convert changes the type or layout of an a.N·a.C·a.H·a.W tensor. From floats to integers
 // it computes round(x/Scale) + Zero, saturating, NaN to 0; back, (q - Zero)·Scale. scales
 // is a zero region unless a.Flags has ConvertChannelScale.
 func (l *List) Convert(dst, src, scales Region, a ConvertArgs) *List {
-	return addOperation(l, "convert", c.OpConvert, a, dst, src, scales)
+	return addOperation(l, "convert", c.OpConvert, a, dst, [3]Region{src, scales})
 }
 
 // Gemm computes dst = act(Alpha·x·y + Beta·dst + bias). x is M×K, y is K×N and dst is M×N,
 // row-major with LDA, LDB and LDC elements per row (0: tight). x and y are F32, F16, BF16 or
 // I8. Sums are float32, for I8 int32. bias has N float32 values or is a zero region.
 func (l *List) Gemm(dst, x, y, bias Region, a GemmArgs) *List {
-	return addOperation(l, "gemm", c.OpGemm, a, dst, x, y, bias)
+	return addOperation(l, "gemm", c.OpGemm, a, dst, [3]Region{x, y, bias})
 }
 
 // Diff compares two planes of a.Width·a.Height bytes. It writes the sum of absolute
 // differences (uint64), the number that exceed a.Threshold and the largest (uint32 each).
 // If a.Block is not 0, a uint32 sum per block of that side length follows, row by row.
 func (l *List) Diff(dst, x, y Region, a DiffArgs) *List {
-	return addOperation(l, "diff", c.OpDiff, a, dst, x, y)
+	return addOperation(l, "diff", c.OpDiff, a, dst, [3]Region{x, y})
 }
 
 // ROI makes one tensor from each of the first limit boxes of a frame, clamped to the frame
@@ -253,12 +261,12 @@ func (l *List) ROI(dst Region, planes [3]Region, boxes Region, limit int, p *Pre
 	if a.Format|a.Fit|a.Color|a.Chroma|a.Matrix > math.MaxUint8 {
 		return l.fail(fmt.Errorf("roi: unknown format, fit, color, chroma or matrix: %w", ErrInvalid))
 	}
-	cmd := c.Cmd{Op: c.OpROI, Dst: l.resolve("roi: destination", dst)}
+	cmd := c.Cmd{Op: c.OpROI, Dst: l.resolve("roi", "destination", dst)}
 	for i := range p.planes() {
-		cmd.Src[i] = l.resolve("roi: plane", planes[i])
+		cmd.Src[i] = l.resolve("roi", "plane", planes[i])
 	}
 	c.Put(&cmd, c.ROI{
-		Boxes:  l.resolve("roi: boxes", boxes),
+		Boxes:  l.resolve("roi", "boxes", boxes),
 		Format: uint8(a.Format), Fit: uint8(a.Fit), Color: uint8(a.Color), Chroma: uint8(a.Chroma), Matrix: uint8(a.Matrix),
 		Type: a.Type, Layout: a.Layout, Pad: uint8(a.Pad), Width: a.Width, Height: a.Height, Pitch: a.Pitch,
 		OutW: a.OutW, OutH: a.OutH, Max: uint32(limit), Mean: a.Mean, Std: a.Std,
@@ -268,13 +276,13 @@ func (l *List) ROI(dst Region, planes [3]Region, boxes Region, limit int, p *Pre
 
 // addOperation appends an operation. A source other than the first is omitted if it is a
 // zero region.
-func addOperation[T c.Arguments](l *List, name string, op uint32, args T, dst Region, src ...Region) *List {
-	cmd := c.Cmd{Op: op, Dst: l.resolve(name+": destination", dst)}
+func addOperation[T c.Arguments](l *List, name string, op uint32, args T, dst Region, src [3]Region) *List {
+	cmd := c.Cmd{Op: op, Dst: l.resolve(name, "destination", dst)}
 	for i, r := range src {
 		if i > 0 && r == (Region{}) {
 			continue
 		}
-		cmd.Src[i] = l.resolve(name+": source", r)
+		cmd.Src[i] = l.resolve(name, "source", r)
 	}
 	c.Put(&cmd, args)
 	return l.add(cmd)

@@ -241,6 +241,47 @@ type refBox struct {
 	score float64
 }
 
+func TestGatherReadsTheValuesOfBoxes(t *testing.T) {
+	b := newBench(t)
+	rapid.Check(t, func(t *rapid.T) {
+		a := core.GatherArgs{
+			Head:    rapid.SampledFrom([]uint32{core.HeadPlanes, core.HeadRows, core.HeadObjectness}).Draw(t, "head"),
+			Type:    uint32(rapid.SampledFrom([]core.Type{core.F32, core.F16}).Draw(t, "type")),
+			Anchors: uint32(rapid.IntRange(1, 200).Draw(t, "anchors")), Values: uint32(rapid.IntRange(1, 60).Draw(t, "values")),
+			Max: uint32(rapid.IntRange(1, 20).Draw(t, "max")),
+		}
+		a.First = uint32(rapid.IntRange(0, int(a.Values)-1).Draw(t, "first"))
+		a.Count = uint32(rapid.IntRange(1, int(a.Values-a.First)).Draw(t, "count"))
+		src, x := narrow(b, t, drawFloats(t, "output", int(a.Anchors*a.Values)), core.Type(a.Type))
+		var list []core.Box
+		for range rapid.IntRange(0, int(a.Max)).Draw(t, "boxes") {
+			list = append(list, core.Box{Anchor: int32(rapid.IntRange(-2, int(a.Anchors)+1).Draw(t, "anchor"))})
+		}
+		boxes := b.allocRegion(core.BoxesBytes(int(a.Max)))
+		if err := core.PutBoxes(boxes.Buf.Bytes(), list); err != nil {
+			t.Fatal(err)
+		}
+		dst := b.allocRegion(int(4 * a.Max * a.Count))
+		b.run(t, b.s.List().Gather(dst, src, boxes, a))
+		got := dst.Buf.Float32s()
+		for i := range int(a.Max) {
+			for k := range int(a.Count) {
+				want := 0.0
+				if i < len(list) && list[i].Anchor >= 0 && list[i].Anchor < int32(a.Anchors) {
+					at := int(list[i].Anchor)*int(a.Values) + int(a.First) + k
+					if a.Head == core.HeadPlanes {
+						at = (int(a.First)+k)*int(a.Anchors) + int(list[i].Anchor)
+					}
+					want = x[at]
+				}
+				if g := float64(got[i*int(a.Count)+k]); g != want && g == g {
+					t.Fatalf("value %d of box %d is %g, reference %g", k, i, g, want)
+				}
+			}
+		}
+	})
+}
+
 func TestDecodeMatchesTheReference(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -251,6 +292,7 @@ func TestDecodeMatchesTheReference(t *testing.T) {
 			Max: uint32(rapid.IntRange(1, 80).Draw(t, "max")), Batch: uint32(rapid.IntRange(1, 2).Draw(t, "batch")),
 			Threshold: rapid.Float32Range(-1, 7).Draw(t, "threshold"),
 			ScaleX:    1.5, ScaleY: 2, ShiftX: -3, ShiftY: 1,
+			After: uint32(rapid.IntRange(0, 5).Draw(t, "after")),
 		}
 		if rapid.Bool().Draw(t, "clamped") {
 			a.LimitX, a.LimitY = 9, 11
@@ -259,7 +301,7 @@ func TestDecodeMatchesTheReference(t *testing.T) {
 		if a.Head == core.HeadObjectness {
 			first = 5
 		}
-		vals, n := first+int(a.Classes), int(a.Anchors)
+		vals, n := first+int(a.Classes)+int(a.After), int(a.Anchors)
 		v := drawFloats(t, "output", int(a.Batch)*vals*n)
 		if rapid.Bool().Draw(t, "coarse") { // many equal scores
 			for i := range v {

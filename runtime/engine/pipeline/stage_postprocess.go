@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
@@ -58,42 +57,41 @@ func buildPostprocess(b stageBuilder) (work, error) {
 
 // remote is a decoder of an instance, with its memory.
 type remote struct {
-	*decode.Remote
-	list              *core.List
-	boxes             []byte      // in the shared memory
-	found, candidates core.Region // in the device's memory
+	decode.Parts
+	list *core.List
+	back []byte // in the shared memory
+	m    decode.Memory
 }
 
-// postprocessOnGPU builds the work of a postprocess stage in the worker: only the boxes come back.
+// postprocessOnGPU builds the work of a postprocess stage in the worker: only what the results need
+// comes back.
 func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, error) {
-	dev, err := b.core()
-	if err != nil {
-		return nil, err
-	}
 	g, k, level, limit, lane := b.gpu, b.k, b.now, b.st.limit, b.gpu.lanes[b.k]
 	open := func() (*remote, error) {
-		d, release, err := decode.NewRemote(dev, b.s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
+		d, err := decode.NewParts(b.s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
 		if err != nil {
 			return nil, err
 		}
-		b.p.closers = append(b.p.closers, release)
-		r := &remote{Remote: d, list: g.clients[0].Draft().List()}
-		n := d.BoxesBytes()
-		if err := b.account(3, int64(n)); err != nil {
+		r := &remote{Parts: d, list: g.clients[0].Draft().List()}
+		back, work := registry.DecoderSizes(b.s.Post, b.shape)
+		if err := b.account(1, back+work); err != nil {
 			return nil, err
 		}
-		if r.boxes, err = g.alloc(n); err != nil {
+		if r.back, err = g.alloc(int(back)); err != nil {
 			return nil, err
 		}
-		for _, in := range []*core.Region{&r.found, &r.candidates} {
-			memory, err := g.alloc(n)
-			if err != nil {
-				return nil, err
-			}
-			*in = g.resident(memory)
+		r.m.Back = g.region(r.back)
+		if work == 0 {
+			return r, nil
 		}
+		memory, err := g.alloc(int(work))
+		if err != nil {
+			return nil, err
+		}
+		r.m.Work = g.resident(memory)
 		return r, nil
 	}
+	var err error
 	all := make([]*remote, b.st.workers())
 	for i := range all {
 		if all[i], err = open(); err != nil {
@@ -109,7 +107,7 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 	if err != nil {
 		return nil, err
 	}
-	first.Add(first.list, g.region(first.boxes), first.found, first.candidates, g.resident(tensor.Bytes()))
+	first.Add(first.list, first.m, g.resident(tensor.Bytes()))
 	for _, c := range g.clients {
 		c.Warm(first.list)
 	}
@@ -118,28 +116,22 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 		for _, f := range batch {
 			t := &f.Tensors[level][k-1]
 			if err := by.runOnGPU(instance, 1, func(c *worker.Client) error {
-				list := r.list.Reset()
-				r.Add(list, g.region(r.boxes), r.found, r.candidates, g.where(t))
-				on, err := c.RunOn(t.On, lane+instance, list, limit)
-				if err != nil {
-					return err
+				r.Add(r.list.Reset(), r.m, g.where(t))
+				on, err := c.RunOn(t.On, lane+instance, r.list, limit)
+				for err == nil {
+					var more bool
+					if more, err = r.Read(r.back); err != nil || !more {
+						break
+					}
+					r.AddMore(r.list.Reset(), r.m, g.where(t))
+					_, err = c.RunOn(on, lane+instance, r.list, limit)
 				}
-				more, err := r.Read(r.boxes)
-				if err != nil || !more {
-					return err
-				}
-				list = r.list.Reset()
-				r.AddAll(list, g.region(r.boxes), r.found, r.candidates)
-				if _, err = c.RunOn(on, lane+instance, list, limit); err != nil {
-					return err
-				}
-				_, err = r.Read(r.boxes)
 				return err
 			}); err != nil {
 				return err
 			}
 			var err error
-			if f.Results, err = r.Results(f.Results); err != nil {
+			if f.Results, err = r.Results(*t, f.Results); err != nil {
 				return err
 			}
 		}
@@ -149,8 +141,7 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 
 // registerTensors lets the core read the tensors before the stage, for the decoders that use it.
 func (b *stageBuilder) registerTensors() error {
-	kind := b.s.Post.Kind
-	if d, _ := registry.DecodeOf(kind); !d.Boxes {
+	if d, _ := registry.DecodeOf(b.s.Post.Kind); !d.Core {
 		return nil
 	}
 	dev, err := b.core()
@@ -159,9 +150,6 @@ func (b *stageBuilder) registerTensors() error {
 	}
 	for i := range b.p.frames {
 		t := &b.p.frames[i].Tensors[b.now][b.k-1]
-		if t.ORT == nil {
-			return fmt.Errorf("%w: %s needs the output of a model", ErrPlan, kind)
-		}
 		if t.Buf != nil {
 			continue
 		}

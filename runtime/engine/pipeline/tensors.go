@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -40,7 +42,12 @@ func (b *builder) tensors(k int, shape []int64) error {
 	}
 	if !feeds {
 		for i := range b.p.frames {
-			b.p.frames[i].Tensors[b.now][k] = frame.Tensor{Shape: shape, Data: make([]float32, n)}
+			mem, err := frame.MapMemory(int(4 * n))
+			if err != nil {
+				return err
+			}
+			b.p.closers = append(b.p.closers, func() error { return unix.Munmap(mem) })
+			b.p.frames[i].Tensors[b.now][k] = frame.Tensor{Shape: shape, Data: floats(mem)}
 		}
 		return nil
 	}
@@ -84,7 +91,7 @@ func (b *builder) sharedTensor(shape []int64, model bool) (frame.Tensor, error) 
 		return frame.Tensor{}, err
 	}
 	if !model {
-		return frame.Tensor{Shape: shape, Data: unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(mem))), n)}, nil
+		return frame.Tensor{Shape: shape, Data: floats(mem)}, nil
 	}
 	t, err := b.rt.NewTensorOver(shape, mem)
 	if err != nil {
@@ -92,6 +99,11 @@ func (b *builder) sharedTensor(shape []int64, model bool) (frame.Tensor, error) 
 	}
 	b.p.closers = append(b.p.closers, func() error { t.Close(); return nil })
 	return frame.Tensor{Shape: t.Shape(), Data: t.Data(), ORT: t}, nil
+}
+
+// floats returns memory as float32.
+func floats(mem []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/4)
 }
 
 // warmTensor is output memory for the warm-up of workers. Frames do not use it, because workers

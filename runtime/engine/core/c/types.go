@@ -22,7 +22,7 @@ type Cmd struct {
 
 // Arguments are the structs that Args can hold.
 type Arguments interface {
-	Preprocess | Reduce | Launch | Decode | NMS | Rows | Map | Convert | Gemm | ROI | Diff
+	Preprocess | Reduce | Launch | Decode | NMS | Rows | Map | Convert | Gemm | ROI | Diff | Gather
 }
 
 // Put sets the arguments of cmd.
@@ -59,7 +59,11 @@ type Decode struct {
 	Threshold                                float32
 	ScaleX, ScaleY, ShiftX, ShiftY           float32
 	LimitX, LimitY                           float32
+	After                                    uint32
 }
+
+// Gather mirrors yt_gather.
+type Gather struct{ Head, Type, Anchors, Values, First, Count, Max uint32 }
 
 // NMS mirrors yt_nms.
 type NMS struct {
@@ -146,6 +150,7 @@ const (
 	OpGemm       = 16
 	OpROI        = 17
 	OpDiff       = 18
+	OpGather     = 19
 
 	OpenStrict = 1 << 0
 

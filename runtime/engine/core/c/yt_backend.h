@@ -68,7 +68,7 @@ extern "C" {
 #endif
 
 #define YT_ABI_MAJOR 1u
-#define YT_ABI_MINOR 3u
+#define YT_ABI_MINOR 4u
 
 /* ---- status ------------------------------------------------------------- */
 
@@ -191,9 +191,11 @@ enum {
 	YT_OP_CONVERT = 15, /* dst <- src[0] in another type or layout; `convert`  */
 	YT_OP_GEMM = 16,    /* dst <- src[0] * src[1] + ...; uses `gemm`           */
 	YT_OP_ROI = 17,     /* dst <- one tensor per box of the frame in src; `roi` */
-	YT_OP_DIFF = 18     /* dst: yt_motion <- planes src[0], src[1]; `diff`     */
+	YT_OP_DIFF = 18,    /* dst: yt_motion <- planes src[0], src[1]; `diff`     */
+	/* 1.4 */
+	YT_OP_GATHER = 19   /* dst: floats of the boxes src[1] <- src[0]; `gather` */
 };
-#define YT_OP_LAST YT_OP_DIFF
+#define YT_OP_LAST YT_OP_GATHER
 
 /* Element types. The range of a tensor starts at a multiple of its element size. */
 enum { YT_F32 = 0, YT_F16 = 1, YT_BF16 = 2, YT_I8 = 3, YT_U8 = 4, YT_I32 = 5 };
@@ -302,7 +304,19 @@ typedef struct yt_decode {
 	uint32_t batch;             /* images, consecutive in src and dst; dst: YT_BOXES_BYTES(max) each */
 	float threshold;
 	float scale_x, scale_y, shift_x, shift_y, limit_x, limit_y;
+	uint32_t after;             /* 1.4: values of an anchor after the classes, not read */
 } yt_decode;
+
+/* Values of boxes that a detector's output has beside their scores: keypoints, or the
+ * coefficients of masks. dst has `count` floats for each of `max` boxes: the values from
+ * `first` on of the anchor of each box in src[1] (a yt_boxes). They are 0 beyond the
+ * number of boxes, and for an anchor that the output does not have. */
+typedef struct yt_gather {
+	uint32_t head, type;        /* of src[0]; head: YT_HEAD_PLANES or not     */
+	uint32_t anchors, values;   /* src[0] has anchors * values elements       */
+	uint32_t first, count;      /* first + count is at most values            */
+	uint32_t max;               /* boxes, 1..YT_MAX_BOXES                     */
+} yt_gather;
 
 /* Greedy non-maximum suppression. A box is dropped if its intersection over union with a
  * kept box of higher rank is above `iou`. Only boxes of the same class suppress each
@@ -453,6 +467,7 @@ typedef struct yt_cmd {
 		yt_gemm gemm;
 		yt_roi roi;
 		yt_diff diff;
+		yt_gather gather;
 		uint8_t args[96];
 	};
 } yt_cmd;

@@ -105,6 +105,7 @@ static inline yt_operands yt_operands_of(const yt_cmd *c)
 		sources = 3;
 		break;
 	case YT_OP_DIFF:
+	case YT_OP_GATHER:
 		sources = 2;
 		break;
 	case YT_OP_LAUNCH:
@@ -312,21 +313,38 @@ static inline yt_status yt_check_decode(const yt_cmd *c, uint32_t at, yt_error *
 {
 	const yt_decode *d = &c->decode;
 	uint32_t size = yt_type_bytes(d->type);
-	uint64_t values = (uint64_t)(d->head == YT_HEAD_OBJECTNESS ? 5 : 4) + d->classes;
 	yt_status rc;
 
 	if (d->head > YT_HEAD_OBJECTNESS || d->type > YT_F16 || d->anchors < 1 || d->anchors > 1u << 24 || d->classes < 1 ||
-	    d->classes > 1u << 16 || d->max < 1 || d->max > YT_MAX_BOXES || d->batch < 1 || d->batch > 1u << 16)
+	    d->classes > 1u << 16 || d->after > 1u << 16 || d->max < 1 || d->max > YT_MAX_BOXES || d->batch < 1 || d->batch > 1u << 16)
 		return yt_fail(err, YT_E_INVALID,
 			       "command %u: decode: head %u, type %u, %u anchors, %u classes, max %u, batch %u: out of range", at,
 			       d->head, d->type, d->anchors, d->classes, d->max, d->batch);
 	if (!yt_finite(d->threshold) || !yt_finite(d->scale_x) || !yt_finite(d->scale_y) || !yt_finite(d->shift_x) ||
 	    !yt_finite(d->shift_y) || !yt_finite(d->limit_x) || !yt_finite(d->limit_y))
 		return yt_fail(err, YT_E_INVALID, "command %u: decode: threshold, scale, shift and limit must be finite", at);
-	rc = yt_check_room(&c->src[0], yt_mul(d->batch, yt_mul(d->anchors, values * size)), size, at, "decode", "the source", err);
+	rc = yt_check_room(&c->src[0], yt_mul(d->batch, yt_mul(d->anchors, yt_decode_values(d) * size)), size, at, "decode", "the source", err);
 	return rc != YT_OK ? rc
 			   : yt_check_room(&c->dst, yt_mul(d->batch, YT_BOXES_BYTES(d->max)), 8, at, "decode",
 					   "the destination", err);
+}
+
+static inline yt_status yt_check_gather(const yt_cmd *c, uint32_t at, yt_error *err)
+{
+	const yt_gather *g = &c->gather;
+	uint32_t size = yt_type_bytes(g->type);
+	yt_status rc;
+
+	if (g->head > YT_HEAD_OBJECTNESS || g->type > YT_F16 || g->anchors < 1 || g->anchors > 1u << 24 || g->values < 1 ||
+	    g->values > 1u << 17 || g->count < 1 || g->count > g->values || g->first > g->values - g->count || g->max < 1 ||
+	    g->max > YT_MAX_BOXES)
+		return yt_fail(err, YT_E_INVALID,
+			       "command %u: gather: head %u, type %u, %u anchors of %u values, values %u and %u more, max %u: out of range", at,
+			       g->head, g->type, g->anchors, g->values, g->first, g->count, g->max);
+	rc = yt_check_room(&c->src[0], yt_mul(g->anchors, (uint64_t)g->values * size), size, at, "gather", "the output", err);
+	if (rc == YT_OK)
+		rc = yt_check_room(&c->src[1], YT_BOXES_BYTES(g->max), 8, at, "gather", "the boxes", err);
+	return rc != YT_OK ? rc : yt_check_room(&c->dst, (uint64_t)4 * g->max * g->count, 4, at, "gather", "the destination", err);
 }
 
 static inline yt_status yt_check_nms(const yt_cmd *c, uint32_t at, yt_error *err)
@@ -543,6 +561,8 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 		return yt_check_roi(c, at, err);
 	case YT_OP_DIFF:
 		return yt_check_diff(c, at, err);
+	case YT_OP_GATHER:
+		return yt_check_gather(c, at, err);
 	default:
 		return yt_fail(err, YT_E_INVALID, "command %u: unknown operation %u in ABI %u.%u", at, c->op, YT_ABI_MAJOR,
 			       YT_ABI_MINOR);

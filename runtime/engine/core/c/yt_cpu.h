@@ -57,6 +57,7 @@ int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scra
 int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch *scratch);
 void yt_cpu_softmax(const yt_rows *r, const void *src, void *dst);
 void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst);
+void yt_cpu_gather(const yt_gather *g, const void *output, const void *boxes, float *dst);
 void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst);
 void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst);
 void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *x, uint32_t n);

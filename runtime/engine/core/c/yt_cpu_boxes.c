@@ -121,8 +121,7 @@ static void decode_image(const yt_decode *d, const void *image, uint8_t *dst, ui
 
 int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scratch *scratch)
 {
-	uint64_t values = (uint64_t)(d->head == YT_HEAD_OBJECTNESS ? 5 : 4) + d->classes;
-	uint64_t image = values * d->anchors * (d->type == YT_F32 ? 4 : 2);
+	uint64_t image = yt_decode_values(d) * d->anchors * (d->type == YT_F32 ? 4 : 2);
 	uint64_t *heap = yt_cpu_room(scratch, (size_t)d->max * sizeof *heap);
 	uint32_t b;
 
@@ -131,6 +130,14 @@ int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scra
 	for (b = 0; b < d->batch; b++)
 		decode_image(d, (const char *)src + b * image, dst + b * YT_BOXES_BYTES(d->max), heap);
 	return 0;
+}
+
+void yt_cpu_gather(const yt_gather *g, const void *output, const void *boxes, float *dst)
+{
+	uint32_t i, n = g->max * g->count;
+
+	for (i = 0; i < n; i++)
+		yt_gather_body(g, output, boxes, dst, i);
 }
 
 typedef struct ranked {

@@ -33,6 +33,14 @@
 #define YT_UNROLL
 #endif
 
+/* ---- detectors ---------------------------------------------------------- */
+
+/* Values of an anchor. */
+YT_FN uint64_t yt_decode_values(const yt_decode *d)
+{
+	return (uint64_t)(d->head == YT_HEAD_OBJECTNESS ? 5 : 4) + d->classes + d->after;
+}
+
 /* ---- geometry ----------------------------------------------------------- */
 
 /* One axis of the mapping: `in` samples from `start`, stretched over `out`

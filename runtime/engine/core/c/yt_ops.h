@@ -369,9 +369,7 @@ YT_FN uint32_t yt_rank_index(uint64_t key)
 
 YT_FN float yt_decode_at(const yt_decode *d, const void *image, uint32_t anchor, uint32_t value)
 {
-	uint64_t values = (uint64_t)(d->head == YT_HEAD_OBJECTNESS ? 5 : 4) + d->classes;
-
-	return yt_load(d->type, image, d->head == YT_HEAD_PLANES ? (uint64_t)value * d->anchors + anchor : anchor * values + value);
+	return yt_load(d->type, image, d->head == YT_HEAD_PLANES ? (uint64_t)value * d->anchors + anchor : anchor * yt_decode_values(d) + value);
 }
 
 typedef struct yt_best {
@@ -424,6 +422,19 @@ YT_FN yt_box yt_decode_box(const yt_decode *d, const void *image, uint32_t ancho
 	b.anchor = (int32_t)anchor;
 	b.reserved = 0;
 	return b;
+}
+
+/* Float i of the destination of a gather. */
+YT_FN void yt_gather_body(const yt_gather *g, const void *output, const yt_boxes *boxes, float *dst, uint32_t i)
+{
+	uint32_t box = i / g->count, value = g->first + i % g->count;
+	int32_t anchor = box < boxes->count ? ((const yt_box *)(boxes + 1))[box].anchor : -1;
+
+	if (anchor < 0 || (uint32_t)anchor >= g->anchors)
+		dst[i] = 0.0f;
+	else
+		dst[i] = yt_load(g->type, output, g->head == YT_HEAD_PLANES ? (uint64_t)value * g->anchors + (uint32_t)anchor
+									     : (uint64_t)anchor * g->values + value);
 }
 
 /* The rank of boxes: score, then lower anchor; NaN is the lowest score. */

@@ -98,6 +98,20 @@ static __global__ void __launch_bounds__(THREADS) decode_write(yt_decode d, cons
 		yt_decode_write(d, src + blockIdx.y * image, s.chosen, n, i, (yt_box *)(out + 1));
 }
 
+static __global__ void __launch_bounds__(THREADS) gather_kernel(yt_gather g, const void *output, const yt_boxes *boxes, float *dst)
+{
+	uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+
+	if (i < g.max * g.count)
+		yt_gather_body(&g, output, boxes, dst, i);
+}
+
+cudaError_t yt_launch_gather(const yt_gather &g, const void *output, const void *boxes, float *dst, cudaStream_t stream)
+{
+	gather_kernel<<<(g.max * g.count + THREADS - 1) / THREADS, THREADS, 0, stream>>>(g, output, (const yt_boxes *)boxes, dst);
+	return cudaGetLastError();
+}
+
 // Images per launch: as many as fit 64 MiB, at least one.
 static uint32_t together(uint64_t bytes, uint32_t batch)
 {
@@ -114,8 +128,7 @@ uint64_t yt_decode_scratch(const yt_decode &d)
 
 cudaError_t yt_launch_decode(const yt_decode &d, const void *src, void *dst, void *scratch, cudaStream_t stream)
 {
-	uint64_t values = (uint64_t)(d.head == YT_HEAD_OBJECTNESS ? 5 : 4) + d.classes;
-	uint64_t image = values * d.anchors * (d.type == YT_F32 ? 4 : 2);
+	uint64_t image = yt_decode_values(&d) * d.anchors * (d.type == YT_F32 ? 4 : 2);
 	uint32_t step = together(decode_bytes(d), d.batch);
 	uint8_t *room = (uint8_t *)scratch;
 

@@ -3,12 +3,14 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func TestRecognisedTextIsDecodedGreedily(t *testing.T) {
@@ -20,25 +22,25 @@ func TestRecognisedTextIsDecodedGreedily(t *testing.T) {
 	for s, c := range steps {
 		data[s*4+c] = 0.8
 	}
-	decode, err := ctc(shape, labels, 0.5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := decoded(t, decode, frame.Tensor{Shape: shape, Data: data})
+	b := newBench(t)
+	in := b.tensor(data, shape...)
+	got := decoded(t, b.decoder(plan.Post{Kind: registry.CTC, Threshold: "0.5"}, in, Picture{}, labels...), in)
 	if len(got) != 1 || got[0].Text != "aab  b" || got[0].Score < 0.79 || got[0].Score > 0.81 {
 		t.Errorf("%+v", got)
 	}
-	if decode, err = ctc(shape, labels, 0.9); err != nil {
-		t.Fatal(err)
-	}
-	if got := decoded(t, decode, frame.Tensor{Shape: shape, Data: data}); len(got) != 0 {
+	if got := decoded(t, b.decoder(plan.Post{Kind: registry.CTC, Threshold: "0.9"}, in, Picture{}, labels...), in); len(got) != 0 {
 		t.Errorf("below the threshold: %+v", got)
 	}
-	if _, err := ctc(shape, []string{"a"}, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), "has 1 lines") {
+	if _, err := newCTC(shape, []string{"a"}, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), "has 1 lines") {
 		t.Errorf("%v", err)
 	}
-	if _, err := ctc([]int64{2, 3}, labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), "[2 3]") {
+	if _, err := newCTC([]int64{2, 3}, labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), "[2 3]") {
 		t.Errorf("%v", err)
+	}
+	// A step without numbers is a blank.
+	copy(in.Data[4*2:], []float32{0, float32(math.NaN()), 0, 0})
+	if got := decoded(t, b.decoder(plan.Post{Kind: registry.CTC}, in, Picture{}, labels...), in); len(got) != 1 || got[0].Text != "aab  b" {
+		t.Errorf("with a NaN: %+v", got)
 	}
 }
 
@@ -52,26 +54,26 @@ func decoded(t *testing.T, p Decoder, in frame.Tensor) []result.Result {
 }
 
 func TestBestClassesComeFirst(t *testing.T) {
+	b := newBench(t)
 	shape := []int64{1, 3}
 	for _, c := range []struct {
 		name      string
 		data      []float32
 		labels    []string
-		threshold float32
+		threshold string
 		top       int
 		want      string
 	}{
-		{"probabilities", []float32{0.2, 0.7, 0.1}, []string{"x", "y", "z"}, 0, 2, "y 0.70, x 0.20"},
-		{"logits", []float32{0, 2, 0}, nil, 0, 1, "1 0.79"},
-		{"threshold", []float32{0.2, 0.7, 0.1}, nil, 0.5, 3, "1 0.70"},
-		{"more than there are", []float32{0.2, 0.7, 0.1}, nil, 0, 9, "1 0.70, 0 0.20, 2 0.10"},
+		{"probabilities", []float32{0.2, 0.7, 0.1}, []string{"x", "y", "z"}, "", 2, "y 0.70, x 0.20"},
+		{"logits", []float32{0, 2, 0}, nil, "", 1, "1 0.79"},
+		{"threshold", []float32{0.2, 0.7, 0.1}, nil, "0.5", 3, "1 0.70"},
+		{"more than there are", []float32{0.2, 0.7, 0.1}, nil, "", 9, "1 0.70, 0 0.20, 2 0.10"},
+		{"not numbers", []float32{0.2, float32(math.NaN()), 0.1}, nil, "", 3, ""},
+		{"infinite", []float32{0.2, float32(math.Inf(1)), 0.1}, nil, "", 3, ""},
 	} {
-		decode, err := argmax(shape, c.labels, c.threshold, c.top)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := b.tensor(c.data, shape...)
 		var got []string
-		for _, r := range decoded(t, decode, frame.Tensor{Shape: shape, Data: c.data}) {
+		for _, r := range decoded(t, b.decoder(plan.Post{Kind: registry.Argmax, Threshold: c.threshold, Top: c.top}, in, Picture{}, c.labels...), in) {
 			name := r.Label
 			if name == "" {
 				name = fmt.Sprint(r.Class)
@@ -82,10 +84,10 @@ func TestBestClassesComeFirst(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, s, c.want)
 		}
 	}
-	if _, err := argmax([]int64{1, 4, 3}, nil, 0, 1); !errors.Is(err, registry.ErrPlan) {
+	if _, err := newArgmax([]int64{1, 4, 3}, nil, 0, 1); !errors.Is(err, registry.ErrPlan) {
 		t.Errorf("%v", err)
 	}
-	if _, err := argmax(shape, []string{"x"}, 0, 1); !errors.Is(err, registry.ErrPlan) {
+	if _, err := newArgmax(shape, []string{"x"}, 0, 1); !errors.Is(err, registry.ErrPlan) {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,8 +2,6 @@ package decode
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,7 +17,6 @@ import (
 const (
 	detectThreshold = 0.25
 	detectIoU       = 0.45
-	detectTop       = 100
 	maxCandidates   = registry.MaxCandidates
 )
 
@@ -29,8 +26,17 @@ type Picture struct {
 	Width, Height int // of the tensor
 }
 
-// detector decodes boxes from the output of a YOLO. The core does all but the last step:
-// decoding and non-maximum suppression.
+// phase is what a detector waits for.
+type phase int
+
+const (
+	best   phase = iota // the best boxes, and their values
+	all                 // the boxes among all candidates
+	chosen              // the values of the boxes that were chosen of them
+)
+
+// detector decodes boxes from the output of a YOLO. The core decodes, suppresses boxes, and reads
+// the values of the boxes that are left.
 type detector struct {
 	p       *plan.Post
 	at      Picture
@@ -47,21 +53,18 @@ type detector struct {
 	args   core.DecodeArgs
 	nms    core.NMSArgs // of the best boxes
 	all    core.NMSArgs // of all candidates
-	stream *core.Stream
-	lists  map[*core.Buffer]*core.List // by the output they read, because making a list allocates
-	rest   *core.List                  // suppresses among all candidates
-	cand   *core.Buffer
-	kept   *core.Buffer
-	found  []core.Box
+	more   core.GatherArgs
+	phase  phase
 	boxes  []core.Box
+	extras []byte // the values of boxes beside their scores, by their place in boxes
 
 	mask *masks
 }
 
 // newDetector checks the tensor against the head. More is the shape of the mask prototypes, or
 // nil.
-func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture, labels []string, score float32) (*detector, error) {
-	d := &detector{p: p, at: at, labels: labels, head: cmp.Or(p.Head, "v8"), top: cmp.Or(p.Top, detectTop), score: score}
+func newDetector(p *plan.Post, shape, more []int64, at Picture, labels []string, score float32) (*detector, error) {
+	d := &detector{p: p, at: at, labels: labels, head: cmp.Or(p.Head, "v8"), top: cmp.Or(p.Top, registry.DefaultTop), score: score}
 	if p.Threshold == "" {
 		d.score = detectThreshold
 	}
@@ -83,7 +86,7 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 		Anchors: uint32(d.anchors), Classes: uint32(d.classes), Max: uint32(most), Batch: 1, Threshold: d.score,
 		ScaleX: float32(at.ScaleX), ScaleY: float32(at.ScaleY),
 		ShiftX: float32(float64(at.Crop.X) - float64(at.Inner.X)*at.ScaleX), ShiftY: float32(float64(at.Crop.Y) - float64(at.Inner.Y)*at.ScaleY),
-		Head: d.coreHead(),
+		Head: d.coreHead(), After: uint32(d.extra),
 	}
 	d.nms = core.NMSArgs{InMax: uint32(most), Max: uint32(min(d.top, most)), Batch: 1, IoU: iou}
 	if p.Agnostic {
@@ -91,18 +94,10 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 	}
 	d.all = d.nms
 	d.all.Max = uint32(most)
-	d.found = make([]core.Box, 0, d.anchors)
-	d.boxes = make([]core.Box, 0, most)
-	var err error
-	if d.stream, err = dev.NewStream(0); err != nil {
-		return nil, err
-	}
-	d.lists = map[*core.Buffer]*core.List{}
-	if d.cand, err = dev.Alloc(core.BoxesBytes(most), core.MemHost); err != nil {
-		return nil, err
-	}
-	if d.kept, err = dev.Alloc(core.BoxesBytes(most), core.MemHost); err != nil {
-		return nil, err
+	d.boxes = make([]core.Box, 0, d.anchors)
+	d.more = core.GatherArgs{
+		Head: d.args.Head, Anchors: d.args.Anchors, Values: uint32(d.first + d.classes + d.extra),
+		First: uint32(d.first + d.classes), Count: uint32(d.extra), Max: d.nms.Max,
 	}
 	if more != nil {
 		d.mask = newMasks(more, at)
@@ -119,11 +114,6 @@ func (d *detector) coreHead() uint32 {
 		return core.HeadRows
 	}
 	return core.HeadPlanes
-}
-
-// release frees what newDetector allocated.
-func (d *detector) release() error {
-	return errors.Join(d.cand.Release(), d.kept.Release(), d.stream.Release())
 }
 
 // setLayout derives the layout of the tensor.
@@ -188,46 +178,68 @@ func (d *detector) splitChannels(channels int, more []int64) error {
 	return nil
 }
 
-// value returns channel c of anchor a.
-func (d *detector) value(data []float32, a, c int) float32 {
-	if d.rows {
-		return data[a*(d.first+d.classes+d.extra)+c]
-	}
-	return data[c*d.anchors+a]
+// sorted reports whether the model has selected the boxes itself.
+func (d *detector) sorted() bool { return d.head == "v10" }
+
+// Bytes of the core's lists of boxes, and of the values of the best boxes.
+func (d *detector) candidateBytes() int { return core.BoxesBytes(int(d.args.Max)) }
+func (d *detector) bestBytes() int      { return core.BoxesBytes(int(d.nms.Max)) }
+func (d *detector) extraBytes() int     { return 4 * d.extra * int(d.nms.Max) }
+
+// Add finds the best boxes and their values, which follow them.
+func (d *detector) Add(l *core.List, m Memory, tensor core.Region) {
+	d.phase = best
+	l.Decode(d.candidates(m), tensor, d.args)
+	l.NMS(d.found(m, d.bestBytes()), d.candidates(m), d.nms)
+	l.Copy(part(m.Back, 0, d.bestBytes()), d.found(m, d.bestBytes()))
+	d.gather(l, m, tensor)
 }
 
-// read finds the boxes of a frame, best first.
-func (d *detector) read(t frame.Tensor) ([]core.Box, error) {
-	if d.head == "v10" {
-		return d.readSorted(t.Data), nil
+// AddMore finds boxes among all candidates, or the values of those that were chosen.
+func (d *detector) AddMore(l *core.List, m Memory, tensor core.Region) {
+	if d.phase == all {
+		l.NMS(d.found(m, d.candidateBytes()), d.candidates(m), d.all)
+		l.Copy(part(m.Back, 0, d.candidateBytes()), d.found(m, d.candidateBytes()))
+		return
 	}
-	apart := d.rows && d.extra > 0 // the core's heads have no channels after the classes
-	if apart {
-		if err := d.decode(t.Data); err != nil {
-			return nil, err
+	l.Copy(d.found(m, d.bestBytes()), part(m.Back, 0, d.bestBytes()))
+	d.gather(l, m, tensor)
+}
+
+func (d *detector) candidates(m Memory) core.Region { return part(m.Work, 0, d.candidateBytes()) }
+
+func (d *detector) found(m Memory, bytes int) core.Region {
+	return part(m.Work, d.candidateBytes(), bytes)
+}
+
+// gather reads the values of the best boxes to the place behind those that come back.
+func (d *detector) gather(l *core.List, m Memory, tensor core.Region) {
+	if d.extra > 0 {
+		l.Gather(part(m.Back, d.bestBytes(), d.extraBytes()), tensor, d.found(m, d.bestBytes()), d.more)
+	}
+}
+
+func (d *detector) Read(back []byte) (more bool, err error) {
+	d.extras = back[d.bestBytes():][:d.extraBytes()]
+	if d.phase == chosen {
+		return false, nil
+	}
+	if d.boxes, err = core.AppendBoxes(d.boxes[:0], back); err != nil {
+		return false, err
+	}
+	if d.phase == best {
+		if d.wantsMore() {
+			d.phase = all
 		}
+		return d.phase == all, nil
 	}
-	l := d.lists[t.Buf]
-	if l == nil {
-		if l = d.stream.List(); !apart {
-			l.Decode(d.cand.All(), t.Buf.At(0, 4*d.anchors*(d.first+d.classes)), d.args)
-		}
-		l.NMS(d.kept.All(), d.cand.All(), d.nms)
-		d.lists[t.Buf] = l
+	d.boxes = slices.DeleteFunc(d.boxes, d.isOutside)
+	d.boxes = d.boxes[:min(len(d.boxes), int(d.nms.Max))]
+	d.phase = chosen
+	if d.extra == 0 {
+		return false, nil
 	}
-	if err := d.suppress(l); err != nil {
-		return nil, err
-	}
-	if d.wantsMore() {
-		if d.rest == nil {
-			d.rest = d.stream.List()
-			d.rest.NMS(d.kept.All(), d.cand.All(), d.all)
-		}
-		if err := d.suppress(d.rest); err != nil {
-			return nil, err
-		}
-	}
-	return d.inside(d.boxes), nil
+	return true, core.PutBoxes(back[:d.bestBytes()], d.boxes)
 }
 
 // wantsMore reports whether boxes outside the picture took the places of others.
@@ -235,30 +247,11 @@ func (d *detector) wantsMore() bool {
 	return len(d.boxes) == int(d.nms.Max) && d.nms.Max < d.all.Max && slices.ContainsFunc(d.boxes, d.isOutside)
 }
 
-// suppress runs a list that ends in non-maximum suppression, and reads the boxes it keeps.
-func (d *detector) suppress(l *core.List) error {
-	if err := l.Submit(); err != nil {
-		return err
-	}
-	if err := d.stream.Wait(context.Background()); err != nil {
-		return err
-	}
-	var err error
-	d.boxes, err = core.AppendBoxes(d.boxes[:0], d.kept.Bytes())
-	return err
-}
-
 // isOutside reports whether no part of a box is in the picture, or its score is not a number that
 // JSON has. The border of a letterbox is not part of the picture.
 func (d *detector) isOutside(b core.Box) bool {
 	b = d.clip(b)
 	return !(b.X1 > b.X0 && b.Y1 > b.Y0) || math.IsInf(float64(b.Score), 0)
-}
-
-// inside returns the best boxes that are in the picture.
-func (d *detector) inside(boxes []core.Box) []core.Box {
-	boxes = slices.DeleteFunc(boxes, d.isOutside)
-	return boxes[:min(len(boxes), d.top)]
 }
 
 // clip cuts a box at the edges of the picture.
@@ -269,51 +262,21 @@ func (d *detector) clip(b core.Box) core.Box {
 	return b
 }
 
-// decode does the core's decoding for rows with channels after the classes.
-func (d *detector) decode(data []float32) error {
-	d.found = d.found[:0]
+// readSorted makes results of boxes that the model has selected itself: edges, score and class.
+func (d *detector) readSorted(t frame.Tensor, into []result.Result) ([]result.Result, error) {
+	d.boxes = d.boxes[:0]
 	for a := range d.anchors {
-		best, score := 0, float32(math.Inf(-1))
-		for c := range d.classes {
-			if v := d.value(data, a, d.first+c); v > score {
-				best, score = c, v
-			}
-		}
-		if d.head == "v5" {
-			score *= d.value(data, a, 4)
-		}
-		if !(score >= d.score) {
-			continue
-		}
-		x, y := d.value(data, a, 0), d.value(data, a, 1)
-		w, h := d.value(data, a, 2)/2, d.value(data, a, 3)/2
-		b := core.Box{Score: score, Class: int32(best), Anchor: int32(a)}
-		b.X0, b.Y0 = d.scale(x-w, y-h)
-		b.X1, b.Y1 = d.scale(x+w, y+h)
-		d.found = append(d.found, b)
-	}
-	most := int(d.args.Max)
-	if len(d.found) > most {
-		slices.SortFunc(d.found, compareBoxes)
-	}
-	return core.PutBoxes(d.cand.Bytes(), d.found[:min(len(d.found), most)])
-}
-
-// readSorted reads boxes that the model has selected itself: edges, score and class.
-func (d *detector) readSorted(data []float32) []core.Box {
-	d.found = d.found[:0]
-	for a := range d.anchors {
-		v := data[6*a:][:6]
+		v := t.Data[6*a:][:6]
 		if !(v[4] >= d.score && v[5] >= 0 && v[5] <= math.MaxInt32/2) { // false for NaN
 			continue
 		}
 		b := core.Box{Score: v[4], Class: int32(v[5]), Anchor: int32(a)}
 		b.X0, b.Y0 = d.scale(v[0], v[1])
 		b.X1, b.Y1 = d.scale(v[2], v[3])
-		d.found = append(d.found, b)
+		d.boxes = append(d.boxes, b)
 	}
-	slices.SortFunc(d.found, compareBoxes)
-	return d.inside(d.found)
+	slices.SortFunc(d.boxes, compareBoxes)
+	return d.Results(t, into)
 }
 
 func compareBoxes(a, b core.Box) int {
@@ -340,19 +303,16 @@ func (d *detector) frame(x, y float32) (fx, fy float32) {
 	return float32(a), float32(b)
 }
 
-// results implements [post] for detectors.
-func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Result, error) {
-	boxes, err := d.read(t)
-	if err != nil {
-		return into[:0], err
-	}
-	return d.describe(boxes, t, into)
-}
-
-// describe makes results of the boxes of a frame.
-func (d *detector) describe(boxes []core.Box, t frame.Tensor, into []result.Result) ([]result.Result, error) {
+// Results makes results of the best boxes that are in the picture.
+func (d *detector) Results(t frame.Tensor, into []result.Result) ([]result.Result, error) {
 	into = into[:0]
-	for _, b := range boxes {
+	for i, b := range d.boxes {
+		if len(into) == d.top {
+			break
+		}
+		if d.isOutside(b) {
+			continue
+		}
 		b = d.clip(b)
 		var r *result.Result
 		into, r = appendEmpty(into, d.p.Kind)
@@ -360,16 +320,16 @@ func (d *detector) describe(boxes []core.Box, t frame.Tensor, into []result.Resu
 		if r.Class < len(d.labels) {
 			r.Label = d.labels[r.Class]
 		}
+		value := func(k int) float32 { return readFloat(d.extras[4*(i*d.extra+k):]) }
 		switch d.p.Kind {
 		case registry.Keypoints:
 			for k := 0; k < d.extra; k += 3 {
-				at := d.first + d.classes + k
-				x, y := d.frame(d.value(t.Data, int(b.Anchor), at), d.value(t.Data, int(b.Anchor), at+1))
-				r.Points = append(r.Points, result.Point{X: x, Y: y, Score: d.value(t.Data, int(b.Anchor), at+2)})
+				x, y := d.frame(value(k), value(k+1))
+				r.Points = append(r.Points, result.Point{X: x, Y: y, Score: value(k + 2)})
 			}
 		case registry.Segment:
 			for j := range d.extra {
-				d.mask.weights[j] = d.value(t.Data, int(b.Anchor), d.first+d.classes+j)
+				d.mask.weights[j] = value(j)
 			}
 			d.mask.draw(t.More.Data, r.Box, &r.Mask)
 		}

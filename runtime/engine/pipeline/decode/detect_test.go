@@ -182,22 +182,19 @@ func (b bench) few(rows []float32, width int) frame.Tensor {
 	return b.tensor(planes(rows, width), 1, int64(width), anchors)
 }
 
-func (b bench) detector(p plan.Post, in frame.Tensor, at Picture) *detector {
+// decoder opens the decoder of a tensor.
+func (b bench) decoder(p plan.Post, in frame.Tensor, at Picture, labels ...string) Decoder {
 	b.t.Helper()
 	var more []int64
 	if in.More != nil {
 		more = in.More.Shape
 	}
-	score := float32(0)
-	if p.Threshold != "" {
-		var err error
-		if score, err = registry.Fraction("threshold", p.Threshold); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	d, err := newDetector(b.dev, &p, in.Shape, more, at, nil, score)
+	d, release, err := New(b.dev, &p, Input{Shape: in.Shape, More: more, At: at}, labels)
 	if err != nil {
 		b.t.Fatal(err)
+	}
+	if release != nil {
+		b.t.Cleanup(func() { _ = release() })
 	}
 	return d
 }
@@ -233,8 +230,8 @@ func TestBoxesOfEveryHeadEqualONNXRuntimes(t *testing.T) {
 				more := b.tensor(make([]float32, 32*4*4), 1, 32, 4, 4)
 				in.More = &more
 			}
-			d := b.detector(plan.Post{Kind: c.kind, Head: c.head, Threshold: "0.6", IoU: "0.5", Agnostic: agnostic, Classes: 2, Top: 1000}, in, at)
-			got, err := d.results(in, nil)
+			d := b.decoder(plan.Post{Kind: c.kind, Head: c.head, Threshold: "0.6", IoU: "0.5", Agnostic: agnostic, Classes: 2, Top: 1000}, in, at)
+			got, err := d(in, nil)
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -302,8 +299,8 @@ func TestBoxesAndPointsAreInSourcePixels(t *testing.T) {
 		at := pictureOf(c.p)
 		// Box, class, two points.
 		in := b.few([]float32{200, 300, 200, 200, 0.9, 100, 200, 0.8, 300, 400, 0.7}, 11)
-		d := b.detector(plan.Post{Kind: registry.Keypoints, Classes: 1}, in, at)
-		got, err := d.results(in, nil)
+		d := b.decoder(plan.Post{Kind: registry.Keypoints, Classes: 1}, in, at)
+		got, err := d(in, nil)
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: %v, %v", c.name, got, err)
 		}
@@ -333,7 +330,7 @@ func TestBoxesOutsideThePictureAreDropped(t *testing.T) {
 		320, 300, 0, 0, 0.95, // nothing
 		float32(math.NaN()), 300, 10, 10, 0.95,
 	}, 5)
-	got, err := b.detector(plan.Post{Kind: registry.Detect}, in, at).results(in, nil)
+	got, err := b.decoder(plan.Post{Kind: registry.Detect}, in, at)(in, nil)
 	if err != nil || len(got) != 1 || got[0].Box != [4]float32{540, 0, 740, 40} {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -348,8 +345,8 @@ func TestEndToEndHeadsAreNotFilteredAgain(t *testing.T) {
 		5, 5, 8, 8, 0.9, -1,
 		5, 5, 8, 8, 0.9, float32(math.Inf(1)),
 	}, 1, 5, 6)
-	d := b.detector(plan.Post{Kind: registry.Detect, Head: "v10", Threshold: "0.25"}, in, whole(100, 100))
-	got, err := d.results(in, nil)
+	d := b.decoder(plan.Post{Kind: registry.Detect, Head: "v10", Threshold: "0.25"}, in, whole(100, 100))
+	got, err := d(in, nil)
 	if err != nil || len(got) != 2 || got[0].Score != 0.9 || got[0].Box != [4]float32{11, 21, 31, 41} || got[1].Class != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -376,8 +373,8 @@ func TestMasksEqualONNXRuntimes(t *testing.T) {
 	in := b.few(row, len(row))
 	more := b.tensor(prototypes, 1, n, side, side)
 	in.More = &more
-	d := b.detector(plan.Post{Kind: registry.Segment}, in, at)
-	got, err := d.results(in, nil)
+	d := b.decoder(plan.Post{Kind: registry.Segment}, in, at)
+	got, err := d(in, nil)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -415,9 +412,8 @@ func TestMasksEqualONNXRuntimes(t *testing.T) {
 		t.Errorf("%.200s", line)
 	}
 	// The mask of a box as large as the camera's frame does not exceed the frame.
-	d.mask.at = pictureOf(core.Preprocess{Format: core.NV12, Width: 4096, Height: 2160, OutW: 160, OutH: 160})
 	var big result.Mask
-	d.mask.draw(prototypes, [4]float32{0, 0, 4096, 2160}, &big)
+	newMasks(more.Shape, pictureOf(core.Preprocess{Format: core.NV12, Width: 4096, Height: 2160, OutW: 160, OutH: 160})).draw(prototypes, [4]float32{0, 0, 4096, 2160}, &big)
 	if big.Step != 8 || big.Width != 512 || big.Height != 270 {
 		t.Errorf("%d by %d cells of %d", big.Width, big.Height, big.Step)
 	}
@@ -439,11 +435,9 @@ func TestBestClassesEqualONNXRuntimes(t *testing.T) {
 			node("Concat", "values index", "y", map[string]any{"axis": int64(0)}),
 		},
 	}, data, 1, n)
-	decode, err := argmax([]int64{1, n}, nil, 0, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := decoded(t, decode, frame.Tensor{Shape: []int64{1, n}, Data: data})
+	b := newBench(t)
+	in := b.tensor(data, 1, n)
+	got := decoded(t, b.decoder(plan.Post{Kind: registry.Argmax, Top: k}, in, Picture{}), in)
 	for i := range k {
 		if got[i].Class != int(want[k+i]) || math.Abs(float64(got[i].Score-want[i])) > 1e-6 {
 			t.Errorf("%d: class %d with %v, ONNX Runtime has %v with %v", i, got[i].Class, got[i].Score, want[k+i], want[i])
@@ -535,7 +529,6 @@ func TestRotatedTextGivesARotatedRegion(t *testing.T) {
 }
 
 func TestDetectorsRefuseUnsupportedOutputs(t *testing.T) {
-	b := newBench(t)
 	for _, c := range []struct {
 		post        plan.Post
 		shape, more []int64
@@ -553,7 +546,7 @@ func TestDetectorsRefuseUnsupportedOutputs(t *testing.T) {
 		{plan.Post{Kind: registry.Segment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
 		{plan.Post{Kind: registry.Keypoints}, []int64{1, 57, 8400}, nil, nil, "52 of the 57 values of a box are left for keypoints"},
 	} {
-		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
+		if _, err := NewParts(&c.post, Input{Shape: c.shape, More: c.more, At: whole(640, 640)}, c.labels); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%+v of %v: %v", c.post, c.shape, err)
 		}
 	}
@@ -591,7 +584,7 @@ func TestDecodersSurviveGarbage(t *testing.T) {
 				more := b.tensor(fill(4*5*5), 1, 4, 5, 5)
 				in.More = &more
 			}
-			got, err := b.detector(p, in, whole(100, 80)).results(in, nil)
+			got, err := b.decoder(p, in, whole(100, 80))(in, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -618,7 +611,7 @@ func TestDecodersAllocateNothingPerFrame(t *testing.T) {
 	in := b.tensor(planes(rows, width), 1, int64(width), 300)
 	more := b.tensor(make([]float32, 8*20*20), 1, 8, 20, 20)
 	in.More = &more
-	d := b.detector(plan.Post{Kind: registry.Segment, Threshold: "0.5"}, in, whole(640, 640))
+	d := b.decoder(plan.Post{Kind: registry.Segment, Threshold: "0.5"}, in, whole(640, 640))
 	r, err := newRegions([]int64{1, 1, 20, 20}, whole(640, 640), 0, true, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -630,7 +623,7 @@ func TestDecodersAllocateNothingPerFrame(t *testing.T) {
 	var boxes, text []result.Result
 	run := func() {
 		var err, err2 error
-		boxes, err = d.results(in, boxes)
+		boxes, err = d(in, boxes)
 		text, err2 = r.results(frame.Tensor{Data: ink}, text)
 		if err != nil || err2 != nil || len(boxes) == 0 || len(text) == 0 {
 			t.Fatal(len(boxes), err, len(text), err2)
