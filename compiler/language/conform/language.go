@@ -986,7 +986,7 @@ var language = Schema{defs: []*definition{
 			{name: "labelsUri", required: false, doc: "Address from which the build fetches that file, with its digest; the layer then installs it beside the models.", value: &shape{op: named, def: "#URL"}},
 			{name: "labelsSha256", required: false, doc: "Digest of that file.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", value: &shape{op: named, def: "#Decimal"}},
-			{name: "top", required: false, doc: "Maximum number of results per frame; by default 1 class, 100 boxes or 300 regions.", value: &shape{op: all, parts: []*shape{
+			{name: "top", required: false, doc: "Maximum number of results per frame; by default 1 class (at most 32), 100 boxes or 300 regions.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1000},
