@@ -54,12 +54,16 @@ const MaxTop = 32
 // MaxCandidates is how many boxes above the threshold, the best ones, enter non-maximum suppression.
 const MaxCandidates = 4096
 
-// The forms of boxes and of ranks in the core: core.BoxesBytes, and a value with its index.
+// The forms of boxes, grids and ranks in the core: core.BoxesBytes, core.GridBytes, and a value with its index.
 const (
 	boxesHead = 32
 	boxBytes  = 32
+	gridBytes = 32
 	rankBytes = 8
 )
+
+// MaskBytes is how many bytes of masks come back from the device at once: at least one of the largest.
+const MaskBytes = 1 << 20
 
 // DefaultTop is how many boxes a detector finds for each frame at most, unless the stage has another
 // number.
@@ -82,10 +86,12 @@ func DecoderSizes(p *plan.Post, shape []int64) (back, work int64) {
 		return 8 + 2*rankBytes*min(int64(max(p.Top, 1)), last), 4 * last
 	}
 	top := int64(cmp.Or(p.Top, DefaultTop))
-	extra := min(axis(1), last) // at most: all values of a box
+	values := 4 * top * min(axis(1), last) // at most: all values of a box
 	candidates := int64(boxesHead + boxBytes*MaxCandidates)
-	back = max(candidates, boxesHead+boxBytes*top+4*top*extra)
-	return back, 2 * candidates
+	if p.Kind == Segment {
+		return candidates + gridBytes*top + MaskBytes, 2*candidates + values + gridBytes*top
+	}
+	return max(candidates, boxesHead+boxBytes*top+values), 2 * candidates
 }
 
 // DecoderBytes is the memory that the decoders of a postprocess stage take beside the tensors of

@@ -274,6 +274,42 @@ void emulate_gather(yt_cpu_scratch *scratch, bool backwards)
 	});
 }
 
+void emulate_masks(yt_cpu_scratch *scratch, bool backwards)
+{
+	trial t;
+	yt_masks &m = t.c.masks;
+	uint32_t at = 0;
+
+	t.c.op = YT_OP_MASKS;
+	m.type = below(2);
+	m.values = 1 + below(9);
+	m.width = 1 + below(24);
+	m.height = 1 + below(24);
+	m.rows = 1 + below(5);
+	m.count = 1 + below(5);
+	m.scale_x = m.scale_y = 0.25f;
+	m.shift_x = m.shift_y = -0.5f;
+	t.numbers(0, (uint64_t)m.values * m.width * m.height, m.type);
+	t.numbers(1, (uint64_t)m.rows * m.values, YT_F32);
+	yt_grid *g = (yt_grid *)t.src(2, m.count * sizeof(yt_grid), 4);
+	for (uint32_t i = 0; i < m.count; i++) {
+		g[i] = {(int32_t)below(60) - 10, (int32_t)below(60) - 10, 1 + below(3), below(40), below(40), below(m.rows + 1), at, 0};
+		at += 4 * (uint32_t)yt_grid_words(&g[i]) + 4 * below(3);
+	}
+	t.dst(at < 4 ? 4 : at - below(2) * 4 + 4, 4);
+	t.same("masks kernel: differs from the CPU backend", scratch, [&](uint8_t *const q[]) {
+		memset(q[0], 0, t.c.dst.len);
+		for (uint32_t i = 0; i < m.count; i++) {
+			const yt_grid *grid = (const yt_grid *)q[3] + order(backwards, i, m.count);
+
+			if (!yt_grid_fits(&m, grid, t.c.dst.len))
+				continue;
+			for (uint64_t w = 0; w < yt_grid_words(grid); w++)
+				((uint32_t *)(q[0] + grid->at))[w] = yt_mask_word(&m, q[1], (const float *)q[2], grid, w);
+		}
+	});
+}
+
 void emulate_nms(yt_cpu_scratch *scratch)
 {
 	trial t;
@@ -856,6 +892,7 @@ void emulate_operations(int rounds)
 		emulate_decode(&scratch, backwards);
 		emulate_nms(&scratch);
 		emulate_gather(&scratch, backwards);
+		emulate_masks(&scratch, backwards);
 		emulate_rows(&scratch);
 		emulate_map(&scratch, backwards);
 		emulate_convert(&scratch);

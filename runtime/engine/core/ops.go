@@ -46,12 +46,12 @@ const (
 
 // Has reports whether the backend supports an operation, by its name: "copy",
 // "preprocess", "reduce", "decode", "nms", "softmax", "argmax", "topk", "map",
-// "convert", "gemm", "roi", "diff", "gather", "launch".
+// "convert", "gemm", "roi", "diff", "gather", "masks", "launch".
 func (d *Device) Has(op string) bool {
 	names := map[string]int{
 		"copy": c.OpCopy, "memset": c.OpMemset, "preprocess": c.OpPreprocess, "reduce": c.OpReduce, "launch": c.OpLaunch,
 		"decode": c.OpDecode, "nms": c.OpNMS, "softmax": c.OpSoftmax, "argmax": c.OpArgmax, "topk": c.OpTopK, "map": c.OpMap,
-		"convert": c.OpConvert, "gemm": c.OpGemm, "roi": c.OpROI, "diff": c.OpDiff, "gather": c.OpGather,
+		"convert": c.OpConvert, "gemm": c.OpGemm, "roi": c.OpROI, "diff": c.OpDiff, "gather": c.OpGather, "masks": c.OpMasks,
 	}
 	bit, ok := names[op]
 	return ok && d.api.Ops()>>bit&1 != 0
@@ -68,6 +68,8 @@ type (
 	GemmArgs    = c.Gemm
 	DiffArgs    = c.Diff
 	GatherArgs  = c.Gather
+	MasksArgs   = c.Masks
+	MaskGrid    = c.Grid
 )
 
 // Values of MapStep.Op; x is the element, a and b are the numbers of the step.
@@ -188,6 +190,30 @@ func (l *List) Decode(dst, src Region, a DecodeArgs) *List {
 // float32 per box; they are 0 beyond the number of boxes.
 func (l *List) Gather(dst, src, boxes Region, a GatherArgs) *List {
 	return addOperation(l, "gather", c.OpGather, a, dst, [3]Region{src, boxes})
+}
+
+// Masks draws the masks of the a.Count boxes in grids ([PutGrids]) from prototypes: in dst a bit is
+// set where the prototypes, weighted by the grid's row of rows, are above 0. Each grid has a row of
+// a.Values float32, and a word of 32 bits for each 32 cells.
+func (l *List) Masks(dst, prototypes, rows, grids Region, a MasksArgs) *List {
+	return addOperation(l, "masks", c.OpMasks, a, dst, [3]Region{prototypes, rows, grids})
+}
+
+// GridBytes is the size of an encoded grid in bytes.
+const GridBytes = 32
+
+// PutGrids encodes grids in dst, which needs GridBytes for each.
+func PutGrids(dst []byte, grids []MaskGrid) error {
+	if len(dst) < GridBytes*len(grids) {
+		return fmt.Errorf("encode grids: %d do not fit %d bytes: %w", len(grids), len(dst), ErrInvalid)
+	}
+	for i, g := range grids {
+		at := dst[GridBytes*i:]
+		for k, v := range [...]uint32{uint32(g.X), uint32(g.Y), g.Step, g.Width, g.Height, g.Row, g.At, 0} {
+			binary.NativeEndian.PutUint32(at[4*k:], v)
+		}
+	}
+	return nil
 }
 
 // NMS suppresses overlapping boxes. It keeps a box if its intersection over union with

@@ -1015,3 +1015,71 @@ func readBoxes(b []byte) (boxes []core.Box, found int, err error) {
 	}
 	return boxes, int(binary.NativeEndian.Uint32(b[4:])), nil
 }
+
+func TestMasksMatchTheReference(t *testing.T) {
+	b := newBench(t)
+	rapid.Check(t, func(t *rapid.T) {
+		a := core.MasksArgs{
+			Type:   uint32(rapid.SampledFrom([]core.Type{core.F32, core.F16}).Draw(t, "type")),
+			Values: uint32(rapid.IntRange(1, 9).Draw(t, "values")), Width: uint32(rapid.IntRange(1, 30).Draw(t, "width")),
+			Height: uint32(rapid.IntRange(1, 30).Draw(t, "height")), Rows: uint32(rapid.IntRange(1, 4).Draw(t, "rows")),
+			ScaleX: 0.25, ScaleY: 0.5, ShiftX: -0.5, ShiftY: 1,
+		}
+		area := int(a.Width * a.Height)
+		src, x := narrow(b, t, drawFloats(t, "prototypes", int(a.Values)*area), core.Type(a.Type))
+		rows, w := narrow(b, t, drawFloats(t, "weights", int(a.Rows*a.Values)), core.F32)
+		var grids []core.MaskGrid
+		end := uint32(4) // what no grid covers
+		for range rapid.IntRange(1, 4).Draw(t, "grids") {
+			g := core.MaskGrid{
+				X: int32(rapid.IntRange(-9, 90).Draw(t, "x")), Y: int32(rapid.IntRange(-9, 50).Draw(t, "y")),
+				Step:  uint32(rapid.IntRange(1, 3).Draw(t, "step")),
+				Width: uint32(rapid.IntRange(0, 40).Draw(t, "w")), Height: uint32(rapid.IntRange(0, 40).Draw(t, "h")),
+				Row: uint32(rapid.IntRange(0, int(a.Rows)-1).Draw(t, "row")), At: end,
+			}
+			end += (g.Width*g.Height + 31) / 32 * 4
+			grids = append(grids, g)
+		}
+		a.Count = uint32(len(grids))
+		list := b.allocRegion(core.GridBytes * len(grids))
+		if err := core.PutGrids(list.Buf.Bytes(), grids); err != nil {
+			t.Fatal(err)
+		}
+		dst := b.allocRegion(int(end))
+		b.run(t, b.s.List().Masks(dst, src, rows, list, a))
+		got := dst.Buf.Bytes()
+		if binary.NativeEndian.Uint32(got) != 0 {
+			t.Fatal("bits outside the grids")
+		}
+		sample := func(row, px, py int) (sum, size float64) {
+			for k := range int(a.Values) {
+				v := w[row*int(a.Values)+k] * x[k*area+py*int(a.Width)+px]
+				sum, size = sum+v, size+math.Abs(v)
+			}
+			return sum, size
+		}
+		for _, g := range grids {
+			for i := range int(g.Width * g.Height) {
+				place := func(first int32, cell uint32, scale, shift float64, n uint32) (int, int, float64) {
+					v := (float64(first)+float64(g.Step)*(float64(cell)+0.5))*scale + shift
+					v = min(max(v, 0), float64(n-1))
+					return int(v), min(int(v)+1, int(n)-1), v - math.Floor(v)
+				}
+				x0, x1, fx := place(g.X, uint32(i)%g.Width, 0.25, -0.5, a.Width)
+				y0, y1, fy := place(g.Y, uint32(i)/g.Width, 0.5, 1, a.Height)
+				var v, size float64
+				for _, p := range [4]struct {
+					x, y int
+					part float64
+				}{{x0, y0, (1 - fx) * (1 - fy)}, {x1, y0, fx * (1 - fy)}, {x0, y1, (1 - fx) * fy}, {x1, y1, fx * fy}} {
+					sum, magnitude := sample(int(g.Row), p.x, p.y)
+					v, size = v+p.part*sum, size+magnitude
+				}
+				in := binary.NativeEndian.Uint32(got[g.At+uint32(i)/32*4:])>>(i%32)&1 != 0
+				if in != (v > 0) && !(math.Abs(v) <= 1e-4*size) && v == v {
+					t.Fatalf("cell %d of %+v is inside: %t, reference %g", i, g, in, v)
+				}
+			}
+		}
+	})
+}

@@ -107,7 +107,7 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 	if err != nil {
 		return nil, err
 	}
-	first.Add(first.list, first.m, g.resident(tensor.Bytes()))
+	first.Add(first.list, first.m, decode.Source{Tensor: g.resident(tensor.Bytes())})
 	for _, c := range g.clients {
 		c.Warm(first.list)
 	}
@@ -116,14 +116,15 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 		for _, f := range batch {
 			t := &f.Tensors[level][k-1]
 			if err := by.runOnGPU(instance, 1, func(c *worker.Client) error {
-				r.Add(r.list.Reset(), r.m, g.where(t))
+				in := decode.Source{Tensor: g.where(t)}
+				r.Add(r.list.Reset(), r.m, in)
 				on, err := c.RunOn(t.On, lane+instance, r.list, limit)
 				for err == nil {
 					var more bool
 					if more, err = r.Read(r.back); err != nil || !more {
 						break
 					}
-					r.AddMore(r.list.Reset(), r.m, g.where(t))
+					r.AddMore(r.list.Reset(), r.m, in)
 					_, err = c.RunOn(on, lane+instance, r.list, limit)
 				}
 				return err
@@ -131,7 +132,7 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 				return err
 			}
 			var err error
-			if f.Results, err = r.Results(*t, f.Results); err != nil {
+			if f.Results, err = r.Results(f.Results); err != nil {
 				return err
 			}
 		}
@@ -149,14 +150,15 @@ func (b *stageBuilder) registerTensors() error {
 		return err
 	}
 	for i := range b.p.frames {
-		t := &b.p.frames[i].Tensors[b.now][b.k-1]
-		if t.Buf != nil {
-			continue
+		for t := &b.p.frames[i].Tensors[b.now][b.k-1]; t != nil; t = t.More {
+			if t.Buf != nil {
+				continue
+			}
+			if t.Buf, err = dev.Register(t.Bytes()); err != nil {
+				return err
+			}
+			b.p.closers = append(b.p.closers, t.Buf.Release)
 		}
-		if t.Buf, err = dev.Register(t.Bytes()); err != nil {
-			return err
-		}
-		b.p.closers = append(b.p.closers, t.Buf.Release)
 	}
 	return nil
 }

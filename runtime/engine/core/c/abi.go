@@ -124,10 +124,14 @@ var (
 	_ [C.sizeof_yt_diff - unsafe.Sizeof(Diff{})]struct{}
 	_ [unsafe.Sizeof(Gather{}) - C.sizeof_yt_gather]struct{}
 	_ [C.sizeof_yt_gather - unsafe.Sizeof(Gather{})]struct{}
+	_ [unsafe.Sizeof(Grid{}) - C.sizeof_yt_grid]struct{}
+	_ [C.sizeof_yt_grid - unsafe.Sizeof(Grid{})]struct{}
+	_ [unsafe.Sizeof(Masks{}) - C.sizeof_yt_masks]struct{}
+	_ [C.sizeof_yt_masks - unsafe.Sizeof(Masks{})]struct{}
 	_ [unsafe.Sizeof(Cmd{}) - C.sizeof_yt_cmd]struct{}
 	_ [C.sizeof_yt_cmd - unsafe.Sizeof(Cmd{})]struct{}
 	_ = map[bool]struct{}{false: {}, OpCopy == C.YT_OP_COPY && OpMemset == C.YT_OP_MEMSET &&
-		OpPreprocess == C.YT_OP_PREPROCESS && OpReduce == C.YT_OP_REDUCE && OpRecord == C.YT_OP_RECORD && OpGemm == C.YT_OP_GEMM && OpGather == C.YT_OP_LAST &&
+		OpPreprocess == C.YT_OP_PREPROCESS && OpReduce == C.YT_OP_REDUCE && OpRecord == C.YT_OP_RECORD && OpGemm == C.YT_OP_GEMM && OpMasks == C.YT_OP_LAST &&
 		MaxSteps == C.YT_MAX_STEPS && MaxBoxes == C.YT_MAX_BOXES && MaxVirtual == C.YT_MAX_VIRTUAL &&
 		OpenStrict == C.YT_OPEN_STRICT && CapHostRanges == C.YT_CAP_HOST_RANGES && MaxCmds == C.YT_MAX_CMDS && CodeNoBackend == C.YT_E_NO_BACKEND: {}}
 )

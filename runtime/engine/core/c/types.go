@@ -22,7 +22,7 @@ type Cmd struct {
 
 // Arguments are the structs that Args can hold.
 type Arguments interface {
-	Preprocess | Reduce | Launch | Decode | NMS | Rows | Map | Convert | Gemm | ROI | Diff | Gather
+	Preprocess | Reduce | Launch | Decode | NMS | Rows | Map | Convert | Gemm | ROI | Diff | Gather | Masks
 }
 
 // Put sets the arguments of cmd.
@@ -64,6 +64,19 @@ type Decode struct {
 
 // Gather mirrors yt_gather.
 type Gather struct{ Head, Type, Anchors, Values, First, Count, Max uint32 }
+
+// Grid mirrors yt_grid.
+type Grid struct {
+	X, Y                            int32
+	Step, Width, Height, Row, At, _ uint32
+}
+
+// Masks mirrors yt_masks.
+type Masks struct {
+	Type, Values, Width, Height    uint32
+	Rows, Count                    uint32
+	ScaleX, ScaleY, ShiftX, ShiftY float32
+}
 
 // NMS mirrors yt_nms.
 type NMS struct {
@@ -151,6 +164,7 @@ const (
 	OpROI        = 17
 	OpDiff       = 18
 	OpGather     = 19
+	OpMasks      = 20
 
 	OpenStrict = 1 << 0
 

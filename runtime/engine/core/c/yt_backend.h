@@ -193,9 +193,10 @@ enum {
 	YT_OP_ROI = 17,     /* dst <- one tensor per box of the frame in src; `roi` */
 	YT_OP_DIFF = 18,    /* dst: yt_motion <- planes src[0], src[1]; `diff`     */
 	/* 1.4 */
-	YT_OP_GATHER = 19   /* dst: floats of the boxes src[1] <- src[0]; `gather` */
+	YT_OP_GATHER = 19,  /* dst: floats of the boxes src[1] <- src[0]; `gather` */
+	YT_OP_MASKS = 20    /* dst: bits <- prototypes src[0]; `masks`            */
 };
-#define YT_OP_LAST YT_OP_GATHER
+#define YT_OP_LAST YT_OP_MASKS
 
 /* Element types. The range of a tensor starts at a multiple of its element size. */
 enum { YT_F32 = 0, YT_F16 = 1, YT_BF16 = 2, YT_I8 = 3, YT_U8 = 4, YT_I32 = 5 };
@@ -329,6 +330,28 @@ typedef struct yt_nms {
 	uint32_t batch;
 	float iou;                  /* 0..1                                       */
 } yt_nms;
+
+/* Masks of boxes from prototypes src[0], [values][height][width]. The boxes are the `count`
+ * yt_grid of src[2]: a bit is set where the prototypes, weighted by the `values` floats of
+ * row `row` of src[1] and added in rising order, are above 0. The sum is interpolated
+ * bilinearly between the centres of prototype pixels, with the edge repeated, at
+ * x = x * scale_x + shift_x of the centre of a cell in the frame, y likewise. Cell i of a
+ * grid, row by row, is bit i % 32 of the word i / 32 from byte `at` of dst on. A grid with
+ * a row beyond `rows`, or bits beyond dst, is left out; other bytes of dst become 0. */
+typedef struct yt_grid {
+	int32_t x, y;             /* of the first cell's corner, frame pixels      */
+	uint32_t step;            /* frame pixels a cell, 1..YT_MAX_SIDE           */
+	uint32_t width, height;   /* cells, each at most YT_MAX_SIDE               */
+	uint32_t row;
+	uint32_t at;              /* a multiple of 4                               */
+	uint32_t reserved;
+} yt_grid;
+typedef struct yt_masks {
+	uint32_t type;            /* of the prototypes: YT_F32, YT_F16             */
+	uint32_t values, width, height;
+	uint32_t rows, count;     /* each 1..YT_MAX_BOXES                          */
+	float scale_x, scale_y, shift_x, shift_y;
+} yt_masks;
 
 /* Rows of `cols` elements, `stride` elements from one row to the next (0: cols).
  * SOFTMAX writes rows of the same stride with elements of type `out`. ARGMAX and TOPK
@@ -468,6 +491,7 @@ typedef struct yt_cmd {
 		yt_roi roi;
 		yt_diff diff;
 		yt_gather gather;
+		yt_masks masks;
 		uint8_t args[96];
 	};
 } yt_cmd;

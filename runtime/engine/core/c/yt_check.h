@@ -99,6 +99,7 @@ static inline yt_operands yt_operands_of(const yt_cmd *c)
 		sources = (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? 2 : 1;
 		break;
 	case YT_OP_MAP:
+	case YT_OP_MASKS:
 		sources = 3;
 		break;
 	case YT_OP_GEMM:
@@ -347,6 +348,28 @@ static inline yt_status yt_check_gather(const yt_cmd *c, uint32_t at, yt_error *
 	return rc != YT_OK ? rc : yt_check_room(&c->dst, (uint64_t)4 * g->max * g->count, 4, at, "gather", "the destination", err);
 }
 
+static inline yt_status yt_check_masks(const yt_cmd *c, uint32_t at, yt_error *err)
+{
+	const yt_masks *m = &c->masks;
+	uint32_t size = yt_type_bytes(m->type);
+	yt_status rc;
+
+	if (m->type > YT_F16 || m->values < 1 || m->values > 1u << 12 || m->width < 1 || m->width > YT_MAX_SIDE || m->height < 1 ||
+	    m->height > YT_MAX_SIDE || m->rows < 1 || m->rows > YT_MAX_BOXES || m->count < 1 || m->count > YT_MAX_BOXES)
+		return yt_fail(err, YT_E_INVALID,
+			       "command %u: masks: type %u, %u prototypes of %ux%u, %u rows, %u grids: out of range", at, m->type,
+			       m->values, m->width, m->height, m->rows, m->count);
+	if (!yt_finite(m->scale_x) || !yt_finite(m->scale_y) || !yt_finite(m->shift_x) || !yt_finite(m->shift_y))
+		return yt_fail(err, YT_E_INVALID, "command %u: masks: scale and shift must be finite", at);
+	rc = yt_check_room(&c->src[0], yt_mul((uint64_t)m->values * size, (uint64_t)m->width * m->height), size, at, "masks",
+			   "the prototypes", err);
+	if (rc == YT_OK)
+		rc = yt_check_room(&c->src[1], (uint64_t)4 * m->rows * m->values, 4, at, "masks", "the rows", err);
+	if (rc == YT_OK)
+		rc = yt_check_room(&c->src[2], m->count * sizeof(yt_grid), 4, at, "masks", "the grids", err);
+	return rc != YT_OK ? rc : yt_check_room(&c->dst, 4, 4, at, "masks", "the destination", err);
+}
+
 static inline yt_status yt_check_nms(const yt_cmd *c, uint32_t at, yt_error *err)
 {
 	const yt_nms *n = &c->nms;
@@ -563,6 +586,8 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 		return yt_check_diff(c, at, err);
 	case YT_OP_GATHER:
 		return yt_check_gather(c, at, err);
+	case YT_OP_MASKS:
+		return yt_check_masks(c, at, err);
 	default:
 		return yt_fail(err, YT_E_INVALID, "command %u: unknown operation %u in ABI %u.%u", at, c->op, YT_ABI_MAJOR,
 			       YT_ABI_MINOR);

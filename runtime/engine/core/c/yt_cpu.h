@@ -58,6 +58,8 @@ int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch
 void yt_cpu_softmax(const yt_rows *r, const void *src, void *dst);
 void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst);
 void yt_cpu_gather(const yt_gather *g, const void *output, const void *boxes, float *dst);
+int yt_cpu_masks(const yt_masks *m, const void *prototypes, const float *rows, const yt_grid *grids, uint8_t *dst, uint64_t bytes,
+		 yt_cpu_scratch *scratch);
 void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst);
 void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst);
 void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *x, uint32_t n);

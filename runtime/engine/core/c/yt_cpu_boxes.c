@@ -140,6 +140,69 @@ void yt_cpu_gather(const yt_gather *g, const void *output, const void *boxes, fl
 		yt_gather_body(g, output, boxes, dst, i);
 }
 
+/* Sums of the prototypes below a grid: n pixels of a row from x on. */
+YT_CLONES
+static void add_row(const yt_masks *m, const void *prototypes, const float *row, uint32_t x, uint32_t y, uint32_t n, float *restrict sum)
+{
+	uint64_t at = (uint64_t)y * m->width + x, plane = (uint64_t)m->width * m->height;
+	uint32_t k, i;
+
+	for (i = 0; i < n; i++)
+		sum[i] = 0.0f;
+	for (k = 0; k < m->values; k++, at += plane) {
+		if (m->type == YT_F32) {
+			const float *restrict p = (const float *)prototypes + at;
+
+			for (i = 0; i < n; i++)
+				sum[i] += row[k] * p[i];
+		} else {
+			for (i = 0; i < n; i++)
+				sum[i] += row[k] * yt_load(m->type, prototypes, at + i);
+		}
+	}
+}
+
+static void draw_mask(const yt_masks *m, const void *prototypes, const float *row, const yt_grid *g, float *sum, uint32_t *bits)
+{
+	yt_between x0 = yt_mask_place(g->x, g->step, 0, m->scale_x, m->shift_x, m->width);
+	yt_between x1 = yt_mask_place(g->x, g->step, g->width - 1, m->scale_x, m->shift_x, m->width);
+	yt_between y0 = yt_mask_place(g->y, g->step, 0, m->scale_y, m->shift_y, m->height);
+	yt_between y1 = yt_mask_place(g->y, g->step, g->height - 1, m->scale_y, m->shift_y, m->height);
+	uint32_t left = x0.from < x1.from ? x0.from : x1.from, right = x0.to > x1.to ? x0.to : x1.to;
+	uint32_t upper = y0.from < y1.from ? y0.from : y1.from, lower = y0.to > y1.to ? y0.to : y1.to;
+	uint32_t x, y;
+	uint64_t i = 0;
+
+	for (y = upper; y <= lower; y++)
+		add_row(m, prototypes, row, left, y, right - left + 1, sum + (size_t)y * m->width + left);
+	for (y = 0; y < g->height; y++) {
+		yt_between at = yt_mask_place(g->y, g->step, y, m->scale_y, m->shift_y, m->height);
+		const float *a = sum + (size_t)at.from * m->width, *b = sum + (size_t)at.to * m->width;
+
+		for (x = 0; x < g->width; x++, i++) {
+			yt_between in = yt_mask_place(g->x, g->step, x, m->scale_x, m->shift_x, m->width);
+
+			if (yt_mask_inside(in, at, a[in.from], a[in.to], b[in.from], b[in.to]))
+				bits[i / 32] |= 1u << i % 32;
+		}
+	}
+}
+
+int yt_cpu_masks(const yt_masks *m, const void *prototypes, const float *rows, const yt_grid *grids, uint8_t *dst, uint64_t bytes,
+		 yt_cpu_scratch *scratch)
+{
+	float *sum = yt_cpu_room(scratch, (size_t)m->width * m->height * sizeof *sum);
+	uint32_t i;
+
+	if (sum == NULL)
+		return -1;
+	memset(dst, 0, (size_t)bytes);
+	for (i = 0; i < m->count; i++)
+		if (yt_grid_words(&grids[i]) != 0 && yt_grid_fits(m, &grids[i], bytes))
+			draw_mask(m, prototypes, rows + (size_t)grids[i].row * m->values, &grids[i], sum, (uint32_t *)(void *)(dst + grids[i].at));
+	return 0;
+}
+
 typedef struct ranked {
 	uint64_t key;
 	uint32_t place;

@@ -125,6 +125,9 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 	case YT_OP_GATHER:
 		yt_cpu_gather(&c->gather, p[1], as_boxes(p[2]), (float *)(void *)p[0]);
 		return YT_OK;
+	case YT_OP_MASKS:
+		return room(yt_cpu_masks(&c->masks, p[1], (const float *)(const void *)p[2], as_boxes(p[3]), p[0], c->dst.len, scratch), at,
+			    "masks", err);
 	case YT_OP_SIGNAL:
 		__atomic_store_n((uint32_t *)(void *)p[0], c->value, __ATOMIC_RELEASE);
 		/* Not FUTEX_PRIVATE, because another process may wait. It is no error if none

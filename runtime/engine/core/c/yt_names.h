@@ -42,6 +42,7 @@ static inline const yt_kernel_limits *yt_kernel_of(uint32_t op)
 		{"roi", 256, 32, 256, 32, 0, 0, 0},
 		{"diff", 256, 256, 256, 256, 0, 0, 0},
 		{"gather", 256, 256, 256, 256, 0, 0, 0},
+		{"masks", 256, 256, 256, 256, 0, 0, 0},
 	};
 
 	return &limits[op <= YT_OP_LAST ? op : 0];
@@ -66,7 +67,7 @@ static inline yt_status yt_check_config(const char *kernel, const yt_kernel_conf
 	if (i > YT_OP_LAST || yt_kernel_of(i)->block == 0)
 		return yt_fail(err, YT_E_INVALID,
 			       "kernel_config: no built-in kernel \"%.32s\"; use copy, preprocess, reduce, decode, nms, softmax, argmax, "
-			       "topk, map, convert, gemm, roi, diff or gather",
+			       "topk, map, convert, gemm, roi, diff, gather or masks",
 			       kernel);
 	l = yt_kernel_of(i);
 	*op = i;

@@ -437,6 +437,73 @@ YT_FN void yt_gather_body(const yt_gather *g, const void *output, const yt_boxes
 									     : (uint64_t)anchor * g->values + value);
 }
 
+/* Where a cell of a grid lies between the pixels of an axis of prototypes. */
+typedef struct yt_between {
+	uint32_t from, to;
+	float part; /* of `to` */
+} yt_between;
+
+YT_FN yt_between yt_mask_place(int32_t first, uint32_t step, uint32_t cell, float scale, float shift, uint32_t n)
+{
+	float v = ((float)first + (float)step * ((float)cell + 0.5f)) * scale + shift;
+	yt_between b;
+
+	v = yt_limit(v, (float)(n - 1));
+	b.from = (uint32_t)v;
+	b.to = b.from + 1 < n ? b.from + 1 : b.from;
+	b.part = v - (float)b.from;
+	return b;
+}
+
+YT_FN uint64_t yt_grid_words(const yt_grid *g)
+{
+	return ((uint64_t)g->width * g->height + 31) / 32;
+}
+
+/* Whether a grid is drawn; `bytes`: of dst. */
+YT_FN int yt_grid_fits(const yt_masks *m, const yt_grid *g, uint64_t bytes)
+{
+	return g->step >= 1 && g->step <= YT_MAX_SIDE && g->width <= YT_MAX_SIDE && g->height <= YT_MAX_SIDE && g->row < m->rows &&
+	       g->at % 4 == 0 && g->at + 4 * yt_grid_words(g) <= bytes;
+}
+
+/* Whether a cell is inside, from the sums at the four pixels around it. */
+YT_FN int yt_mask_inside(yt_between x, yt_between y, float s00, float s01, float s10, float s11)
+{
+	float top = s00 * (1.0f - x.part) + s01 * x.part, low = s10 * (1.0f - x.part) + s11 * x.part;
+
+	return top * (1.0f - y.part) + low * y.part > 0.0f;
+}
+
+YT_FN float yt_mask_sum(const yt_masks *m, const void *prototypes, const float *row, uint32_t x, uint32_t y)
+{
+	uint64_t at = (uint64_t)y * m->width + x, plane = (uint64_t)m->width * m->height;
+	float sum = 0.0f;
+	uint32_t k;
+
+	for (k = 0; k < m->values; k++)
+		sum += row[k] * yt_load(m->type, prototypes, k * plane + at);
+	return sum;
+}
+
+/* Word `word` of a grid. */
+YT_FN uint32_t yt_mask_word(const yt_masks *m, const void *prototypes, const float *rows, const yt_grid *g, uint64_t word)
+{
+	const float *row = rows + (uint64_t)g->row * m->values;
+	uint64_t cells = (uint64_t)g->width * g->height, first = 32 * word;
+	uint32_t bits = 0, i;
+
+	for (i = 0; i < 32 && first + i < cells; i++) {
+		yt_between x = yt_mask_place(g->x, g->step, (uint32_t)((first + i) % g->width), m->scale_x, m->shift_x, m->width);
+		yt_between y = yt_mask_place(g->y, g->step, (uint32_t)((first + i) / g->width), m->scale_y, m->shift_y, m->height);
+
+		if (yt_mask_inside(x, y, yt_mask_sum(m, prototypes, row, x.from, y.from), yt_mask_sum(m, prototypes, row, x.to, y.from),
+				   yt_mask_sum(m, prototypes, row, x.from, y.to), yt_mask_sum(m, prototypes, row, x.to, y.to)))
+			bits |= 1u << i;
+	}
+	return bits;
+}
+
 /* The rank of boxes: score, then lower anchor; NaN is the lowest score. */
 YT_FN uint64_t yt_box_key(const yt_box *b)
 {

@@ -112,6 +112,32 @@ cudaError_t yt_launch_gather(const yt_gather &g, const void *output, const void 
 	return cudaGetLastError();
 }
 
+// A block draws some words of a grid; consecutive threads read neighbouring prototype pixels.
+static __global__ void __launch_bounds__(THREADS)
+	masks_kernel(yt_masks m, const void *prototypes, const float *rows, const yt_grid *grids, uint8_t *dst, uint64_t bytes)
+{
+	for (uint32_t i = blockIdx.y; i < m.count; i += gridDim.y) {
+		yt_grid g = grids[i];
+
+		if (!yt_grid_fits(&m, &g, bytes))
+			continue;
+		for (uint64_t word = (uint64_t)blockIdx.x * THREADS + threadIdx.x; word < yt_grid_words(&g); word += (uint64_t)gridDim.x * THREADS)
+			((uint32_t *)(dst + g.at))[word] = yt_mask_word(&m, prototypes, rows, &g, word);
+	}
+}
+
+cudaError_t yt_launch_masks(const yt_masks &m, const void *prototypes, const float *rows, const void *grids, void *dst, uint64_t bytes,
+			    cudaStream_t stream)
+{
+	cudaError_t e = cudaMemsetAsync(dst, 0, bytes, stream);
+
+	if (e != cudaSuccess)
+		return e;
+	masks_kernel<<<dim3(16, m.count < 4096 ? m.count : 4096), THREADS, 0, stream>>>(m, prototypes, rows, (const yt_grid *)grids, (uint8_t *)dst,
+											bytes);
+	return cudaGetLastError();
+}
+
 // Images per launch: as many as fit 64 MiB, at least one.
 static uint32_t together(uint64_t bytes, uint32_t batch)
 {

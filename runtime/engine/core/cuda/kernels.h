@@ -45,6 +45,9 @@ cudaError_t yt_launch_nms(const yt_nms &n, const void *src, void *dst, void *scr
 
 cudaError_t yt_launch_gather(const yt_gather &g, const void *output, const void *boxes, float *dst, cudaStream_t stream);
 
+cudaError_t yt_launch_masks(const yt_masks &m, const void *prototypes, const float *rows, const void *grids, void *dst, uint64_t bytes,
+			    cudaStream_t stream);
+
 cudaError_t yt_launch_softmax(const yt_rows &r, const void *src, void *dst, cudaStream_t stream);
 cudaError_t yt_launch_topk(const yt_rows &r, const void *src, void *ranked, void *index, cudaStream_t stream); // one of them
 cudaError_t yt_launch_map(const yt_map &m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, uint32_t block,

@@ -343,6 +343,8 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		return yt_launch_diff(c->diff, r->p[1], r->p[2], r->p[0], s->handle);
 	case YT_OP_GATHER:
 		return yt_launch_gather(c->gather, r->p[1], r->p[2], (float *)r->p[0], s->handle);
+	case YT_OP_MASKS:
+		return yt_launch_masks(c->masks, r->p[1], (const float *)r->p[2], r->p[3], r->p[0], c->dst.len, s->handle);
 	case YT_OP_SIGNAL:
 		return yt_launch_signal((uint32_t *)r->p[0], c->value, s->handle);
 	case YT_OP_WAIT:

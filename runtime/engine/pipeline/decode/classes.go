@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -56,8 +55,8 @@ func newCTC(shape []int64, labels []string, threshold float32) (*ctc, error) {
 	}, nil
 }
 
-func (d *ctc) Add(l *core.List, m Memory, tensor core.Region) {
-	l.TopK(part(m.Back, 0, rankBytes*len(d.best)), tensor, d.rows)
+func (d *ctc) Add(l *core.List, m Memory, in Source) {
+	l.TopK(part(m.Back, 0, rankBytes*len(d.best)), in.Tensor, d.rows)
 }
 
 func (d *ctc) Read(back []byte) (more bool, err error) {
@@ -69,9 +68,9 @@ func (d *ctc) Read(back []byte) (more bool, err error) {
 	return false, nil
 }
 
-func (*ctc) AddMore(*core.List, Memory, core.Region) {}
+func (*ctc) AddMore(*core.List, Memory, Source) {}
 
-func (d *ctc) Results(_ frame.Tensor, into []result.Result) ([]result.Result, error) {
+func (d *ctc) Results(into []result.Result) ([]result.Result, error) {
 	var text strings.Builder
 	var sum float32
 	letters, last := 0, 0
@@ -129,13 +128,13 @@ func newArgmax(shape []int64, labels []string, threshold float32, n int) (*argma
 // probabilities that softmax makes of them.
 const rankedAt = 8
 
-func (d *argmax) Add(l *core.List, m Memory, tensor core.Region) {
+func (d *argmax) Add(l *core.List, m Memory, in Source) {
 	n := rankBytes * len(d.found)
 	soft := part(m.Work, 0, 4*int(d.rows.Cols))
-	l.Reduce(part(m.Back, 0, 4), tensor, core.Sum)
-	l.Reduce(part(m.Back, 4, 4), tensor, core.Min)
-	l.TopK(part(m.Back, rankedAt, n), tensor, d.rows)
-	l.Softmax(soft, tensor, d.rows)
+	l.Reduce(part(m.Back, 0, 4), in.Tensor, core.Sum)
+	l.Reduce(part(m.Back, 4, 4), in.Tensor, core.Min)
+	l.TopK(part(m.Back, rankedAt, n), in.Tensor, d.rows)
+	l.Softmax(soft, in.Tensor, d.rows)
 	l.TopK(part(m.Back, rankedAt+n, n), soft, d.rows)
 }
 
@@ -153,9 +152,9 @@ func (d *argmax) Read(back []byte) (more bool, err error) {
 	return false, nil
 }
 
-func (*argmax) AddMore(*core.List, Memory, core.Region) {}
+func (*argmax) AddMore(*core.List, Memory, Source) {}
 
-func (d *argmax) Results(_ frame.Tensor, into []result.Result) ([]result.Result, error) {
+func (d *argmax) Results(into []result.Result) ([]result.Result, error) {
 	into = into[:0]
 	for _, f := range d.found {
 		if !(f.value >= d.threshold && f.value >= 0) { // false for NaN

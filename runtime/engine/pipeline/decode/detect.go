@@ -32,7 +32,8 @@ type phase int
 const (
 	best   phase = iota // the best boxes, and their values
 	all                 // the boxes among all candidates
-	chosen              // the values of the boxes that were chosen of them
+	chosen              // the values of the boxes that were chosen of them, or the first masks
+	masked              // masks
 )
 
 // detector decodes boxes from the output of a YOLO. The core decodes, suppresses boxes, and reads
@@ -58,7 +59,7 @@ type detector struct {
 	boxes  []core.Box
 	extras []byte // the values of boxes beside their scores, by their place in boxes
 
-	mask *masks
+	mask *masks // nil but for segment
 }
 
 // newDetector checks the tensor against the head. More is the shape of the mask prototypes, or
@@ -100,7 +101,7 @@ func newDetector(p *plan.Post, shape, more []int64, at Picture, labels []string,
 		First: uint32(d.first + d.classes), Count: uint32(d.extra), Max: d.nms.Max,
 	}
 	if more != nil {
-		d.mask = newMasks(more, at)
+		d.mask = newMasks(more, at, d.nms.Max)
 	}
 	return d, nil
 }
@@ -186,24 +187,39 @@ func (d *detector) candidateBytes() int { return core.BoxesBytes(int(d.args.Max)
 func (d *detector) bestBytes() int      { return core.BoxesBytes(int(d.nms.Max)) }
 func (d *detector) extraBytes() int     { return 4 * d.extra * int(d.nms.Max) }
 
-// Add finds the best boxes and their values, which follow them.
-func (d *detector) Add(l *core.List, m Memory, tensor core.Region) {
+// Places of what is behind the boxes: in the memory that comes back, the values of points, or grids
+// and then masks; in the device's, candidates, boxes, weights of masks and grids.
+func (d *detector) foundBytes() int { return max(d.candidateBytes(), d.bestBytes()) }
+func (d *detector) masksAt() int    { return d.foundBytes() + core.GridBytes*int(d.nms.Max) }
+func (d *detector) weightsAt() int  { return d.candidateBytes() + d.foundBytes() }
+
+// Add finds the best boxes and their values.
+func (d *detector) Add(l *core.List, m Memory, in Source) {
 	d.phase = best
-	l.Decode(d.candidates(m), tensor, d.args)
+	l.Decode(d.candidates(m), in.Tensor, d.args)
 	l.NMS(d.found(m, d.bestBytes()), d.candidates(m), d.nms)
 	l.Copy(part(m.Back, 0, d.bestBytes()), d.found(m, d.bestBytes()))
-	d.gather(l, m, tensor)
+	d.gather(l, m, in)
 }
 
-// AddMore finds boxes among all candidates, or the values of those that were chosen.
-func (d *detector) AddMore(l *core.List, m Memory, tensor core.Region) {
-	if d.phase == all {
+// AddMore finds boxes among all candidates, the values of those that were chosen, or masks.
+func (d *detector) AddMore(l *core.List, m Memory, in Source) {
+	switch d.phase {
+	case all:
 		l.NMS(d.found(m, d.candidateBytes()), d.candidates(m), d.all)
 		l.Copy(part(m.Back, 0, d.candidateBytes()), d.found(m, d.candidateBytes()))
 		return
+	case chosen:
+		l.Copy(d.found(m, d.bestBytes()), part(m.Back, 0, d.bestBytes()))
+		d.gather(l, m, in)
 	}
-	l.Copy(d.found(m, d.bestBytes()), part(m.Back, 0, d.bestBytes()))
-	d.gather(l, m, tensor)
+	if d.mask != nil {
+		n := core.GridBytes * len(d.mask.grids)
+		grids := part(m.Work, d.weightsAt()+d.extraBytes(), n)
+		l.Copy(grids, part(m.Back, d.foundBytes(), n))
+		d.mask.args.Count = uint32(len(d.mask.grids))
+		l.Masks(part(m.Back, d.masksAt(), d.mask.bytes), in.More, part(m.Work, d.weightsAt(), d.extraBytes()), grids, d.mask.args)
+	}
 }
 
 func (d *detector) candidates(m Memory) core.Region { return part(m.Work, 0, d.candidateBytes()) }
@@ -212,34 +228,57 @@ func (d *detector) found(m Memory, bytes int) core.Region {
 	return part(m.Work, d.candidateBytes(), bytes)
 }
 
-// gather reads the values of the best boxes to the place behind those that come back.
-func (d *detector) gather(l *core.List, m Memory, tensor core.Region) {
-	if d.extra > 0 {
-		l.Gather(part(m.Back, d.bestBytes(), d.extraBytes()), tensor, d.found(m, d.bestBytes()), d.more)
+// gather reads the values of the best boxes: points come back, weights of masks stay.
+func (d *detector) gather(l *core.List, m Memory, in Source) {
+	if d.extra == 0 {
+		return
 	}
+	to := part(m.Back, d.bestBytes(), d.extraBytes())
+	if d.mask != nil {
+		to = part(m.Work, d.weightsAt(), d.extraBytes())
+	}
+	l.Gather(to, in.Tensor, d.found(m, d.bestBytes()), d.more)
 }
 
 func (d *detector) Read(back []byte) (more bool, err error) {
-	d.extras = back[d.bestBytes():][:d.extraBytes()]
-	if d.phase == chosen {
-		return false, nil
-	}
-	if d.boxes, err = core.AppendBoxes(d.boxes[:0], back); err != nil {
-		return false, err
-	}
-	if d.phase == best {
-		if d.wantsMore() {
-			d.phase = all
+	switch d.phase {
+	case best, all:
+		if d.boxes, err = core.AppendBoxes(d.boxes[:0], back); err != nil {
+			return false, err
 		}
-		return d.phase == all, nil
+		switch {
+		case d.phase == all:
+			d.boxes = slices.DeleteFunc(d.boxes, d.isOutside)
+			d.boxes = d.boxes[:min(len(d.boxes), int(d.nms.Max))]
+			if d.extra == 0 {
+				return false, nil
+			}
+			d.phase = chosen
+			if err := core.PutBoxes(back[:d.bestBytes()], d.boxes); err != nil {
+				return false, err
+			}
+		case d.wantsMore():
+			d.phase = all
+			return true, nil
+		default:
+			d.phase = masked
+		}
+		if d.mask == nil {
+			d.extras = back[d.bestBytes():][:d.extraBytes()]
+			return d.phase == chosen, nil
+		}
+		d.mask.begin()
+	case chosen, masked:
+		if d.mask == nil {
+			return false, nil
+		}
+		d.mask.read(back[d.masksAt():])
+		d.phase = masked
 	}
-	d.boxes = slices.DeleteFunc(d.boxes, d.isOutside)
-	d.boxes = d.boxes[:min(len(d.boxes), int(d.nms.Max))]
-	d.phase = chosen
-	if d.extra == 0 {
-		return false, nil
+	if d.mask.next(d) {
+		return true, core.PutGrids(back[d.foundBytes():d.masksAt()], d.mask.grids)
 	}
-	return true, core.PutBoxes(back[:d.bestBytes()], d.boxes)
+	return false, nil
 }
 
 // wantsMore reports whether boxes outside the picture took the places of others.
@@ -276,7 +315,7 @@ func (d *detector) readSorted(t frame.Tensor, into []result.Result) ([]result.Re
 		d.boxes = append(d.boxes, b)
 	}
 	slices.SortFunc(d.boxes, compareBoxes)
-	return d.Results(t, into)
+	return d.Results(into)
 }
 
 func compareBoxes(a, b core.Box) int {
@@ -304,7 +343,7 @@ func (d *detector) frame(x, y float32) (fx, fy float32) {
 }
 
 // Results makes results of the best boxes that are in the picture.
-func (d *detector) Results(t frame.Tensor, into []result.Result) ([]result.Result, error) {
+func (d *detector) Results(into []result.Result) ([]result.Result, error) {
 	into = into[:0]
 	for i, b := range d.boxes {
 		if len(into) == d.top {
@@ -328,10 +367,10 @@ func (d *detector) Results(t frame.Tensor, into []result.Result) ([]result.Resul
 				r.Points = append(r.Points, result.Point{X: x, Y: y, Score: value(k + 2)})
 			}
 		case registry.Segment:
-			for j := range d.extra {
-				d.mask.weights[j] = value(j)
-			}
-			d.mask.draw(t.More.Data, r.Box, &r.Mask)
+			drawn := &d.mask.drawn[i]
+			counts := append(r.Mask.Counts[:0], drawn.Counts...)
+			r.Mask = *drawn
+			r.Mask.Counts = counts
 		}
 	}
 	return into, nil

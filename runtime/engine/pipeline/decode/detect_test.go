@@ -412,8 +412,10 @@ func TestMasksEqualONNXRuntimes(t *testing.T) {
 		t.Errorf("%.200s", line)
 	}
 	// The mask of a box as large as the camera's frame does not exceed the frame.
-	var big result.Mask
-	newMasks(more.Shape, pictureOf(core.Preprocess{Format: core.NV12, Width: 4096, Height: 2160, OutW: 160, OutH: 160})).draw(prototypes, [4]float32{0, 0, 4096, 2160}, &big)
+	large := pictureOf(core.Preprocess{Format: core.NV12, Width: 4096, Height: 2160, OutW: 160, OutH: 160})
+	masks := newMasks(more.Shape, large, 1)
+	masks.next(&detector{at: large, boxes: []core.Box{{X1: 4096, Y1: 2160}}})
+	big := masks.drawn[0]
 	if big.Step != 8 || big.Width != 512 || big.Height != 270 {
 		t.Errorf("%d by %d cells of %d", big.Width, big.Height, big.Step)
 	}
@@ -642,4 +644,47 @@ func elements(shape []int64) int64 {
 		n *= d
 	}
 	return n
+}
+
+// Masks of many large boxes take more than comes back at once; the memory does not grow with them.
+func TestManyMasksAreDrawnInParts(t *testing.T) {
+	const n, side, boxes = 4, 32, 70
+	rng := rand.New(rand.NewPCG(8, 8))
+	b := newBench(t)
+	prototypes := make([]float32, n*side*side)
+	for i := range prototypes {
+		prototypes[i] = rng.Float32() - 0.5
+	}
+	var rows []float32
+	for i := range boxes {
+		rows = append(rows, 256, 256, 512, 512, 0.9-float32(i)/1000)
+		for range n {
+			rows = append(rows, rng.Float32()-0.5)
+		}
+	}
+	width := 5 + n
+	rows = append(rows, make([]float32, (100-boxes)*width)...)
+	in := b.tensor(planes(rows, width), 1, int64(width), 100)
+	more := b.tensor(prototypes, 1, n, side, side)
+	in.More = &more
+	if size := 512 * 512 / 8; boxes*size < 2*registry.MaskBytes {
+		t.Fatal("the masks fit")
+	}
+	post := plan.Post{Kind: registry.Segment, IoU: "1"}
+	d := b.decoder(post, in, whole(512, 512))
+	var got []result.Result
+	for range 2 {
+		var err error
+		if got, err = d(in, got); err != nil || len(got) != boxes {
+			t.Fatal(len(got), err)
+		}
+	}
+	for i, r := range got {
+		alone := b.tensor(planes(append(slices.Clone(rows[i*width:][:width]), make([]float32, 99*width)...), width), 1, int64(width), 100)
+		alone.More = &more
+		want, err := d(alone, nil)
+		if err != nil || len(want) != 1 || !slices.Equal(want[0].Mask.Counts, r.Mask.Counts) || len(r.Mask.Counts) < 100 {
+			t.Fatalf("box %d: %d runs, alone %v", i, len(r.Mask.Counts), err)
+		}
+	}
 }

@@ -17,16 +17,19 @@ import (
 // so ([registry.Decode.Core]).
 type Parts interface {
 	// Add adds the device's part to a list.
-	Add(l *core.List, m Memory, tensor core.Region)
+	Add(l *core.List, m Memory, in Source)
 
 	// Read reads what a list has brought back. It reports whether the device has more to do:
 	// what AddMore adds.
 	Read(back []byte) (more bool, err error)
-	AddMore(l *core.List, m Memory, tensor core.Region)
+	AddMore(l *core.List, m Memory, in Source)
 
-	// Results makes results of what Read has read, and stores them in into[:0]. t is the tensor.
-	Results(t frame.Tensor, into []result.Result) ([]result.Result, error)
+	// Results makes results of what Read has read, and stores them in into[:0].
+	Results(into []result.Result) ([]result.Result, error)
 }
+
+// Source is what a decoder in parts reads: a tensor, and a second one where it has one.
+type Source struct{ Tensor, More core.Region }
 
 // Memory is the memory of a decoder in parts, of the sizes of [registry.DecoderSizes].
 type Memory struct {
@@ -83,7 +86,10 @@ func newLocal(dev *core.Device, parts Parts, p *plan.Post, shape []int64) (*loca
 }
 
 func (l *local) decode(t frame.Tensor, into []result.Result) ([]result.Result, error) {
-	in := t.Buf.At(0, 4*len(t.Data))
+	in := Source{Tensor: t.Buf.At(0, 4*len(t.Data))}
+	if t.More != nil {
+		in.More = t.More.Buf.At(0, 4*len(t.More.Data))
+	}
 	l.Add(l.list.Reset(), l.m, in)
 	for {
 		if err := l.list.Submit(); err != nil {
@@ -97,7 +103,7 @@ func (l *local) decode(t frame.Tensor, into []result.Result) ([]result.Result, e
 			return into[:0], err
 		}
 		if !more {
-			return l.Results(t, into)
+			return l.Results(into)
 		}
 		l.AddMore(l.list.Reset(), l.m, in)
 	}

@@ -239,3 +239,6 @@ func growRectangle(c [4]point, sides point, by float64) [4]point {
 	}
 	return [4]point{c[first], c[(first+1)%4], c[(first+2)%4], c[(first+3)%4]}
 }
+
+// clampCell returns the cell of a coordinate, clamped to a row of n.
+func clampCell(v float64, n int) int { return int(min(max(math.Floor(v), 0), float64(n-1))) }
