@@ -298,6 +298,20 @@ func pipelineText(w cli.Printer, s *pipeline.Summary) {
 	for _, stage := range slices.Sorted(maps.Keys(s.Fallbacks)) {
 		w.Printf("  run by the CPU in place of the GPU %d: stage %s\n", s.Fallbacks[stage], stage)
 	}
+	for _, stage := range slices.Sorted(maps.Keys(s.Crops)) {
+		c := s.Crops[stage]
+		w.Printf("  stage %s: %d boxes, %d crops", stage, c.Boxes, c.Crops)
+		lost := c.Lost()
+		for _, why := range slices.Sorted(maps.Keys(lost)) {
+			if lost[why] > 0 {
+				w.Printf(", %d %s", lost[why], why)
+			}
+		}
+		if c.Cut > 0 {
+			w.Printf("; %d cut at the edge", c.Cut)
+		}
+		w.Printf("\n")
+	}
 	for _, g := range s.Runtime.GPUs {
 		for _, stage := range slices.Sorted(maps.Keys(g.Frames)) {
 			w.Printf("  run by GPU %d %d: stage %s\n", g.GPU, g.Frames[stage], stage)

@@ -172,6 +172,7 @@ type modelUse struct {
 	in    []onnx.Dim  // shape of the stage's input; nil: unknown
 	next  *plan.PipelineStage
 	whole bool // the stage's own, not one that votes
+	crops bool // it runs on crops
 }
 
 // modelUses lists the models of the target's pipelines. A lower level of the ladder is
@@ -190,7 +191,7 @@ func (s *subject) modelUses() []modelUse {
 				changed = changed || pipeline.Changed(&levels[max(n-1, 0)][k], &st)
 				var first *onnx.Model
 				for i, m := range pipeline.Models(&st) {
-					u := modelUse{pipeline: c.Key(), written: c.Stages.Get(st.ID), stage: st, level: n, StageModel: m, in: shape, whole: i == 0}
+					u := modelUse{pipeline: c.Key(), written: c.Stages.Get(st.ID), stage: st, level: n, StageModel: m, in: shape, whole: i == 0, crops: pipeline.CropsFor(level, k) != nil}
 					u.model, u.err = s.openModel(m.Path, m.SHA256)
 					if i == 0 {
 						first = u.model
@@ -297,6 +298,9 @@ func (s *subject) compareShape(u modelUse, in onnx.Value, part config.Place) {
 	axis := -1 // the number of axes is wrong
 	if len(in.Shape) == len(u.in) {
 		for i, d := range in.Shape {
+			if i == 0 && u.crops && u.stage.Model.Batch != nil {
+				continue // checkModelBatch compares it with the buckets
+			}
 			if axis < 0 && !d.Free() && !u.in[i].Free() && d.Size != u.in[i].Size {
 				axis = i
 			}
@@ -333,7 +337,11 @@ func checkModelBatch(s *subject) {
 		if u.model == nil || b == nil || len(b.Buckets) == 0 || b.Buckets[len(b.Buckets)-1] == 1 {
 			continue
 		}
-		if in, ok := budget.FindValue(u.model.Inputs, ""); ok && in.Ranked && len(in.Shape) > 0 && !in.Shape[0].Free() {
+		in, ok := budget.FindValue(u.model.Inputs, "")
+		if u.crops && ok && len(in.Shape) > 0 && len(b.Buckets) == 1 && in.Shape[0].Size == int64(b.Buckets[0]) {
+			continue // every run has the size that the model fixes
+		}
+		if ok && in.Ranked && len(in.Shape) > 0 && !in.Shape[0].Free() {
 			s.reportAt(s.findPart(u, u.written.Batch), fmt.Sprint(b.Buckets), "", "%s takes %s: its first axis is always %d", u.name(), in, in.Shape[0].Size)
 		}
 	}
@@ -355,7 +363,11 @@ func checkModelOutput(s *subject) {
 		if what, _ := headFault(u); what != "" {
 			continue // model-head reports it
 		}
-		want := describeExpected(u.next.Post, budget.OutputShape(&u.stage, u.in, u.model), len(u.model.Outputs))
+		shape := budget.OutputShape(&u.stage, u.in, u.model)
+		if u.crops && len(shape) > 0 {
+			shape[0] = onnx.Dim{Size: 1} // each crop is decoded by itself
+		}
+		want := describeExpected(u.next.Post, shape, len(u.model.Outputs))
 		switch {
 		case out.Type != onnx.Float32:
 			want = "float32 elements"

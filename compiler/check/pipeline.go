@@ -232,12 +232,13 @@ func checkSourcePackage(s *subject) {
 // being built. The engine refuses the same pipelines with the same messages.
 func checkCustomStage(s *subject)    { s.reportFaults(pipeline.Settings) }
 func checkPipelineDevice(s *subject) { s.reportFaults(pipeline.Device) }
+func checkCascade(s *subject)        { s.reportFaults(pipeline.Cascade) }
 
 func checkPipelineShape(s *subject) {
 	s.reportFaults(pipeline.Line)
 	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
-			if st.Preprocess == nil {
+			if st.Preprocess == nil && st.ROI == nil {
 				continue
 			}
 			stage := c.Stages.Get(st.ID)

@@ -13,6 +13,9 @@ import (
 
 // The rules of this file report values with which the runtime refuses to start.
 
+// exampleCascade is the part of a pipeline up to the crops.
+const exampleCascade = `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}, c: {kind: "roi", input: "b", width: 640, height: 640, count: 4}, `
+
 func stageRules() []Rule {
 	const frames = `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/a", format: "nv12", width: 1280, height: 720, fps: 30}, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, `
 	return []Rule{
@@ -34,6 +37,15 @@ func stageRules() []Rule {
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "other.onnx", batch: buckets: [1, 2, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			See:   "triton-inference-server/server#8141",
 			run:   checkModelBuckets,
+		},
+		{
+			ID: "cascade", Severity: diag.Error, Firm: true,
+			Title: "a stage after a roi stage cannot work on crops as configured",
+			Cause: "A model after a roi stage runs on all crops of one frame, in its buckets. It does not wait for other frames, and a bucket larger than the number of crops is never full.",
+			Fix:   "choose buckets of at most count crops, without delay and ensemble",
+			Wrong: examplePipeline + exampleCascade + `r: {kind: "model", input: "c", path: "other.onnx", batch: buckets: [1, 16]}, t: {kind: "postprocess", input: "r", decode: "raw"}}}`,
+			Right: examplePipeline + exampleCascade + `r: {kind: "model", input: "c", path: "other.onnx", batch: buckets: [1, 4]}, t: {kind: "postprocess", input: "r", decode: "raw"}}}`,
+			run:   checkCascade,
 		},
 		{
 			ID: "degrade-ladder", Severity: diag.Error, Firm: true,
@@ -83,13 +95,15 @@ func checkPipelineRange(s *subject) {
 func (s *subject) checkStageRange(c *config.Stage, st plan.PipelineStage, src plan.PipelineSource) {
 	s.reportOutside(c.Threshold, "0", "1", false)
 	s.reportOutside(c.IoU, "0", "1", false)
-	if st.Preprocess != nil {
+	if st.Preprocess != nil || st.ROI != nil {
 		for _, std := range c.Std.Items {
 			if v, ok := new(big.Rat).SetString(std.Text); ok && v.Sign() == 0 {
 				s.reportAt(std, std.Show(), "use 1 to leave a channel as it is", "stage %s: a channel cannot be divided by 0", st.ID)
 				break
 			}
 		}
+	}
+	if st.Preprocess != nil {
 		if crop := st.Preprocess.Crop; crop != nil && src.Width > 0 && src.Height > 0 && (crop.X+crop.Width > src.Width || crop.Y+crop.Height > src.Height) {
 			s.reportAt(c.Crop, fmt.Sprintf("%dx%d at %d,%d", crop.Width, crop.Height, crop.X, crop.Y), "", "stage %s: the region is not inside a frame of %dx%d", st.ID, src.Width, src.Height)
 		}
@@ -108,7 +122,12 @@ func (s *subject) checkStageRange(c *config.Stage, st plan.PipelineStage, src pl
 
 // hasBatches reports whether a stage works on several frames at once.
 func hasBatches(p plan.Pipeline) bool {
-	return slices.ContainsFunc(p.Stages, func(st plan.PipelineStage) bool { return pipeline.LargestBatch(&st) > 1 })
+	for k := range p.Stages {
+		if pipeline.LargestBatch(p.Stages, k) > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 func checkModelBuckets(s *subject) {
@@ -117,12 +136,7 @@ func checkModelBuckets(s *subject) {
 			if st.Model == nil || st.Model.Batch == nil {
 				continue
 			}
-			sizes := st.Model.Batch.Buckets
-			ascend := len(sizes) > 0 && sizes[0] == 1
-			for i := 1; i < len(sizes); i++ {
-				ascend = ascend && sizes[i] > sizes[i-1]
-			}
-			if !ascend {
+			if sizes := st.Model.Batch.Buckets; !pipeline.ValidBuckets(st.Model.Batch) {
 				s.reportAt(c.Stages.Get(st.ID).Batch.Buckets, fmt.Sprint(sizes), "", "stage %s: batches of %v", st.ID, sizes)
 			}
 		}

@@ -280,6 +280,8 @@ func (r *resolver) stage(c *config.Stage) plan.PipelineStage {
 		}
 	case pipeline.Track.Kind:
 		s.Track = &plan.Track{IoU: decimalText(c.IoU), Hits: c.Hits.Value, MaxLost: r.nanoseconds(c.MaxLost, 0), Max: c.Max.Value}
+	case pipeline.ROI.Kind:
+		s.ROI = roi(c)
 	case pipeline.Custom.Kind:
 		s.Custom = &plan.Custom{Plugin: c.Plugin.Text, Exec: config.Texts(c.Exec), Options: c.Options.Text, Inside: c.Inside.On}
 		for _, d := range c.Shape.Items {
@@ -301,6 +303,18 @@ func preprocess(c *config.Stage) *plan.Preprocess {
 	return p
 }
 
+func roi(c *config.Stage) *plan.ROI {
+	p := preprocess(c)
+	out := &plan.ROI{
+		Width: p.Width, Height: p.Height, Fit: p.Fit, Color: p.Color, Pad: p.Pad, Mean: p.Mean, Std: p.Std,
+		Count: c.Count.Or(pipeline.DefaultCrops), Margin: decimalText(c.Margin),
+	}
+	for _, class := range c.Only.Items {
+		out.Only = append(out.Only, class.Value)
+	}
+	return out
+}
+
 func (r *resolver) model(c *config.Stage) *plan.Model {
 	m := &plan.Model{
 		Path: c.Path.Text, SHA256: c.SHA256.Text, Input: c.InputTensor.Text, Output: c.OutputTensor.Text,
@@ -314,7 +328,7 @@ func (r *resolver) model(c *config.Stage) *plan.Model {
 		}
 	}
 	if c.Batch.IsSet() {
-		m.Batch = &plan.ModelBatch{Buckets: []int{}, Delay: r.nanoseconds(c.Batch.Delay, 0)}
+		m.Batch = &plan.ModelBatch{Buckets: []int{}, Pad: c.Batch.Pad.On, Delay: r.nanoseconds(c.Batch.Delay, 0)}
 		for _, size := range c.Batch.Buckets.Items {
 			m.Batch.Buckets = append(m.Batch.Buckets, size.Value)
 		}

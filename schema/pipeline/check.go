@@ -21,6 +21,7 @@ const (
 	Settings              // a stage's own settings contradict each other
 	Device                // the GPU
 	Range                 // a value is out of its range
+	Cascade               // a stage that works on crops cannot do so as configured
 )
 
 // Fault is one reason why a pipeline cannot run.
@@ -62,7 +63,7 @@ func Check(p *plan.Pipeline) []Fault {
 		s := &p.Stages[i]
 		faults := checkStage(s, in)
 		all = append(all, faults...)
-		if in = StageOutput(s); in.Data == "" {
+		if in = outputAfter(s, in); in.Data == "" {
 			return all // what comes after is not known
 		}
 	}

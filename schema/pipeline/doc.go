@@ -16,6 +16,7 @@ type Data string
 const (
 	Frames  Data = "frames"  // pixels of a source
 	Tensors Data = "tensors" // dense float32 arrays
+	Crops   Data = "crops"   // one such array for each of several parts of the frame
 	Results Data = "results" // what a sink writes
 )
 
@@ -66,9 +67,10 @@ func Instances(p *plan.Pipeline, s *plan.PipelineStage) int {
 	return max(s.Instances, 1)
 }
 
-// LargestBatch is the most frames that a stage works on at once.
-func LargestBatch(s *plan.PipelineStage) int {
-	if s.Model == nil || s.Model.Batch == nil || len(s.Model.Batch.Buckets) == 0 {
+// LargestBatch is the most frames that stage k works on at once. A batch of crops is of one frame.
+func LargestBatch(stages []plan.PipelineStage, k int) int {
+	s := &stages[k]
+	if s.Model == nil || s.Model.Batch == nil || len(s.Model.Batch.Buckets) == 0 || CropsFor(stages, k) != nil {
 		return 1
 	}
 	return s.Model.Batch.Buckets[len(s.Model.Batch.Buckets)-1]

@@ -54,7 +54,7 @@ func PoolFrames(stages []Workers, capacity, sinkCapacity int) int {
 func WorkersOf(p *plan.Pipeline) []Workers {
 	all := make([]Workers, len(p.Stages))
 	for i := range p.Stages {
-		all[i] = Workers{Instances(p, &p.Stages[i]), LargestBatch(&p.Stages[i])}
+		all[i] = Workers{Instances(p, &p.Stages[i]), LargestBatch(p.Stages, i)}
 	}
 	return all
 }
@@ -64,11 +64,17 @@ func WorkersOf(p *plan.Pipeline) []Workers {
 func SpareFrames(p *plan.Pipeline) int {
 	n := 0
 	for i := range p.Stages {
-		if s := &p.Stages[i]; Isolated(p, s) && StageOf(s.Kind).isDirect() {
-			n += Instances(p, s) * max(len(p.GPUs), 1)
-		}
+		n += SparesOf(p, &p.Stages[i])
 	}
 	return n
+}
+
+// SparesOf is the number of those frames for one stage.
+func SparesOf(p *plan.Pipeline, s *plan.PipelineStage) int {
+	if !Isolated(p, s) || !StageOf(s.Kind).isDirect() {
+		return 0
+	}
+	return Instances(p, s) * max(len(p.GPUs), 1)
 }
 
 func (k *Stage) isDirect() bool { return k != nil && k.Direct }

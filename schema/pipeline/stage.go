@@ -33,7 +33,11 @@ type Stage struct {
 type Output struct {
 	Data  Data
 	Kind  string  // of the stage; "source"
-	Shape []int64 // of a tensor; nil: the plan does not determine it
+	Shape []int64 // of a tensor, or of one crop; nil: the plan does not determine it
+
+	Boxes   bool // the results have boxes
+	Classes bool // and the boxes have classes
+	Crops   int  // most crops of a frame that the data, or part of the results, is of; 0: of none
 }
 
 // Description is what a drawing shows of a stage.
@@ -61,7 +65,7 @@ func KindChangedBy(field string) string {
 // Stages lists the kinds of stages in the order of a usual pipeline.
 func Stages() []*Stage { return stages }
 
-var stages = []*Stage{&Preprocess, &Model, &Postprocess, &Track, &Custom}
+var stages = []*Stage{&Preprocess, &Model, &Postprocess, &Track, &ROI, &Custom}
 
 // StageOf returns the entry of a kind; nil if unknown.
 func StageOf(kind string) *Stage {
@@ -93,6 +97,19 @@ func StageOutput(s *plan.PipelineStage) Output {
 	return out
 }
 
+// outputAfter returns the output of a stage with what it keeps of its input: crops stay crops, and
+// the boxes that they are of stay results.
+func outputAfter(s *plan.PipelineStage, in Output) Output {
+	out := StageOutput(s)
+	if in.Crops > 0 && out.Data == Tensors {
+		out.Data = Crops
+	}
+	if s.Kind == Track.Kind || s.Kind == ROI.Kind || in.Crops > 0 {
+		out.Boxes, out.Classes, out.Crops = in.Boxes, in.Classes, max(in.Crops, out.Crops)
+	}
+	return out
+}
+
 // Describe is what a drawing shows of a stage.
 func Describe(s *plan.PipelineStage) Description {
 	if k := StageOf(s.Kind); k != nil && k.configured(s) && k.describe != nil {
@@ -119,9 +136,10 @@ func Models(s *plan.PipelineStage) []plan.StageModel {
 func CountCopies(p *plan.Pipeline) int {
 	n := 1 // from the kernel or the file into the frame
 	gpu, in := false, Frames
+	uploaded := false // the GPU has the frame
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		if LargestBatch(s) > 1 {
+		if LargestBatch(p.Stages, i) > 1 {
 			n += 2 // into the batch, and out of it
 		}
 		if k := StageOf(s.Kind); k != nil && k.copies != nil && k.configured(s) {
@@ -129,12 +147,18 @@ func CountCopies(p *plan.Pipeline) int {
 		}
 		in = StageOutput(s).Data
 		switch {
+		case s.ROI != nil:
+			// It reads the frame, and of the stage before it only boxes.
+			if gpu = RunsOnGPU(s); gpu && !uploaded {
+				n++
+			}
 		case RunsOnGPU(s) != gpu:
 			n++ // from one memory to the other
 			gpu = !gpu
 		case gpu && i > 0 && !StaysOnGPU(p, p.Stages, i-1):
 			n += 2 // through the memory that the GPUs share
 		}
+		uploaded = uploaded || s.Preprocess != nil && SharesFrame(p, s)
 	}
 	return n
 }
@@ -144,6 +168,12 @@ func CountCopies(p *plan.Pipeline) int {
 func StaysOnGPU(p *plan.Pipeline, stages []plan.PipelineStage, k int) bool {
 	votes := stages[k].Model != nil && stages[k].Model.Ensemble != nil // which the CPU counts
 	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2 && !votes
+}
+
+// SharesFrame reports whether the GPU that runs a stage keeps the frame for the stages after it.
+// With several GPUs another may run those.
+func SharesFrame(p *plan.Pipeline, s *plan.PipelineStage) bool {
+	return Isolated(p, s) && len(p.GPUs) < 2
 }
 
 // acceptsData reports whether stages of the kind accept such data.

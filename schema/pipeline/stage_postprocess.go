@@ -11,10 +11,13 @@ import (
 
 // Postprocess turns a tensor into results, in one of several ways: see [Decode].
 var Postprocess = Stage{
-	Kind: "postprocess", Takes: []Data{Tensors}, Device: true,
+	Kind: "postprocess", Takes: []Data{Tensors, Crops}, Device: true,
 	configured: func(s *plan.PipelineStage) bool { return s.Post != nil },
-	gives:      func(*plan.PipelineStage) Output { return Output{Data: Results} },
-	check:      checkPostprocess,
+	gives: func(s *plan.PipelineStage) Output {
+		d, _ := DecodeOf(s.Post.Kind)
+		return Output{Data: Results, Boxes: d.Boxes || d.Name == Regions, Classes: d.Boxes}
+	},
+	check: checkPostprocess,
 	onCPU: func(s *plan.PipelineStage) string {
 		d, ok := DecodeOf(s.Post.Kind)
 		switch {
@@ -203,7 +206,11 @@ func checkPostprocess(s *plan.PipelineStage, in Output) []Fault {
 	case !ok:
 		return []Fault{{Topic: Line, Path: path, Value: s.Post.Kind,
 			Reason: fmt.Sprintf("stage %s: unknown decode %q", s.ID, s.Post.Kind), Advice: "choose one of " + strings.Join(DecodeNames(), ", ")}}
-	case d.Boxes && !model, in.Kind == Preprocess.Kind && !d.Pixels:
+	case in.Crops > 0 && (d.Boxes || d.Name == Regions):
+		return []Fault{{Topic: Line, Path: path, Value: d.Name,
+			Reason: fmt.Sprintf("stage %s decodes %s from crops, and boxes in a crop have no place in the results", s.ID, d.Name),
+			Advice: "decode " + CTC + ", " + Argmax + " or " + Raw + ", or detect in a pipeline of its own"}}
+	case d.Boxes && !model, in.Crops > 0 && !model, in.Kind == Preprocess.Kind && !d.Pixels:
 		return []Fault{{Topic: Line, Path: stagePath(s, "input"), Value: s.Input,
 			Reason: fmt.Sprintf("stage %s decodes %s from the output of a model, and its input is a %s stage", s.ID, d.Name, in.Kind),
 			Advice: "connect it to a model stage, or use decode: \"raw\""}}

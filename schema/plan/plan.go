@@ -313,12 +313,13 @@ type PipelineSource struct {
 // PipelineStage is one step.
 type PipelineStage struct {
 	ID         string      `json:"id"`
-	Kind       string      `json:"kind"`  // preprocess, model, postprocess, track, custom
+	Kind       string      `json:"kind"`  // preprocess, model, postprocess, track, roi, custom
 	Input      string      `json:"input"` // "source" or a stage id
 	Preprocess *Preprocess `json:"preprocess,omitempty"`
 	Model      *Model      `json:"model,omitempty"`
 	Post       *Post       `json:"post,omitempty"`
 	Track      *Track      `json:"track,omitempty"`
+	ROI        *ROI        `json:"roi,omitempty"`
 	Custom     *Custom     `json:"custom,omitempty"`
 
 	Instances int   `json:"instances,omitempty"` // that work side by side, 0: 1; the order of frames is kept
@@ -421,9 +422,11 @@ type Ensemble struct {
 	Vote   string       `json:"vote"`   // mean, majority, max
 }
 
-// ModelBatch lets a model whose first axis is free take several frames at once.
+// ModelBatch lets a model whose first axis is free take several frames at once, or after a roi
+// stage several crops of a frame.
 type ModelBatch struct {
 	Buckets []int `json:"buckets"`         // sizes, ascending from 1; no other is ever run
+	Pad     bool  `json:"pad,omitempty"`   // crops: the last run is the smallest bucket that holds the rest; sizes need not begin at 1
 	Delay   int64 `json:"delay,omitempty"` // ns to wait for a fuller batch, as far as the latency objective allows
 }
 
@@ -447,6 +450,25 @@ type Track struct {
 	Hits    int    `json:"hits,omitempty"`     // frames before a track has a number, 0: 2
 	MaxLost int64  `json:"max_lost,omitempty"` // ns a track waits for its box, 0: 1 s
 	Max     int    `json:"max,omitempty"`      // tracks at once, 0: 256
+}
+
+// ROI makes a tensor of each of the best boxes of a frame, from the frame's pixels.
+type ROI struct {
+	Width  int      `json:"width"` // of each tensor, pixels
+	Height int      `json:"height"`
+	Fit    string   `json:"fit"`   // stretch, letterbox
+	Color  string   `json:"color"` // rgb, bgr
+	Pad    int      `json:"pad"`   // 0–255, letterbox border
+	Mean   []string `json:"mean"`  // per channel, in 0–1 units, decimal text
+	Std    []string `json:"std"`
+	Count  int      `json:"count"`            // crops of a frame at most
+	Margin string   `json:"margin,omitempty"` // added on each side, as a fraction of the box; decimal text, "": 0
+	Only   []int    `json:"only,omitempty"`   // classes of the boxes; nil: all
+}
+
+// Preprocess is what is done to each crop.
+func (r *ROI) Preprocess() *Preprocess {
+	return &Preprocess{Width: r.Width, Height: r.Height, Fit: r.Fit, Layout: "nchw", Color: r.Color, DType: "f32", Pad: r.Pad, Mean: r.Mean, Std: r.Std}
 }
 
 // PipelineSink takes results.

@@ -4,6 +4,8 @@
 package budget
 
 import (
+	"slices"
+
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -60,14 +62,16 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 	s := &level[k]
 	away := pipeline.Isolated(p, s)
 	members := pipeline.Models(s)
+	rows := int64(pipeline.CropRows(level, k))
 	if len(members) == 0 {
 		slots := int64(b.slots)
 		if away { // one to warm up with
 			slots++
 		}
 		if n, known := elementCount(OutputShape(s, nil, nil)); known {
-			b.Pool += slots * 4 * n
+			b.Pool += slots * 4 * n * rows
 		}
+		b.Pool += pipeline.CropMemory(p, s)
 		if s.Post != nil && away {
 			in := inputShape(level, k, models)
 			if n, known := elementCount(in); known {
@@ -83,7 +87,11 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 	b.Workspace = max(b.Workspace, s.Model.Workspace)
 	in := inputShape(level, k, models)
 	first := lookup(models, members[0])
-	main, known := elementCount(OutputShape(s, in, first))
+	out := OutputShape(s, in, first)
+	if crops := pipeline.CropsFor(level, k); crops != nil && len(out) > 0 {
+		out[0] = onnx.Dim{Size: 1} // of one crop
+	}
+	main, known := elementCount(out)
 	if !known {
 		b.Known = false
 		return
@@ -99,9 +107,24 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 	// Each further model of an ensemble writes a tensor of its own, once for each instance.
 	made := outs + main*int64(len(members)-1)
 	// For each frame, and once for each larger batch and instance.
-	b.Pool += 4 * (outs*int64(b.slots) + (made-outs)*instances)
+	b.Pool += 4 * (outs*rows*int64(b.slots) + (made-outs)*instances)
+	if pipeline.CropsFor(level, k) != nil {
+		// Runs on crops read and write the tensors of frames; the GPU's process has outputs of its own.
+		for _, size := range pipeline.CropBuckets(s) {
+			if away {
+				b.Pool += 4 * outs * int64(size) * instances
+				if row, ok := elementCount(in); ok && 4*row%pipeline.TensorAlign != 0 {
+					b.Pool += 4 * row * int64(size) * instances // see pipeline.TensorAlign
+				}
+			}
+		}
+		if away { // to warm up with
+			b.Pool += 4 * outs * int64(slices.Max(pipeline.CropBuckets(s)))
+		}
+		return
+	}
 	if away { // the GPU's process has its own for each instance, and one to warm up with
-		b.Pool += 4 * (made*instances + outs*int64(pipeline.LargestBatch(s)))
+		b.Pool += 4 * (made*instances + outs*int64(pipeline.LargestBatch(level, k)))
 		instances *= 2
 	}
 	if s.Model.Batch == nil {

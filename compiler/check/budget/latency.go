@@ -176,7 +176,7 @@ func listPlaces(p plan.Pipeline, bounds bool) []place {
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		pl := place{
-			name: s.ID, time: time.Duration(s.Time), workers: pipeline.Instances(&p, s), batch: pipeline.LargestBatch(s),
+			name: s.ID, time: time.Duration(s.Time), workers: pipeline.Instances(&p, s), batch: pipeline.LargestBatch(p.Stages, i),
 			capacity: max(p.Queue.Capacity, 1), blocks: p.Queue.Policy == pipeline.Block,
 		}
 		if s.Model != nil && s.Model.Batch != nil {

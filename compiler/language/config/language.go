@@ -1056,6 +1056,9 @@ type Stage struct {
 	Hits          Int
 	MaxLost       Duration
 	Max           Int
+	Count         Int
+	Margin        Decimal
+	Only          List[Int]
 	Plugin        String
 	Exec          List[String]
 	Shape         List[Int]
@@ -1111,6 +1114,9 @@ func (c *Stage) decode(p Place) {
 	c.Hits.decode(c.field("hits"))
 	c.MaxLost.decode(c.field("maxLost"))
 	c.Max.decode(c.field("max"))
+	c.Count.decode(c.field("count"))
+	c.Margin.decode(c.field("margin"))
+	c.Only.decode(c.field("only"))
 	c.Plugin.decode(c.field("plugin"))
 	c.Exec.decode(c.field("exec"))
 	c.Shape.decode(c.field("shape"))
@@ -1389,12 +1395,14 @@ func (c *Crop) decode(p Place) {
 type Batch struct {
 	Place
 	Buckets List[Int]
+	Pad     Bool
 	Delay   Duration
 }
 
 func (c *Batch) decode(p Place) {
 	c.Place = p
 	c.Buckets.decode(c.field("buckets"))
+	c.Pad.decode(c.field("pad"))
 	c.Delay.decode(c.field("delay"))
 }
 

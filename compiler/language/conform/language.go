@@ -39,13 +39,14 @@ var language = Schema{defs: []*definition{
 		&shape{op: basic, kind: load.Int},
 		&shape{op: named, def: "#Word"},
 	}}},
-	{name: "#Batch", doc: "Batching of frames.", value: &shape{op: object, obj: &structure{
+	{name: "#Batch", doc: "Batching of frames, or of the crops of a frame.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "buckets", required: true, doc: "Allowed batch sizes, ascending from 1.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 256},
 			}}}},
+			{name: "pad", required: false, doc: "Crops: fill the last batch up to a bucket instead of running a smaller one. The buckets then may begin above 1, for a model with a fixed first axis.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "delay", required: false, doc: "Longest wait for a batch to fill. The latency objective can shorten it.", value: &shape{op: named, def: "#Duration"}},
 		},
 	}}},
@@ -787,7 +788,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">="},
 				&shape{op: bound, rel: "<=", number: 256},
 			}}},
-			{name: "batch", required: false, doc: "Process several frames in one run; the first axis of the model must be dynamic.", value: &shape{op: named, def: "#Batch"}},
+			{name: "batch", required: false, doc: "Process several frames in one run, or after a roi stage several crops of a frame; the first axis of the model must be dynamic.", value: &shape{op: named, def: "#Batch"}},
 			{name: "providers", required: false, doc: "Execution providers, best first. Unavailable providers are skipped, with the reason in the summary; if none is available, the pipeline fails. By default \"cpu\"; with device \"gpu\", all three. TensorRT needs an engine that has already been built.", value: &shape{op: list, elem: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "tensorrt", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cuda", True: false}},
@@ -1190,6 +1191,46 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#ROIStage", doc: "Cut the best boxes out of the frame and make a tensor of each, for a model that runs on all crops of a frame. The results of the postprocess stage after it belong to the boxes.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "width", required: true, doc: "Width of each tensor in pixels.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 8192},
+			}}},
+			{name: "height", required: true, doc: "Height of each tensor in pixels.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 8192},
+			}}},
+			{name: "fit", required: false, doc: "How to fit a box of another shape.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
+			}}},
+			{name: "color", required: false, doc: "Order of the colour channels.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
+			}}},
+			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">="},
+				&shape{op: bound, rel: "<=", number: 255},
+			}}},
+			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", value: &shape{op: list, elem: &shape{op: named, def: "#Decimal"}}},
+			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", value: &shape{op: list, elem: &shape{op: named, def: "#Decimal"}}},
+			{name: "count", required: false, doc: "Maximum number of crops of a frame, those of the best scores; 8 by default. The summary counts the others.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 256},
+			}}},
+			{name: "margin", required: false, doc: "Added on each side of a box, as a fraction of its width or height, 0 to 1.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "only", required: false, doc: "Numbers of the classes to crop; all by default.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">="},
+				&shape{op: bound, rel: "<=", number: 65535},
+			}}}},
+		},
+	}}},
 	{name: "#Rate", doc: "a rate with its unit, such as \"20MB/s\" or \"100Mbit/s\", or an integer in bytes per second", value: &shape{op: either, parts: []*shape{
 		&shape{op: all, parts: []*shape{
 			&shape{op: basic, kind: load.Int},
@@ -1538,6 +1579,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "model", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "track", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "roi", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "custom", True: false}},
 			}}},
 			{name: "input", required: true, doc: "\"source\", or the name of another stage.", value: &shape{op: named, def: "#Name"}},
@@ -1547,8 +1589,8 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: "<=", number: 64},
 			}}},
 			{name: "deadline", required: false, doc: "Time limit of one run. After it the run is stopped, and its frames are dropped or, with a fallback, processed by the CPU.", value: &shape{op: named, def: "#Duration"}},
-			{name: "time", required: false, doc: "Longest time of one run with the largest batch, as measured on the module. Used for worst-case latency.", value: &shape{op: named, def: "#Duration"}},
-			{name: "device", required: false, doc: "Device of preprocess and model stages, and of postprocess stages that detect; the CPU by default. Tensors between stages on the GPU stay in its memory.", value: &shape{op: either, parts: []*shape{
+			{name: "time", required: false, doc: "Longest time of one run with the largest batch, as measured on the module; after a roi stage, of all crops of a frame. Used for worst-case latency.", value: &shape{op: named, def: "#Duration"}},
+			{name: "device", required: false, doc: "Device of preprocess, roi and model stages, and of postprocess stages that detect; the CPU by default. Tensors between stages on the GPU stay in its memory.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
 			}}},
@@ -1569,6 +1611,9 @@ var language = Schema{defs: []*definition{
 			}},
 			{field: "kind", value: "track", then: &structure{
 				embeds: []string{"#TrackStage"},
+			}},
+			{field: "kind", value: "roi", then: &structure{
+				embeds: []string{"#ROIStage"},
 			}},
 			{field: "kind", value: "custom", then: &structure{
 				embeds: []string{"#CustomStage"},

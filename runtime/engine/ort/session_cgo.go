@@ -514,6 +514,19 @@ func (r *Runtime) makeTensor(shape []int64, n int64, host bool, with func(*C.ort
 	return t, nil
 }
 
+// Part returns n rows of the first axis, from row at on, as a tensor over the same memory, which must
+// stay open. The execution providers of the CPU accept any row.
+func (t *Tensor) Part(at, n int) (*Tensor, error) {
+	if len(t.shape) == 0 || t.data == nil || at < 0 || n < 1 || int64(at)+int64(n) > t.shape[0] {
+		return nil, fmt.Errorf("%w: rows %d to %d of a tensor of shape %v", ErrShape, at, at+n, t.shape)
+	}
+	each := len(t.data) / int(t.shape[0])
+	shape := append([]int64{int64(n)}, t.shape[1:]...)
+	return t.rt.makeTensor(shape, int64(n*each), true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+		return C.ort_tensor_over(t.rt.c, c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(t.data[at*each:])), C.size_t(4*n*each), e)
+	})
+}
+
 // Shape returns the dimensions.
 func (t *Tensor) Shape() []int64 { return t.shape }
 

@@ -75,6 +75,9 @@ func (*Session) Close() {}
 // Tensor cannot be made in a program built without cgo.
 type Tensor struct{}
 
+// Part fails.
+func (*Tensor) Part(int, int) (*Tensor, error) { return nil, errNoCgo }
+
 // Shape is empty without cgo.
 func (*Tensor) Shape() []int64 { return nil }
 

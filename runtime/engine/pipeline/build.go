@@ -42,6 +42,7 @@ type builder struct {
 	at       decode.Picture            // where that tensor lies in the frame
 	sessions map[string][]*ort.Session // by stage and model; one for each instance
 	trackers map[string]work           // by stage
+	warming  bool                      // stages run before the first frame
 }
 
 // level is the pipeline on one level of the ladder.
@@ -130,24 +131,17 @@ func (b *builder) buildStep(k int, s *plan.PipelineStage) (step, error) {
 		}
 	}
 	if s.Model != nil && s.Model.Batch != nil {
-		st.buckets, st.delay = s.Model.Batch.Buckets, time.Duration(s.Model.Batch.Delay)
-		if err := checkBuckets(st.buckets); err != nil {
-			return st, err
+		if !registry.ValidBuckets(s.Model.Batch) {
+			return st, fmt.Errorf("%w: buckets %v; they ascend from 1 to at most %d", ErrPlan, s.Model.Batch.Buckets, registry.MaxBatch)
 		}
+	}
+	if registry.LargestBatch(b.o.Plan.Stages, k) > 1 {
+		st.buckets, st.delay = s.Model.Batch.Buckets, time.Duration(s.Model.Batch.Delay)
 	}
 	st.batch = func(ctx context.Context, instance int, f []*frame.Frame) error {
 		return b.levels[f[0].Level].works[k](ctx, instance, f)
 	}
 	return st, nil
-}
-
-func checkBuckets(buckets []int) error {
-	for n, size := range buckets {
-		if n == 0 && size != 1 || n > 0 && size <= buckets[n-1] || size > registry.MaxBatch {
-			return fmt.Errorf("%w: buckets %v; they ascend from 1 to at most %d", ErrPlan, buckets, registry.MaxBatch)
-		}
-	}
-	return nil
 }
 
 // buildLevel builds the stages of one level that differ from the level above.
@@ -191,8 +185,10 @@ func (b *builder) buildLevel(n int) error {
 // initialisation, and measures the levels of a ladder.
 func (b *builder) warm() error {
 	f := &b.p.frames[0]
+	b.warming = true
 	for n := range b.levels {
 		f.Level = int32(n)
+		b.cropForWarmUp(f)
 		l := &b.levels[n]
 		if err := b.warmFallback(n, f); err != nil {
 			return err
@@ -221,7 +217,8 @@ func (b *builder) warm() error {
 		}
 		b.p.levels = append(b.p.levels, cost)
 	}
-	f.Level, f.Results = 0, f.Results[:0]
+	b.warming = false
+	f.Level, f.Results, f.Crops = 0, f.Results[:0], f.Crops[:0]
 	b.p.copies.Store(0)
 	for k := range b.p.others {
 		b.p.others[k].Store(0)
@@ -353,6 +350,7 @@ var stageBuilders = map[string]func(stageBuilder) (work, error){
 	registry.Model.Kind:       buildModel,
 	registry.Postprocess.Kind: buildPostprocess,
 	registry.Track.Kind:       buildTrack,
+	registry.ROI.Kind:         buildROI,
 	registry.Custom.Kind:      buildCustom,
 }
 

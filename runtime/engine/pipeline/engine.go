@@ -69,8 +69,9 @@ type engine struct {
 	cost     []*cost      // by step, then the sink
 	inflight atomic.Int64
 	copies   atomic.Uint64
-	filled   atomic.Uint64   // frames copied by the source
-	others   []atomic.Uint64 // frames that the CPU processed instead of the GPU, by step
+	filled   atomic.Uint64          // frames copied by the source
+	crops    map[string]*cropCounts // by roi stage
+	others   []atomic.Uint64        // frames that the CPU processed instead of the GPU, by step
 	level    atomic.Int32
 	portion  atomic.Int32   // largest batch allowed by the utilisation target, 0: no limit
 	share    atomic.Int32   // frames of 1000 of a live source that the utilisation target allows, 0: all

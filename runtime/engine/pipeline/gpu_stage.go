@@ -23,7 +23,7 @@ type gpuStage struct {
 	input  work                             // makes the input of the stage on the CPU; nil: it may not
 	at     func(*frame.Frame) *frame.Tensor // the input; nil: the frame's pixels
 	share  *gpuBalance
-	spare  []*frame.Frame // for each GPU and instance of a preprocess stage, see quarantine
+	spare  []*frame.Frame // for each GPU and instance of a stage that writes to frames, see quarantine
 	others *atomic.Uint64
 	locks  []sync.Mutex // of the step
 }
@@ -37,10 +37,12 @@ func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBa
 	g := &gpuStage{
 		id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k], locks: st.locks,
 	}
-	if registry.StageOf(s.Kind).Direct { // there is one such stage in a pipeline
-		for i := range b.p.spares {
-			g.spare = append(g.spare, &b.p.frames[len(b.p.frames)-b.p.spares+i])
-		}
+	first := len(b.p.frames) - b.p.spares
+	for i := range k {
+		first += registry.SparesOf(&b.o.Plan, &b.o.Plan.Stages[i])
+	}
+	for i := range registry.SparesOf(&b.o.Plan, s) {
+		g.spare = append(g.spare, &b.p.frames[first+i])
 	}
 	if level := b.now; k > 0 {
 		g.input = b.levels[level].fallbacks[k-1]

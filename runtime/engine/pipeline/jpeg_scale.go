@@ -27,9 +27,10 @@ func shrinkFor(p plan.Pipeline, width, height int) int {
 }
 
 // canShrink reports whether frames that are k times smaller do for a level. A stage other
-// than preprocess takes the frame as it is.
+// than preprocess takes the frame as it is, and crops are cut out of the whole frame.
 func canShrink(l level, width, height, k int) bool {
-	if len(l.stages) == 0 || l.stages[0].Preprocess == nil || width%k != 0 || height%k != 0 {
+	crops := slices.ContainsFunc(l.stages, func(s plan.PipelineStage) bool { return s.ROI != nil })
+	if len(l.stages) == 0 || l.stages[0].Preprocess == nil || crops || width%k != 0 || height%k != 0 {
 		return false
 	}
 	a, err := preprocessArgs(l.stages[0].Preprocess, frame.Format{Pixels: core.I420, Width: width, Height: height})

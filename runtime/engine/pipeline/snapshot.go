@@ -97,7 +97,7 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 	e.mu.Unlock()
 	s.Pool = p.info.Bytes
 	s.Phases, s.Timeline = p.memory.Snapshot()
-	s.Fallbacks, s.Worker = p.fallbacks(), p.worker()
+	s.Fallbacks, s.Worker, s.Crops = p.fallbacks(), p.worker(), p.cropCounts()
 	s.Counts = p.view.counters.Read().Since(p.view.before)
 	if p.view.throttled != nil {
 		s.Throttled = p.view.throttled()

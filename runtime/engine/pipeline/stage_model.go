@@ -61,6 +61,9 @@ func buildModel(sb stageBuilder) (work, error) {
 	if err := b.load(); err != nil {
 		return nil, err
 	}
+	if crops := registry.CropsFor(b.levels[b.now].stages, b.k); crops != nil {
+		return b.buildOnCrops(crops)
+	}
 	var err error
 	if b.shapes, err = b.probeAll(b.models, b.p.frames[0].Tensors[b.now][b.k-1]); err != nil {
 		return nil, err
@@ -398,6 +401,7 @@ func (b *modelBuilder) open(path string, o ort.Options) ([]*ort.Session, error) 
 // workerRun is one run of a stage's models in the worker, on an instance's memory.
 type workerRun struct {
 	in    frame.Tensor // of a batch
+	shape []int64      // of the input, for crops
 	outs  []frame.Tensor
 	votes []frame.Tensor
 	data  [][]float32 // outputs of the voting models

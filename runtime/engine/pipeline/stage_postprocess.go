@@ -32,6 +32,9 @@ func buildPostprocess(b stageBuilder) (work, error) {
 		decoders[i] = d
 	}
 	k := b.k
+	if registry.CropsFor(b.levels[b.now].stages, k) != nil {
+		return b.decodeCrops(decoders), nil
+	}
 	cpu := func(_ context.Context, instance int, batch []*frame.Frame) error {
 		for _, f := range batch {
 			var err error
@@ -53,6 +56,26 @@ func buildPostprocess(b stageBuilder) (work, error) {
 		return nil, err
 	}
 	return b.gpuStage(b.k, b.s, cpu, do, by), nil
+}
+
+// decodeCrops builds the work of a postprocess stage on crops: what it finds in a crop belongs to the
+// crop's box.
+func (b *stageBuilder) decodeCrops(decoders []decode.Decoder) work {
+	k, level, id, shape, each := b.k, b.now, b.s.ID, b.shape, int(volume(b.shape))
+	return func(_ context.Context, instance int, batch []*frame.Frame) error {
+		for _, f := range batch {
+			data := f.Tensors[level][k-1].Data
+			for n, c := range f.Crops {
+				r := &f.Results[c.Result]
+				r.Next = id
+				var err error
+				if r.Then, err = decoders[instance](frame.Tensor{Shape: shape, Data: data[n*each:][:each]}, r.Then); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
 }
 
 // remote is a decoder of an instance, with its memory.

@@ -43,7 +43,7 @@ func buildPreprocess(b stageBuilder) (work, error) {
 		for _, fr := range batch {
 			a := args
 			out := &fr.Tensors[fr.Level][k]
-			a.Out, out.On = out.Data, 0
+			a.Out, out.On, fr.PixelsOn = out.Data, 0, 0
 			var err error
 			if a.Planes, err = core.SplitPlanes(f.Pixels, f.Width, f.Height, fr.Pixels); err != nil {
 				return err
@@ -170,7 +170,7 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 	for n := range lists {
 		lists[n] = g.clients[0].Draft().List()
 	}
-	keeps := b.keepsOutput(k)
+	keeps, shares := b.keepsOutput(k), registry.SharesFrame(&b.o.Plan, b.s)
 	add := func(list *core.List, pixels, to []byte) error {
 		planes, err := core.SplitPlanes(f.Pixels, f.Width, f.Height, pixels)
 		if err != nil {
@@ -218,6 +218,9 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 		for _, fr := range batch {
 			if fr.Tensors[level][k].On = 0; keeps {
 				fr.Tensors[level][k].On = on
+			}
+			if fr.PixelsOn = 0; shares {
+				fr.PixelsOn = on
 			}
 		}
 		return nil

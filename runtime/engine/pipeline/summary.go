@@ -6,6 +6,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/memory"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 )
 
@@ -36,8 +37,10 @@ type Summary struct {
 	Budget    *BudgetInfo       `json:"budget,omitempty"`    // what the plan's budget was compared with
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU processed instead of the GPU, by stage
 	Runtime   RuntimeInfo       `json:"runtime"`
-	Memory    []memory.Phase    `json:"memory"`   // of the process, by phase
-	Counters  perf.Counts       `json:"counters"` // of the process over the run
+
+	Crops    map[string]live.Crops `json:"crops,omitempty"` // by roi stage
+	Memory   []memory.Phase        `json:"memory"`          // of the process, by phase
+	Counters perf.Counts           `json:"counters"`        // of the process over the run
 
 	Order []string `json:"-"` // stage ids from source to sink
 }
@@ -142,6 +145,7 @@ func (e *engine) summary(duration int64) *Summary {
 		Order:   []string{idSource}, Events: append([]Event{}, e.events...),
 	}
 	s.Copies = map[string]uint64{copyRead: e.filled.Load(), copyBatch: e.copies.Load()}
+	s.Crops = e.cropCounts()
 	if s.Ended == "" { // the source has not returned
 		s.Ended = reasonStopped
 	}

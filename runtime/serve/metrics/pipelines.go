@@ -31,6 +31,8 @@ func pipelineMetrics() []metric {
 		{"pipeline_cpu_migrations_total", "Migrations of threads of the process to another core.", []string{"pipeline"}},
 		{"pipeline_cpu_events_total", "Hardware events in user space: cycles, instructions, cache_misses, branch_misses.", []string{"pipeline", "event"}},
 		{"pipeline_fallback_frames_total", "Frames processed on the CPU in place of the GPU, by stage.", []string{"pipeline", "stage"}},
+		{"pipeline_crops_total", "Crops that a roi stage made of boxes.", []string{"pipeline", "stage"}},
+		{"pipeline_uncropped_boxes_total", "Boxes that a roi stage did not crop, by reason: beyond, other, outside, empty, invalid.", []string{"pipeline", "stage", "reason"}},
 		{"pipeline_worker_state", "1 for the current state of the GPU worker process: ready, starting, trial, resting, stuck, failed.", []string{"pipeline", "state"}},
 		{"pipeline_worker_starts_total", "GPU worker processes that became ready.", []string{"pipeline"}},
 		{"pipeline_worker_losses_total", "GPU worker processes that were lost, by cause: hang, sticky, lost, exit, signal, garbage, start.", []string{"pipeline", "cause"}},
@@ -154,6 +156,12 @@ func (s *sender) sendPipeline(p *live.Snapshot) {
 	}
 	for stage, n := range p.Fallbacks {
 		count("pipeline_fallback_frames_total", n, stage)
+	}
+	for stage, c := range p.Crops {
+		count("pipeline_crops_total", c.Crops, stage)
+		for reason, n := range c.Lost() {
+			count("pipeline_uncropped_boxes_total", n, stage, reason)
+		}
 	}
 	if w := p.Worker; w != nil {
 		s.send("pipeline_worker_state", prometheus.GaugeValue, 1, name, string(w.State))

@@ -33,6 +33,10 @@ type Frame struct {
 	Fixed   bool  // Pixels must not move, because another process maps that memory
 	Loan    Loan  // owner of Pixels, nil: the frame itself
 
+	Crops []Crop // of Results; made by a roi stage
+	// PixelsOn is the number of the worker whose device has a copy of Pixels, 0: none.
+	PixelsOn uint64
+
 	Level    int32      // of the ladder, while the frame is in flight
 	Admitted bool       // it left the first queue
 	Tensors  [][]Tensor // by level and stage; empty for stages without a tensor
@@ -42,6 +46,12 @@ type Frame struct {
 type Loan interface {
 	Settle()                  // called when the frame is no longer read
 	Exported() *custom.Buffer // the memory as a DMA buffer; nil: it is not exported
+}
+
+// Crop is a part of a frame that a stage works on, and the result that it is of.
+type Crop struct {
+	Result int // index
+	Area   core.Rect
 }
 
 // Span is how long a frame waited for a stage and was processed in it, in ns.

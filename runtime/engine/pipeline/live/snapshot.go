@@ -35,6 +35,7 @@ type Snapshot struct {
 
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU processed instead of the GPU, by stage
 	Worker    *worker.Status    `json:"worker,omitempty"`    // the GPU worker process
+	Crops     map[string]Crops  `json:"crops,omitempty"`     // by roi stage
 
 	Pool     int64          `json:"pool_bytes"` // of frames and tensors, allocated at start
 	Phases   []memory.Phase `json:"phases"`     // of the process's memory
@@ -50,6 +51,23 @@ type Frames struct {
 	Done    uint64 `json:"done"`
 	Dropped uint64 `json:"dropped"`
 	Failed  uint64 `json:"failed"`
+}
+
+// Crops is what a roi stage did with the boxes that it received.
+type Crops struct {
+	Boxes   uint64 `json:"boxes"`
+	Crops   uint64 `json:"crops"`
+	Cut     uint64 `json:"cut"`     // crops that reached over the edge of the frame, and were cut there
+	Beyond  uint64 `json:"beyond"`  // boxes after the best ones, as many as the plan's count
+	Other   uint64 `json:"other"`   // boxes of classes that the plan does not list
+	Outside uint64 `json:"outside"` // boxes without a pixel in the frame
+	Empty   uint64 `json:"empty"`   // boxes without area
+	Invalid uint64 `json:"invalid"` // boxes with an edge or a score that is not a finite number
+}
+
+// Lost returns the boxes that were not cropped, by reason.
+func (c Crops) Lost() map[string]uint64 {
+	return map[string]uint64{"beyond": c.Beyond, "other": c.Other, "outside": c.Outside, "empty": c.Empty, "invalid": c.Invalid}
 }
 
 // Stage is one stage, or the source or sink.

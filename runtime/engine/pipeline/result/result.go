@@ -26,6 +26,11 @@ type Result struct {
 	Points []Point    // keypoints in the model's order; regions: the four corners, clockwise
 	Mask   Mask       // segment
 
+	// Then has what the stages after a roi stage found in the crop of the box. Next is the stage that
+	// found it, "" for a box that was not cropped.
+	Next string
+	Then []Result
+
 	JSON []byte // custom: results as its stage wrote them, one or several with commas between
 }
 
@@ -152,6 +157,11 @@ func (r *Result) AppendJSON(b []byte) []byte {
 		}
 		b = append(b, ']')
 	}
+	if r.Next != "" {
+		b = append(b, `,"then":{`...)
+		b = append(appendString(b, r.Next), ":["...)
+		b = append(AppendResults(b, r.Then), "]}"...)
+	}
 	return append(b, '}')
 }
 
@@ -262,5 +272,13 @@ func (r *Result) AppendText(b []byte) []byte {
 		return fmt.Appendf(b, "%v %v", r.Shape, r.Values)
 	}
 	b = append(b, ' ')
-	return strconv.AppendFloat(b, float64(r.Score), 'f', 3, 64)
+	b = strconv.AppendFloat(b, float64(r.Score), 'f', 3, 64)
+	for i := range r.Then {
+		b = append(b, ": "...)
+		if i > 0 {
+			b = append(b[:len(b)-2], ", "...)
+		}
+		b = r.Then[i].AppendText(b)
+	}
+	return b
 }
