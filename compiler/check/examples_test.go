@@ -54,6 +54,26 @@ func yoloModel() []byte {
 	return g.Encode()
 }
 
+// cropModel returns a classifier of crops; batch 0 is a free axis.
+func cropModel(batch int64) []byte {
+	g := onnx.Graph{
+		Nodes:   []onnx.Node{{Op: "Classifier", In: []string{"crops"}, Out: []string{"scores"}}},
+		Inputs:  []onnx.Value{onnx.Tensor("crops", onnx.Float32, batch, 3, 64, 64)},
+		Outputs: []onnx.Value{onnx.Tensor("scores", onnx.Float32, batch, 10)},
+	}
+	return g.Encode()
+}
+
+// mapModel returns a model that gives a map of text.
+func mapModel() []byte {
+	g := onnx.Graph{
+		Nodes:   []onnx.Node{{Op: "Detector", In: []string{"images"}, Out: []string{"map"}}},
+		Inputs:  []onnx.Value{onnx.Tensor("images", onnx.Float32, 1, 3, 640, 640)},
+		Outputs: []onnx.Value{onnx.Tensor("map", onnx.Float32, 1, 1, 32, 32)},
+	}
+	return g.Encode()
+}
+
 // modelInParts returns a model whose weights are in a file beside it.
 func modelInParts() []byte {
 	g := onnx.Graph{

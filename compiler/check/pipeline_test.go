@@ -39,6 +39,13 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 	times := []string{`height: 640`, "height: 640\n\t\t\ttime: \"2ms\"", `path: "yolo.onnx"`, "path: \"yolo.onnx\"\n\t\t\ttime: \"45ms\"", `decode: "detect"`, "decode: \"detect\"\n\t\t\ttime: \"4ms\"", "fps: 30", "fps: 15"}
 	end := func(more string) []string { return []string{"\n\t}\n}", "\n\t}\n" + more + "\n}"} }
 	ladder := func(steps string) []string { return end("\tslo: latencyP95: \"1s\"\n\tdegrade: ladder: " + steps) }
+	// cascade adds a roi stage, a model that takes [n 3 64 64] and a postprocess stage.
+	cascade := func(roi, model, decode string, more ...string) []string {
+		stages := "decode: \"detect\"\n\t\t}\n\t\tcrops: {\n\t\t\tkind: \"roi\"\n\t\t\tinput: \"boxes\"\n\t\t\theight: 64\n\t\t\t" + roi +
+			"\n\t\t}\n\t\tlook: {\n\t\t\tkind: \"model\", input: \"crops\"\n\t\t\tpath: \"crops.onnx\"\n\t\t\t" + model +
+			"\n\t\t}\n\t\tclass: {\n\t\t\tkind: \"postprocess\", input: \"look\"\n\t\t\tdecode: " + decode + "\n\t\t}"
+		return append([]string{"decode: \"detect\"\n\t\t}", strings.NewReplacer(more...).Replace(stages)}, more...)
+	}
 	for _, c := range []struct {
 		name     string
 		replace  []string
@@ -47,6 +54,24 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		wantText string
 	}{
 		{"sound", nil, "", "", ""},
+		{"a cascade", cascade("width: 64", "batch: {buckets: [1, 2, 8]}", `"argmax"`), "", "", ""},
+		{"a cascade with a padded batch", cascade("width: 64, only: [0, 2], margin: 0.1", "batch: {buckets: [4], pad: true}", `"argmax"`), "", "", ""},
+		{"crops of another size", cascade("width: 32", "", `"argmax"`), "model-shape", "width: 32", "receives [1 3 64 32]"},
+		{"a batch that is never full", cascade("width: 64, count: 4", "batch: {buckets: [1, 2, 8]}", `"argmax"`), "cascade", "buckets", "a batch of 8 is never full: a frame has at most 4 crops"},
+		{"a batch of crops that waits", cascade("width: 64", "batch: {buckets: [1, 2], delay: \"4ms\"}", `"argmax"`), "cascade", "delay", "complete with its frame"},
+		{"votes about crops", cascade("width: 64", "ensemble: models: b: path: \"crops.onnx\"", `"argmax"`), "cascade", "ensemble", "votes about frames"},
+		{"a fixed batch of crops", cascade("width: 64", "batch: {buckets: [1, 2]}", `"argmax"`, "crops.onnx", "crops4.onnx"), "model-batch", "batch", "its first axis is always 4"},
+		{"the batch that the model fixes", cascade("width: 64", "batch: {buckets: [4], pad: true}", `"argmax"`, "crops.onnx", "crops4.onnx"), "", "", ""},
+		{"padded frames", []string{`"yolo.onnx"`, "\"other.onnx\"\n\t\t\tbatch: {buckets: [1, 2], pad: true}"}, "cascade", "pad", "takes one tensor of each frame"},
+		{"boxes in crops", cascade("width: 64", "", `"detect"`), "pipeline-shape", "decode", "boxes in a crop have no place in the results"},
+		{"crops of crops", cascade("width: 64", "", "\"argmax\"\n\t\t}\n\t\tagain: {\n\t\t\tkind: \"roi\", width: 8, height: 8\n\t\t\tinput: \"class\""), "pipeline-shape", "input: \"class\"", "a pipeline has one roi stage"},
+		{"crops of values", cascade("width: 64", "", `"argmax"`, "decode: \"detect\"", "decode: \"raw\"", "yolo.onnx", "map.onnx"), "pipeline-shape", "input: \"boxes\"", "it crops boxes, and the postprocess stage before it gives none"},
+		{"classes of regions", cascade("width: 64\n\t\t\tonly: [1]", "", `"argmax"`, "decode: \"detect\"", "decode: \"regions\"", "yolo.onnx", "map.onnx"), "cascade", "only", "those of decode regions have none"},
+		{"too many crops", cascade("width: 64\n\t\t\tcount: 300", "", `"argmax"`), "YT0106", "count", ""},
+		{"a margin of twenty boxes", cascade("width: 64\n\t\t\tmargin: 20", "", `"argmax"`), "pipeline-range", "margin", "from 0 to 1"},
+		{"crops divided by 0", cascade("width: 64\n\t\t\tstd: [1, 0, 1]", "", `"argmax"`), "pipeline-range", "std", "divided by 0"},
+		{"crops for nobody", []string{"decode: \"detect\"\n\t\t}\n", "decode: \"detect\"\n\t\t}\n\t\tcrops: {\n\t\t\tkind: \"roi\", input: \"boxes\", width: 64, height: 64\n\t\t}\n"}, "pipeline-shape", "crops: {", "gives crops, and a sink takes results"},
+		{"a step for a roi stage", cascade("width: 64", "", `"argmax"`, "\n\t}\n}", "\n\t}\n\tslo: latencyP95: \"1s\"\n\tdegrade: ladder: [{sizes: crops: {width: 32, height: 32}}]\n}"), "degrade-ladder", "sizes", "not a preprocess stage"},
 		{"format of a camera", []string{`"nv12"`, `"y4m"`}, "pipeline-source", "format", "v4l2 does not give y4m"},
 		{"odd size", []string{"1280", "1281"}, "", "", ""},
 		{"rows that GStreamer pads", []string{`kind: "v4l2", path: "/dev/v4l/by-path/a"`, `kind: "command", live: true, exec: ["gst-launch-1.0", "-q", "videotestsrc"]`, "pipelines: p: {", "packages: \"gstreamer1.0\": \"install\"\npipelines: p: {", "1280", "1366"}, "pipeline-frame", "width", "pads the rows of nv12 frames of 1366x720 pixels"},
@@ -70,7 +95,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"GPUs of no stage", end("\tgpus: [0]"), "pipeline-device", "gpus", "no stage runs on the GPU"},
 		{"a ring that is too large", end("\tsink: {\n\t\tkind: \"shm\", path: \"/dev/shm/p\"\n\t\tslots: 65536, slotSize: \"1MiB\"\n\t}"), "pipeline-range", "slots", "together at most 64 MiB"},
 		{"dtype", []string{"height: 640", "height: 640\n\t\t\tdtype: \"f16\""}, "YT0103", "dtype", ""},
-		{"a kernel that no stage launches", end("\tkernels: {\n\t\tpreprocess: block: 128\n\t\troi: block: 128\n\t}"), "YT0102", "roi", "no effect in this version: no stage of a pipeline launches this kernel"},
+		{"a kernel that no stage launches", end("\tkernels: {\n\t\tpreprocess: block: 128\n\t\tmap: block: 128\n\t}"), "YT0102", "map", "no effect in this version: no stage of a pipeline launches this kernel"},
 		{"the copy kernel", end("\tkernels: copy: block: 128"), "YT0102", "copy", "with the copy engine"},
 		{"a region outside", []string{"height: 640", "height: 640\n\t\t\tcrop: {x: 1000, y: 0, width: 640, height: 640}"}, "pipeline-range", "crop", "not inside a frame of 1280x720"},
 		{"division by 0", []string{"height: 640", "height: 640\n\t\t\tstd: [1, 0, 1]"}, "pipeline-range", "std", "divided by 0"},
@@ -110,7 +135,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"a priority of nothing", end("\tpriority: 20"), "service-priority", "priority", "without a real-time policy"},
 	} {
 		text := inTarget(strings.NewReplacer(c.replace...).Replace(sound))
-		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"), "parts.onnx": modelInParts()})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"), "parts.onnx": modelInParts(), "crops.onnx": cropModel(0), "crops4.onnx": cropModel(4), "map.onnx": mapModel()})
 		p.Verify()
 		all := p.Report.All()
 		if c.id == "" && len(all) == 0 {

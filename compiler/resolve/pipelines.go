@@ -81,8 +81,10 @@ func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 		Capacity: c.Queue.Capacity.Or(capacity), Policy: c.Queue.Policy.Or(policy),
 		MaxAge: r.nanoseconds(c.Queue.MaxAge, 0), InFlight: c.Queue.InFlight.Value,
 	}
-	if launch := c.Kernels.Preprocess; launch.IsSet() {
-		p.Kernels = []plan.KernelLaunch{{Kernel: launch.Key(), Block: launch.Block.Value}}
+	for _, launch := range []config.KernelLaunch{c.Kernels.Preprocess, c.Kernels.ROI} {
+		if launch.IsSet() {
+			p.Kernels = append(p.Kernels, plan.KernelLaunch{Kernel: launch.Key(), Block: launch.Block.Value})
+		}
 	}
 	if c.Memory.IsSet() {
 		p.Memory = &plan.PipelineMemory{Lock: c.Memory.Lock.On, HugePages: c.Memory.Hugepages.On}

@@ -63,6 +63,9 @@ func Check(p *plan.Pipeline) []Fault {
 		s := &p.Stages[i]
 		faults := checkStage(s, in)
 		all = append(all, faults...)
+		if s.ROI != nil && in.Crops > 0 {
+			return all // there is one roi stage
+		}
 		if in = outputAfter(s, in); in.Data == "" {
 			return all // what comes after is not known
 		}

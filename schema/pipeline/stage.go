@@ -179,11 +179,13 @@ func SharesFrame(p *plan.Pipeline, s *plan.PipelineStage) bool {
 // acceptsData reports whether stages of the kind accept such data.
 func (k *Stage) acceptsData(d Data) bool { return slices.Contains(k.Takes, d) }
 
-// takesText names what the kind takes.
+// takesText names what the kind takes. Crops are tensors.
 func (k *Stage) takesText() string {
-	words := make([]string, len(k.Takes))
-	for i, d := range k.Takes {
-		words[i] = string(d)
+	var words []string
+	for _, d := range k.Takes {
+		if d != Crops || !k.acceptsData(Tensors) {
+			words = append(words, string(d))
+		}
 	}
 	return strings.Join(words, " or ")
 }

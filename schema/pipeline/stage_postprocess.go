@@ -15,7 +15,7 @@ var Postprocess = Stage{
 	configured: func(s *plan.PipelineStage) bool { return s.Post != nil },
 	gives: func(s *plan.PipelineStage) Output {
 		d, _ := DecodeOf(s.Post.Kind)
-		return Output{Data: Results, Boxes: d.Boxes || d.Name == Regions, Classes: d.Boxes}
+		return Output{Data: Results, Boxes: FindsBoxes(s.Post), Classes: d.Boxes}
 	},
 	check: checkPostprocess,
 	onCPU: func(s *plan.PipelineStage) string {
@@ -144,6 +144,12 @@ func DecodeNames() []string {
 	return names
 }
 
+// FindsBoxes reports whether the results of a postprocess stage have boxes.
+func FindsBoxes(p *plan.Post) bool {
+	d, _ := DecodeOf(p.Kind)
+	return d.Boxes || d.Name == Regions
+}
+
 // ExpectedTensor describes the tensor that a postprocess stage reads when shape is another one;
 // "" when it reads it, or may. Sizes that are not known are 0.
 func ExpectedTensor(p *plan.Post, shape []int64) string {
@@ -206,7 +212,7 @@ func checkPostprocess(s *plan.PipelineStage, in Output) []Fault {
 	case !ok:
 		return []Fault{{Topic: Line, Path: path, Value: s.Post.Kind,
 			Reason: fmt.Sprintf("stage %s: unknown decode %q", s.ID, s.Post.Kind), Advice: "choose one of " + strings.Join(DecodeNames(), ", ")}}
-	case in.Crops > 0 && (d.Boxes || d.Name == Regions):
+	case in.Crops > 0 && FindsBoxes(s.Post):
 		return []Fault{{Topic: Line, Path: path, Value: d.Name,
 			Reason: fmt.Sprintf("stage %s decodes %s from crops, and boxes in a crop have no place in the results", s.ID, d.Name),
 			Advice: "decode " + CTC + ", " + Argmax + " or " + Raw + ", or detect in a pipeline of its own"}}

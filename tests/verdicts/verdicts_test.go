@@ -152,6 +152,8 @@ func (l *line) add(t *testing.T, v variant, shape []int64, next variant) {
 			settings += ", shape: " + strings.Join(strings.Fields(fmt.Sprint(shape)), ", ")
 			l.shape = shape
 		}
+	case registry.ROI.Kind:
+		settings, l.shape = "width: 4, height: 4", []int64{1, 3, 4, 4}
 	case registry.Track.Kind:
 	default:
 		t.Fatalf("kind %s is new: give its settings here", v.kind)

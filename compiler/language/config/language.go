@@ -1212,11 +1212,13 @@ func (c *PipelineBudget) decode(p Place) {
 type KernelLaunches struct {
 	Place
 	Preprocess KernelLaunch
+	ROI        KernelLaunch
 }
 
 func (c *KernelLaunches) decode(p Place) {
 	c.Place = p
 	c.Preprocess.decode(c.field("preprocess"))
+	c.ROI.decode(c.field("roi"))
 }
 
 // Degrade is a struct of the language.

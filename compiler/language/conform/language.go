@@ -678,6 +678,7 @@ var language = Schema{defs: []*definition{
 	{name: "#KernelLaunches", doc: "Kernels with a configurable launch.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "preprocess", required: false, doc: "The preprocess kernel.", value: &shape{op: named, def: "#KernelLaunch"}},
+			{name: "roi", required: false, doc: "The kernel of a roi stage.", value: &shape{op: named, def: "#KernelLaunch"}},
 		},
 	}}},
 	{name: "#KernelVersion", doc: "a version line of Linux: two numbers, such as \"6.6\"", value: &shape{op: matches, text: "^[1-9][0-9]?\\.[0-9]{1,3}$"}},

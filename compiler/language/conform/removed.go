@@ -8,7 +8,6 @@ import (
 // removedFields are fields that earlier versions accepted without effect, by their path
 // in a target, and why they have none. "*" stands for a name that the user chose.
 var removedFields = []struct{ path, reason string }{
-	{"pipelines.*.kernels.roi", "no stage of a pipeline launches this kernel"},
 	{"pipelines.*.kernels.map", "no stage of a pipeline launches this kernel"},
 	{"pipelines.*.kernels.convert", "no stage of a pipeline launches this kernel"},
 	{"pipelines.*.kernels.copy", "a pipeline copies to and from the GPU with the copy engine, not with this kernel"},
