@@ -87,11 +87,7 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 	b.Workspace = max(b.Workspace, s.Model.Workspace)
 	in := inputShape(level, k, models)
 	first := lookup(models, members[0])
-	out := OutputShape(s, in, first)
-	if crops := pipeline.CropsFor(level, k); crops != nil && len(out) > 0 {
-		out[0] = onnx.Dim{Size: 1} // of one crop
-	}
-	main, known := elementCount(out)
+	main, known := elementCount(outputOf(level, k, in, first))
 	if !known {
 		b.Known = false
 		return
@@ -197,7 +193,17 @@ func inputShape(stages []plan.PipelineStage, k int, models Models) []onnx.Dim {
 		if members := pipeline.Models(&stages[i]); len(members) > 0 {
 			m = lookup(models, members[0])
 		}
-		shape = OutputShape(&stages[i], shape, m)
+		shape = outputOf(stages, i, shape, m)
+	}
+	return shape
+}
+
+// outputOf returns the shape of the output of stage k for one frame or, of a model on crops, for one
+// crop.
+func outputOf(stages []plan.PipelineStage, k int, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
+	shape := OutputShape(&stages[k], in, m)
+	if len(shape) > 0 && stages[k].Model != nil && pipeline.CropsFor(stages, k) != nil {
+		shape[0] = onnx.Dim{Size: 1}
 	}
 	return shape
 }

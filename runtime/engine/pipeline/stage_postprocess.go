@@ -6,6 +6,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -31,19 +32,9 @@ func buildPostprocess(b stageBuilder) (work, error) {
 		}
 		decoders[i] = d
 	}
-	k := b.k
-	if registry.CropsFor(b.levels[b.now].stages, k) != nil {
-		return b.decodeCrops(decoders), nil
-	}
-	cpu := func(_ context.Context, instance int, batch []*frame.Frame) error {
-		for _, f := range batch {
-			var err error
-			if f.Results, err = decoders[instance](f.Tensors[f.Level][k-1], f.Results); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	cpu := b.decodeFrames(func(instance int, t *frame.Tensor, into []result.Result) ([]result.Result, error) {
+		return decoders[instance](*t, into)
+	})
 	if b.gpu == nil || !onGPU(b.s) {
 		return cpu, nil
 	}
@@ -58,18 +49,29 @@ func buildPostprocess(b stageBuilder) (work, error) {
 	return b.gpuStage(b.k, b.s, cpu, do, by), nil
 }
 
-// decodeCrops builds the work of a postprocess stage on crops: what it finds in a crop belongs to the
-// crop's box.
-func (b *stageBuilder) decodeCrops(decoders []decode.Decoder) work {
+// decodeFrames returns the work of a postprocess stage that decodes with a function. What it finds in
+// a crop belongs to the crop's box.
+func (b *stageBuilder) decodeFrames(read func(instance int, t *frame.Tensor, into []result.Result) ([]result.Result, error)) work {
 	k, level, id, shape, each := b.k, b.now, b.s.ID, b.shape, int(volume(b.shape))
-	return func(_ context.Context, instance int, batch []*frame.Frame) error {
+	if registry.CropsFor(b.levels[level].stages, k) == nil {
+		return func(_ context.Context, instance int, batch []*frame.Frame) (err error) {
+			for _, f := range batch {
+				if f.Results, err = read(instance, &f.Tensors[level][k-1], f.Results); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	row := make([]frame.Tensor, b.st.workers())
+	return func(_ context.Context, instance int, batch []*frame.Frame) (err error) {
 		for _, f := range batch {
-			data := f.Tensors[level][k-1].Data
+			all := &f.Tensors[level][k-1]
 			for n, c := range f.Crops {
+				row[instance] = frame.Tensor{Shape: shape, Data: all.Data[n*each:][:each], Buf: all.Buf, Off: 4 * n * each, On: all.On}
 				r := &f.Results[c.Result]
 				r.Next = id
-				var err error
-				if r.Then, err = decoders[instance](frame.Tensor{Shape: shape, Data: data[n*each:][:each]}, r.Then); err != nil {
+				if r.Then, err = read(instance, &row[instance], r.Then); err != nil {
 					return err
 				}
 			}
@@ -89,7 +91,7 @@ type remote struct {
 // postprocessOnGPU builds the work of a postprocess stage in the worker: only what the results need
 // comes back.
 func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, error) {
-	g, k, level, limit, lane := b.gpu, b.k, b.now, b.st.limit, b.gpu.lanes[b.k]
+	g, limit, lane := b.gpu, b.st.limit, b.gpu.lanes[b.k]
 	open := func() (*remote, error) {
 		d, err := decode.NewParts(b.s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
 		if err != nil {
@@ -134,33 +136,26 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 	for _, c := range g.clients {
 		c.Warm(first.list)
 	}
-	return func(_ context.Context, instance int, batch []*frame.Frame) error {
+	return b.decodeFrames(func(instance int, t *frame.Tensor, into []result.Result) ([]result.Result, error) {
 		r := all[instance]
-		for _, f := range batch {
-			t := &f.Tensors[level][k-1]
-			if err := by.runOnGPU(instance, 1, func(c *worker.Client) error {
-				in := decode.Source{Tensor: g.where(t)}
-				r.Add(r.list.Reset(), r.m, in)
-				on, err := c.RunOn(t.On, lane+instance, r.list, limit)
-				for err == nil {
-					var more bool
-					if more, err = r.Read(r.back); err != nil || !more {
-						break
-					}
-					r.AddMore(r.list.Reset(), r.m, in)
-					_, err = c.RunOn(on, lane+instance, r.list, limit)
+		if err := by.runOnGPU(instance, 1, func(c *worker.Client) error {
+			in := decode.Source{Tensor: g.where(t)}
+			r.Add(r.list.Reset(), r.m, in)
+			on, err := c.RunOn(t.On, lane+instance, r.list, limit)
+			for err == nil {
+				var more bool
+				if more, err = r.Read(r.back); err != nil || !more {
+					break
 				}
-				return err
-			}); err != nil {
-				return err
+				r.AddMore(r.list.Reset(), r.m, in)
+				_, err = c.RunOn(on, lane+instance, r.list, limit)
 			}
-			var err error
-			if f.Results, err = r.Results(f.Results); err != nil {
-				return err
-			}
+			return err
+		}); err != nil {
+			return into, err
 		}
-		return nil
-	}, nil
+		return r.Results(into)
+	}), nil
 }
 
 // registerTensors lets the core read the tensors before the stage, for the decoders that use it.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -431,6 +432,64 @@ func TestAModelThatMixesCropsIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The classes of crops are decoded where the crops are, and only they come back.
+func TestClassesOfCropsAreDecodedOnTheGPU(t *testing.T) {
+	c := newCascade(t, 0, 100, 60, 255, 80, 0)
+	classify := func(frames uint64, gpu ...string) ([]string, *pipeline.Summary) {
+		p := c.plan(4, &plan.ModelBatch{Buckets: []int{1, 4}}, gpu...)
+		p.Stages[5] = plan.PipelineStage{ID: "mean", Kind: "postprocess", Input: "look", Post: &plan.Post{Kind: "argmax", Top: 2}, Device: p.Stages[5].Device, Deadline: p.Stages[5].Deadline}
+		return c.run(p, pipeline.Options{Frames: frames})
+	}
+	all := []string{"pre", "find", "boxes", "crops", "look", "mean"}
+	want, _ := classify(6)
+	got, sum := classify(6, all...)
+	if !slices.Equal(got, want) || !strings.Contains(want[0], `"then":{"mean":[{"class":1`) {
+		t.Errorf("on the GPU\n%v\non the CPU\n%v", got, want)
+	}
+	for stage, n := range sum.Fallbacks {
+		if n > 0 {
+			t.Errorf("the CPU did %d frames of %s", n, stage)
+		}
+	}
+}
+
+// After the first frames nothing is allocated for a frame, whatever the number of its crops.
+func TestACascadeAllocatesNothingForAFrame(t *testing.T) {
+	levels := make([]byte, 400)
+	for n := range levels {
+		levels[n] = byte(37 * n)
+	}
+	c := newCascade(t, levels...)
+	p := c.plan(6, &plan.ModelBatch{Buckets: []int{1, 2, 4}})
+	p.Stages[5].Post = &plan.Post{Kind: "argmax"}
+	s := &mallocs{}
+	sum := run(t, pipeline.Options{Name: "quiet", Plan: p, Models: c.dir, Library: models.Library(t), Sink: s, GPU: standIn("")})
+	n := s.at[350] - s.at[100]
+	t.Logf("%d allocations for 250 frames with %d crops in all", n, sum.Crops["crops"].Crops)
+	if n > 100 { // timers and goroutines of the run
+		t.Errorf("%d allocations", n)
+	}
+}
+
+// mallocs is a sink that remembers how much was allocated until each frame.
+type mallocs struct {
+	at    []uint64
+	line  []byte
+	stats runtime.MemStats
+}
+
+func (m *mallocs) Write(r *result.Record) error {
+	if m.at == nil {
+		m.at = make([]uint64, 0, 1000)
+	}
+	m.line = r.AppendJSON(m.line[:0])
+	runtime.ReadMemStats(&m.stats)
+	m.at = append(m.at, m.stats.Mallocs)
+	return nil
+}
+
+func (*mallocs) Close() error { return nil }
 
 // A tracker between detector and crops, and one after them, keep boxes and crops together.
 func TestTracksAndCropsBelongToTheSameBoxes(t *testing.T) {

@@ -86,7 +86,7 @@ func newLocal(dev *core.Device, parts Parts, p *plan.Post, shape []int64) (*loca
 }
 
 func (l *local) decode(t frame.Tensor, into []result.Result) ([]result.Result, error) {
-	in := Source{Tensor: t.Buf.At(0, 4*len(t.Data))}
+	in := Source{Tensor: t.Buf.At(t.Off, 4*len(t.Data))}
 	if t.More != nil {
 		in.More = t.More.Buf.At(0, 4*len(t.More.Data))
 	}

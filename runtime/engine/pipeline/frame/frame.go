@@ -63,6 +63,7 @@ type Tensor struct {
 	Data  []float32
 	ORT   *ort.Tensor  // the same memory for a model; nil if no model uses it
 	Buf   *core.Buffer // the same memory for the core; nil if the core does not use it
+	Off   int          // bytes before Data in Buf
 	More  *Tensor      // a second output of the model
 
 	// On is the number of the worker whose device holds the content, which Data then lacks; 0:
