@@ -22,6 +22,9 @@ targets: cam: {board: "orin-nano-8gb", release: "scarthgap", pipelines: door: {
 		find: {kind: "model", input: "pre", path: "/m/a.onnx", providers: ["tensorrt", "cpu"], precision: "fp16", workspace: "256MiB", spinning: true, arena: false, ensemble: {models: b: path: "/m/b.onnx", vote: "max"}}
 		boxes: {kind: "postprocess", input: "find", decode: "keypoints", head: "v11", iou: 0.6, agnostic: true, classes: 2, threshold: 0.4, top: 20}
 		follow: {kind: "track", input: "boxes", iou: "0.25", hits: 3, maxLost: "700ms", max: 64}
+		crops: {kind: "roi", input: "follow", width: 224, height: 96, fit: "letterbox", pad: 9, color: "bgr", mean: [0.5, 0.5, 0.5], count: 6, margin: 0.1, only: [0, 1]}
+		look: {kind: "model", input: "crops", path: "/m/c.onnx", batch: {buckets: [4], pad: true}}
+		class: {kind: "postprocess", input: "look", decode: "argmax"}
 	}
 	memory: {lock: true, hugepages: true}
 	utilisation: 0.9
@@ -86,6 +89,33 @@ target "cam" {
       max_lost = "700ms"
       max      = 64
     }
+    stage "crops" {
+      kind   = "roi"
+      input  = "follow"
+      width  = 224
+      height = 96
+      fit    = "letterbox"
+      pad    = 9
+      color  = "bgr"
+      mean   = [0.5, 0.5, 0.5]
+      count  = 6
+      margin = 0.1
+      only   = [0, 1]
+    }
+    stage "look" {
+      kind  = "model"
+      input = "crops"
+      path  = "/m/c.onnx"
+      batch {
+        buckets = [4]
+        pad     = true
+      }
+    }
+    stage "class" {
+      kind   = "postprocess"
+      input  = "look"
+      decode = "argmax"
+    }
     memory {
       lock      = true
       hugepages = true
@@ -109,6 +139,9 @@ target "cam" {
       find: { kind: "model", input: "pre", path: "/m/a.onnx", providers: ["tensorrt", "cpu"], precision: "fp16", workspace: "256MiB", spinning: true, arena: false, ensemble: { models: { b: { path: "/m/b.onnx" } }, vote: "max" } },
       boxes: { kind: "postprocess", input: "find", decode: "keypoints", head: "v11", iou: 0.6, agnostic: true, classes: 2, threshold: 0.4, top: 20 },
       follow: { kind: "track", input: "boxes", iou: "0.25", hits: 3, maxLost: "700ms", max: 64 },
+      crops: { kind: "roi", input: "follow", width: 224, height: 96, fit: "letterbox", pad: 9, color: "bgr", mean: [0.5, 0.5, 0.5], count: 6, margin: 0.1, only: [0, 1] },
+      look: { kind: "model", input: "crops", path: "/m/c.onnx", batch: { buckets: [4], pad: true } },
+      class: { kind: "postprocess", input: "look", decode: "argmax" },
     },
     memory: { lock: true, hugepages: true },
     utilisation: 0.9,
@@ -131,7 +164,7 @@ target "cam" {
 		got := p.Targets[0].Plan.Pipelines["door"]
 		if n == 0 {
 			want = got
-			if d := got.Degrade; d.Headroom != 5000 || d.Power != 15000 || got.Stages[3].Track.MaxLost != 7e8 || got.Stages[1].Model.Workspace != 256<<20 || !got.Stages[1].Model.NoArena {
+			if d := got.Degrade; d.Headroom != 5000 || d.Power != 15000 || got.Stages[3].Track.MaxLost != 7e8 || got.Stages[1].Model.Workspace != 256<<20 || got.Stages[4].ROI.Count != 6 || !got.Stages[5].Model.Batch.Pad || !got.Stages[1].Model.NoArena {
 				t.Errorf("%+v", got)
 			}
 			continue

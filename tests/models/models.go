@@ -43,6 +43,19 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
+// Digest returns the folder of the models if the model with a digest is in it, or skips the test.
+func Digest(t testing.TB, sum string) string {
+	t.Helper()
+	dir := Dir(t)
+	if _, err := os.Stat(filepath.Join(dir, sum)); err != nil {
+		if os.Getenv(requireVariable) == "1" {
+			t.Fatalf("no model %s in build/models: run tests/models/fetch.sh", sum)
+		}
+		t.Skipf("no model %s in build/models: run tests/models/fetch.sh", sum)
+	}
+	return dir
+}
+
 // Releases of ONNX Runtime that tests run: the current one, and the oldest that
 // meta-tegra's layers ship.
 const (

@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
@@ -128,5 +131,50 @@ func checkRuns(t *testing.T, stages []plan.PipelineStage, rows int) {
 		if got := registry.CropRows(stages, k); got != rows {
 			t.Errorf("%v: room for %d crops in stage %d, want %d", model.Model.Batch, got, k, rows)
 		}
+	}
+}
+
+// Without memory for a batch of crops the runs are repeated with the next smaller bucket, and stay
+// that small for a while; a crop that does not fit alone is an error.
+func TestRunsOnCropsShrinkWhenMemoryRunsOut(t *testing.T) {
+	p := &Pipeline{}
+	var err error
+	if p.clock, err = frame.NewClock(); err != nil {
+		t.Fatal(err)
+	}
+	s := &plan.PipelineStage{ID: "look", Model: &plan.Model{Batch: &plan.ModelBatch{Buckets: []int{1, 2, 4}}}}
+	for _, none := range []error{fmt.Errorf("%w: no room", errNoMemory), fmt.Errorf("worker: %w", core.ErrOOM)} {
+		m := &cropModel{p: p, s: s, limits: []cropLimit{{size: 4}}}
+		most := 2
+		run := func(sizes *[]int) error {
+			at := 0
+			return m.runAll(0, 7, func(span registry.CropSpan) error {
+				*sizes = append(*sizes, span.Size)
+				if span.Size > most {
+					return none
+				}
+				if span.At != at {
+					t.Errorf("a run at %d, and %d crops are done", span.At, at)
+				}
+				at += span.Size
+				return nil
+			})
+		}
+		var first, second []int
+		if err := errors.Join(run(&first), run(&second)); err != nil || !slices.Equal(first, []int{4, 2, 2, 2, 1}) || !slices.Equal(second, []int{2, 2, 2, 1}) {
+			t.Errorf("%v then %v: %v", first, second, err)
+		}
+		m.limits[0].until = time.Now().Add(-time.Second)
+		var third []int
+		if err := run(&third); err != nil || !slices.Equal(third, first) {
+			t.Errorf("after the rest %v: %v", third, err)
+		}
+		most = 0
+		if err := run(&third); !errors.Is(err, none) {
+			t.Errorf("no crop fits: %v", err)
+		}
+	}
+	if len(p.events) < 2 || p.events[0].Kind != EventBatch || p.events[0].From != 4 || p.events[0].To != 2 {
+		t.Errorf("%+v", p.events)
 	}
 }

@@ -328,10 +328,15 @@ func TestNoFrameOfACascadeIsLostWithTheGPU(t *testing.T) {
 			t.Errorf("%s: boxes are counted twice or not at all: %+v", faults, n)
 		}
 	}
+	// A device without memory for the tensors leaves the work to the CPU.
+	got, sum := c.run(c.plan(6, batch, all...), pipeline.Options{GPU: core.Options{Faults: "alloc:oom"}, Backoff: worker.Backoff{First: time.Hour, Max: time.Hour, Limit: 1}})
+	if !slices.Equal(got, want) || sum.Fallbacks["crops"] != uint64(len(levels)-1) || sum.Fallbacks["look"] != uint64(len(levels)-1) { // one frame has no box
+		t.Errorf("without memory: %v, the results are the same: %v", sum.Fallbacks, slices.Equal(got, want))
+	}
 	// With fallback drop the frames are dropped with their reason.
 	p := c.plan(6, batch)
 	p.Stages[3].Device, p.Stages[3].Fallback, p.Stages[3].Deadline = "gpu", "drop", int64(time.Minute)
-	got, sum := c.run(p, pipeline.Options{GPU: core.Options{Faults: "launch:fault@kernel=roi@n=8"}, Backoff: worker.Backoff{First: time.Hour, Max: time.Hour, Limit: 1}})
+	got, sum = c.run(p, pipeline.Options{GPU: core.Options{Faults: "launch:fault@kernel=roi@n=8"}, Backoff: worker.Backoff{First: time.Hour, Max: time.Hour, Limit: 1}})
 	if sum.Drops["no-device:crops"] == 0 || sum.Frames.Done+sum.Frames.Dropped != uint64(len(levels)) || len(got) != int(sum.Frames.Done) {
 		t.Errorf("%+v %v", sum.Frames, sum.Drops)
 	}
