@@ -124,6 +124,9 @@ func TestNothingElseSwitchesOnKinds(t *testing.T) {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
+			if strings.Contains(filepath.ToSlash(path), "/runtime/engine/core/") {
+				return nil // its operations have such names, too
+			}
 			fset := token.NewFileSet()
 			f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 			if err != nil {
