@@ -106,7 +106,11 @@ func describeWorker(s *plan.PipelineStage) string {
 		all = append(all, fmt.Sprintf("%s of %d", s.Model.Ensemble.Vote, len(registry.Models(s))))
 	}
 	if s.Model != nil && s.Model.Batch != nil {
-		all = append(all, "batch "+strings.Trim(fmt.Sprint(s.Model.Batch.Buckets), "[]"))
+		batch := "batch " + strings.Trim(fmt.Sprint(s.Model.Batch.Buckets), "[]")
+		if s.Model.Batch.Pad {
+			batch += " padded"
+		}
+		all = append(all, batch)
 	}
 	if s.Time > 0 {
 		all = append(all, "≤ "+time.Duration(s.Time).String())

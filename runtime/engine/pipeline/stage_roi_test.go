@@ -459,6 +459,30 @@ func TestClassesOfCropsAreDecodedOnTheGPU(t *testing.T) {
 	}
 }
 
+// Several GPUs share the work of a cascade, and one can do it in the pipeline's own process.
+func TestACascadeOnSeveralGPUsAndInThisProcess(t *testing.T) {
+	t.Setenv("YT_CPU_DEVICES", "2")
+	c := newCascade(t, 0, 100, 60, 255, 80, 0, 90, 30)
+	batch := &plan.ModelBatch{Buckets: []int{1, 2, 4}}
+	want, _ := c.run(c.plan(6, batch), pipeline.Options{})
+	p := c.plan(6, batch, "pre", "find", "boxes", "crops", "look")
+	p.GPUs = []int{0, 1}
+	got, sum := c.run(p, pipeline.Options{})
+	if !slices.Equal(got, want) || len(sum.Runtime.GPUs) != 2 {
+		t.Errorf("on two GPUs: %+v, the results are the same: %v", sum.Runtime.GPUs, slices.Equal(got, want))
+	}
+	for stage, n := range sum.Fallbacks {
+		if n > 0 {
+			t.Errorf("the CPU did %d frames of %s", n, stage)
+		}
+	}
+	p = c.plan(6, batch, "pre", "crops")
+	p.Isolation = "none"
+	if got, sum := c.run(p, pipeline.Options{}); !slices.Equal(got, want) || sum.Runtime.Worker != nil {
+		t.Errorf("in this process: worker %+v, the results are the same: %v", sum.Runtime.Worker, slices.Equal(got, want))
+	}
+}
+
 // After the first frames nothing is allocated for a frame, whatever the number of its crops.
 func TestACascadeAllocatesNothingForAFrame(t *testing.T) {
 	levels := make([]byte, 400)
