@@ -116,7 +116,7 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	o.Dir = filepath.Dir(args[0])
 	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
 	o.Host = tensorrt.DetectHost(root, id.Compatible)
-	o.Stdout, o.Device = out, dev
+	o.Stdout, o.Device, o.Cache = out, dev, filepath.Join(root, core.CacheDir)
 	if !out.JSON && o.Plan.Sink.Path == "" {
 		o.Sink = sink.NewText(out)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
@@ -74,7 +75,11 @@ type pipelineLine struct {
 	Frames    struct{ Read, Done, Dropped, Failed uint64 }
 	Errors    []struct{ Error string }
 	Fallbacks map[string]uint64
-	Runtime   struct{ Worker worker.Status }
+	Events    []pipeline.Event
+	Runtime   struct {
+		Worker  worker.Status
+		Devices *pipeline.DeviceChoice
+	}
 }
 
 func runPipelineJSON(t *testing.T, args ...string) (code int, out []pipelineLine, stderr string) {

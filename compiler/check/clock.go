@@ -7,6 +7,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/recipe"
+	"github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // clockRules are rules about limits that the module's shared clocks and memory undo.
@@ -49,7 +50,7 @@ func checkDeadlineClocks(s *subject) {
 	for c := range s.pipelines() {
 		for _, st := range c.Stages.Sorted() {
 			held, what := cpu || c.Lease.On, "CPU"
-			if st.Device.Text == "gpu" {
+			if pipeline.MayBeGPU(st.Device.Text) {
 				held, what = gpu, "GPU"
 			}
 			if d := st.Deadline; d.IsSet() && !held {
@@ -65,7 +66,7 @@ func checkGPUMemory(s *subject) {
 	}
 	for c := range s.pipelines() {
 		for _, st := range c.Stages.Sorted() {
-			if b := c.Budget; st.Device.Text == "gpu" && b.Memory.IsSet() && !b.GPUMemory.IsSet() {
+			if b := c.Budget; pipeline.MayBeGPU(st.Device.Text) && b.Memory.IsSet() && !b.GPUMemory.IsSet() {
 				s.reportAt(b.Memory, b.Memory.Show(), "add budget: gpuMemory", "pipeline %s: its budget of memory does not count what stage %s allocates on the GPU", c.Key(), st.Key())
 				break
 			}

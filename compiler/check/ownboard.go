@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 	"github.com/yoctune/yoctune/schema/formats/boardfile"
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
 )
@@ -123,7 +124,7 @@ func checkBoardJetson(s *subject) {
 	for _, p := range c.Pipelines.Entries {
 		refuse("CUDA", "", p.GPUs, p.Kernels)
 		for _, stage := range p.Stages.Entries {
-			if stage.Device.Text == "gpu" {
+			if pipeline.MayBeGPU(stage.Device.Text) {
 				refuse("CUDA", `remove it: stages run on the CPU`, stage.Device)
 			}
 			for _, provider := range stage.Providers.Items {

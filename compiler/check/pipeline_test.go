@@ -90,6 +90,8 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"a detector on the GPU", []string{`decode: "detect"`, "decode: \"detect\"\n\t\t\tdevice: \"gpu\""}, "", "", ""},
 		{"a decoder of the CPU on the GPU", []string{"kind: \"model\"", "kind: \"custom\"", `path: "yolo.onnx"`, "exec: [\"/usr/bin/awk\"]\n\t\t\tshape: [1, 40]", `decode: "detect"`, "decode: \"raw\"\n\t\t\tdevice: \"gpu\""}, "pipeline-device", "device", "stage boxes decodes raw, which the CPU does"},
 		{"more classes than are ranked", []string{"kind: \"model\"", "kind: \"custom\"", `path: "yolo.onnx"`, "exec: [\"/usr/bin/awk\"]\n\t\t\tshape: [1, 40]", `decode: "detect"`, "decode: \"argmax\"\n\t\t\ttop: 33"}, "pipeline-range", "top", "argmax finds at most 32 classes"},
+		{"a measured detector", []string{`decode: "detect"`, "decode: \"detect\"\n\t\t\tdevice: \"auto\""}, "", "", ""},
+		{"a measured custom stage", []string{"kind: \"model\"", "kind: \"custom\"", `path: "yolo.onnx"`, "exec: [\"/usr/bin/awk\"]\n\t\t\tshape: [1, 4]\n\t\t\tdevice: \"auto\"", `"detect"`, `"raw"`}, "pipeline-device", "device", "custom stage and runs on the CPU"},
 		{"a detector on the GPU without a process", append([]string{`decode: "detect"`, "decode: \"detect\"\n\t\t\tdevice: \"gpu\""}, end("\tisolation: \"none\"")...), "pipeline-device", "device", "stage boxes decodes on the GPU in a process of its own"},
 		{"a custom stage on the GPU", []string{"kind: \"model\"", "kind: \"custom\"", `path: "yolo.onnx"`, "exec: [\"/usr/bin/awk\"]\n\t\t\tshape: [1, 4]\n\t\t\tdevice: \"gpu\"", `"detect"`, `"raw"`}, "pipeline-device", "device", "custom stage and runs on the CPU"},
 		{"GPUs of no stage", end("\tgpus: [0]"), "pipeline-device", "gpus", "no stage runs on the GPU"},

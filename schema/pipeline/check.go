@@ -151,7 +151,7 @@ func checkDevice(k *Stage, s *plan.PipelineStage) []Fault {
 	}
 	switch {
 	case s.Device != "" && s.Device != "cpu" && !RunsOnGPU(s):
-		return fault("device", s.Device, `choose "cpu" or "gpu"`, "has the unknown device %q", s.Device)
+		return fault("device", s.Device, `choose "cpu", "gpu" or "auto"`, "has the unknown device %q", s.Device)
 	case s.Fallback != "" && s.Fallback != "cpu" && s.Fallback != FallbackDrop:
 		return fault("fallback", s.Fallback, `choose "cpu" or "drop"`, "has the unknown fallback %q", s.Fallback)
 	case RunsOnGPU(s) && !k.Device:
@@ -164,13 +164,33 @@ func checkDevice(k *Stage, s *plan.PipelineStage) []Fault {
 	return nil
 }
 
+// checkAuto checks a stage whose device is measured, the nth of a pipeline.
+func checkAuto(p *plan.Pipeline, s *plan.PipelineStage, n int) *Fault {
+	fault := Fault{Topic: Device, Path: stagePath(s, "device"), Value: s.Device, Advice: `choose "cpu" or "gpu"`}
+	switch {
+	case n > maxAuto:
+		fault.Reason = fmt.Sprintf("stage %s is number %d with device auto, and at most %d are measured", s.ID, n, maxAuto)
+	case HasFrameSize(&p.Source) && p.Source.Width == 0:
+		fault.Reason = "stage " + s.ID + " is measured before the first frame, and the source does not declare its size"
+	default:
+		return nil
+	}
+	return &fault
+}
+
 // checkGPUs checks which GPUs a pipeline uses.
 func checkGPUs(p *plan.Pipeline) []Fault {
-	lanes := 0
+	lanes, auto := 0, 0
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		if !RunsOnGPU(s) {
 			continue
+		}
+		if s.Device == DeviceAuto {
+			auto++
+			if fault := checkAuto(p, s, auto); fault != nil {
+				return []Fault{*fault}
+			}
 		}
 		lanes += Instances(p, s)
 		if s.Post != nil && p.Isolation == IsolationNone {

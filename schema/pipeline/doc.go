@@ -26,12 +26,14 @@ const (
 	SinkID   = "sink"
 )
 
-// deviceGPU is the device of a stage that runs on the GPU, FallbackDrop drops the frames
-// that the GPU cannot do in time.
+// Devices of a stage. With DeviceAuto the pipeline measures both when it starts first.
 const (
-	deviceGPU    = "gpu"
-	FallbackDrop = "drop"
+	DeviceGPU  = "gpu"
+	DeviceAuto = "auto"
 )
+
+// FallbackDrop drops the frames that the GPU cannot do in time.
+const FallbackDrop = "drop"
 
 // IsolationNone is the isolation of a pipeline that opens the GPU in its own process.
 const IsolationNone = "none"
@@ -47,11 +49,15 @@ const (
 	MaxQueue     = 1024    // frames
 	MaxPool      = 2 << 30 // bytes of frames and tensors
 	MaxRank      = 8       // dimensions of a tensor that a custom stage takes or gives
+	maxAuto      = 3       // stages with device auto: eight pipelines are measured
 	maxElements  = 1 << 28 // of one dimension of a tensor
 )
 
-// RunsOnGPU reports whether a stage runs on the GPU.
-func RunsOnGPU(s *plan.PipelineStage) bool { return s.Device == deviceGPU }
+// RunsOnGPU reports whether a stage runs on the GPU, or may.
+func RunsOnGPU(s *plan.PipelineStage) bool { return MayBeGPU(s.Device) }
+
+// MayBeGPU reports whether a device is the GPU, or may be.
+func MayBeGPU(device string) bool { return device == DeviceGPU || device == DeviceAuto }
 
 // Isolated reports whether a process of its own does a stage's work on the GPU.
 func Isolated(p *plan.Pipeline, s *plan.PipelineStage) bool {

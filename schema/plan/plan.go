@@ -347,7 +347,7 @@ func (s *PipelineStage) ModelProviders() []string {
 		return nil
 	case len(s.Model.Providers) > 0:
 		return s.Model.Providers
-	case s.Device != "gpu":
+	case s.Device != "gpu" && s.Device != "auto":
 		return []string{"cpu"}
 	case s.Fallback == "drop":
 		return []string{"tensorrt", "cuda"}

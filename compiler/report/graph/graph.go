@@ -96,7 +96,10 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 // CPU worker of unknown time.
 func describeWorker(s *plan.PipelineStage) string {
 	var all []string
-	if s.Device != "" {
+	switch {
+	case s.Device == registry.DeviceAuto:
+		all = append(all, "on the CPU or the GPU")
+	case s.Device != "":
 		all = append(all, "on the "+strings.ToUpper(s.Device))
 	}
 	if s.Instances > 1 {

@@ -45,6 +45,7 @@ type Options struct {
 	Host    tensorrt.Host  // platform that engines must match
 
 	Trace   *trace.Recorder // recorder of the run; nil: only the flight recorder's own
+	Cache   string          // directory of measured choices of devices; "": core.CacheDir
 	Flight  string          // directory for traces of windows that miss the objective, "": none
 	Live    string          // socket that serves snapshots, see [live.Path]; "": none
 	NVTX    string          // library that marks stages for NVIDIA's profilers, "": the system's, if installed
@@ -104,6 +105,10 @@ func New(o Options) (_ *Pipeline, err error) {
 	if faults := registry.Check(&o.Plan); len(faults) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, faults[0])
 	}
+	var choice *DeviceChoice
+	if o.Plan, choice, err = chooseDevices(o); err != nil {
+		return nil, err
+	}
 	if err := p.setQueues(o.Plan); err != nil {
 		return nil, err
 	}
@@ -112,6 +117,9 @@ func New(o Options) (_ *Pipeline, err error) {
 	p.trace = o.Trace
 	if p.trace == nil {
 		p.trace = trace.New(0)
+	}
+	if err := p.noteDevices(choice); err != nil {
+		return nil, err
 	}
 	if o.Flight != "" {
 		f := newFlight(o.Flight, o.Name, p.trace, p.event)

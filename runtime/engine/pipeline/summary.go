@@ -117,6 +117,8 @@ type RuntimeInfo struct {
 	Huge   *int64 `json:"hugepage_bytes,omitempty"` // on large pages
 
 	Models []ModelInfo `json:"models,omitempty"` // models of all levels, each once
+
+	Devices *DeviceChoice `json:"devices,omitempty"` // of stages with device auto
 }
 
 // Size of a picture in pixels.
