@@ -1591,9 +1591,10 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "deadline", required: false, doc: "Time limit of one run. After it the run is stopped, and its frames are dropped or, with a fallback, processed by the CPU.", value: &shape{op: named, def: "#Duration"}},
 			{name: "time", required: false, doc: "Longest time of one run with the largest batch, as measured on the module; after a roi stage, of all crops of a frame. Used for worst-case latency.", value: &shape{op: named, def: "#Duration"}},
-			{name: "device", required: false, doc: "Device of preprocess, roi and model stages, and of postprocess stages that detect; the CPU by default. Tensors between stages on the GPU stay in its memory.", value: &shape{op: either, parts: []*shape{
+			{name: "device", required: false, doc: "Device of preprocess, roi and model stages, and of postprocess stages that the core decodes; the CPU by default. Tensors between stages on the GPU stay in its memory. \"auto\" measures both when the pipeline first starts on a device, keeps the faster one, and remembers it.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "auto", True: false}},
 			}}},
 			{name: "fallback", required: false, doc: "\"cpu\" (default) lets the CPU process the frames that the GPU cannot process in time; \"drop\" drops them.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
