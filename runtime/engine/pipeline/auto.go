@@ -149,7 +149,7 @@ func trialOf(o Options, open []int, bits int) (Options, string) {
 	}
 	p.Source, p.Sink, p.SLO, p.Degrade, p.Budget, p.Utilisation, p.Queue = src, plan.PipelineSink{}, nil, nil, nil, "", plan.PipelineQueue{}
 	return Options{
-		Name: o.Name, Plan: p, Dir: o.Dir, Models: o.Models, Library: o.Library, Frames: autoFrames, Sink: nothing{}, Start: o.Start,
+		Name: o.Name, Plan: p, Dir: o.Dir, Models: o.Models, Library: o.Library, Frames: autoFrames, Sink: discard{}, Start: o.Start,
 		Engines: o.Engines, Host: o.Host, GPU: o.GPU, Worker: o.Worker, Backoff: o.Backoff, Device: o.Device, faults: o.faults, host: o.host,
 	}, strings.Join(name, ", ")
 }
@@ -184,11 +184,11 @@ func measureRate(o Options) (float64, error) {
 	return autoFrames / took.Seconds(), nil
 }
 
-// nothing is a sink that drops results.
-type nothing struct{}
+// discard is a sink that drops results.
+type discard struct{}
 
-func (nothing) Write(*result.Record) error { return nil }
-func (nothing) Close() error               { return nil }
+func (discard) Write(*result.Record) error { return nil }
+func (discard) Close() error               { return nil }
 
 // devicesKey identifies what a measurement depends on.
 func devicesKey(o Options) (string, error) {
