@@ -54,7 +54,7 @@ func headFault(u modelUse) (what, fits string) {
 		return "", ""
 	}
 	out, ok := budget.FindValue(u.model.Outputs, u.stage.Model.Output)
-	if d, _ := pipeline.DecodeOf(u.next.Post.Kind); !ok || !d.Boxes || !out.Ranked {
+	if d, _ := pipeline.DecodeOf(u.next.Post.Kind); !ok || !d.Boxes || !out.Ranked || pipeline.ReadsNamedOutputs(u.next.Post) {
 		return "", ""
 	}
 	if what := separateOutputs(u.model.Outputs, out); what != "" {
@@ -70,14 +70,31 @@ func headFault(u modelUse) (what, fits string) {
 
 // findHead finds the head of an output by its size and that of the model's input.
 func (u modelUse) findHead(out onnx.Value) (head, why string) {
-	if len(u.in) != 4 || len(out.Shape) != 3 || u.in[2].Free() || u.in[3].Free() {
+	height, width := u.pictureSize()
+	if height == 0 || len(out.Shape) != 3 {
 		return "", ""
 	}
-	shape := budget.OutputShape(&u.stage, u.in, u.model)
+	shape := budget.Output(&u.stage, u.in, u.model).Shape
 	if shape[1].Free() || shape[2].Free() {
 		return "", ""
 	}
-	return fittingHead(shape[1].Size, shape[2].Size, u.in[2].Size, u.in[3].Size, u.next.Post.Kind)
+	return fittingHead(shape[1].Size, shape[2].Size, height, width, u.next.Post.Kind)
+}
+
+// pictureSize returns the size of the picture in a model's input, 0 where it is not known.
+func (u modelUse) pictureSize() (height, width int64) {
+	in := u.in.Shape
+	if len(in) != 4 {
+		return 0, 0
+	}
+	h, w := in[2], in[3]
+	if u.before != nil && u.before.Preprocess != nil && u.before.Preprocess.Layout == pipeline.NHWC {
+		h, w = in[1], in[2]
+	}
+	if h.Free() || w.Free() {
+		return 0, 0
+	}
+	return h.Size, w.Size
 }
 
 // grids are the strides of the grids of YOLO models: small objects (P2), the usual, large ones (P6).

@@ -167,12 +167,14 @@ type modelUse struct {
 	stage    plan.PipelineStage
 	level    int // 0: the whole
 	plan.StageModel
-	model *onnx.Model // nil: unknown
-	err   error       // the file is not a model
-	in    []onnx.Dim  // shape of the stage's input; nil: unknown
-	next  *plan.PipelineStage
-	whole bool // the stage's own, not one that votes
-	crops bool // it runs on crops
+	model        *onnx.Model  // nil: unknown
+	err          error        // the file is not a model
+	in           onnx.Value   // of the stage's input; not ranked: unknown
+	outs         []onnx.Value // that are read; nil: unknown
+	takes        []onnx.Value // what the inputs of the model receive, in the order of [pipeline.Inlets]
+	before, next *plan.PipelineStage
+	whole        bool // the stage's own, not one that votes
+	crops        bool // it runs on crops
 }
 
 // modelUses lists the models of the target's pipelines. A lower level of the ladder is
@@ -185,25 +187,32 @@ func (s *subject) modelUses() []modelUse {
 		}
 		levels := pipeline.Levels(&p)
 		for n, level := range levels {
-			var shape []onnx.Dim
+			value := budget.SourceValue(&p)
 			changed := n == 0
 			for k, st := range level {
 				changed = changed || pipeline.Changed(&levels[max(n-1, 0)][k], &st)
 				var first *onnx.Model
 				for i, m := range pipeline.Models(&st) {
-					u := modelUse{pipeline: c.Key(), written: c.Stages.Get(st.ID), stage: st, level: n, StageModel: m, in: shape, whole: i == 0, crops: pipeline.CropsFor(level, k) != nil}
+					u := modelUse{pipeline: c.Key(), written: c.Stages.Get(st.ID), stage: st, level: n, StageModel: m, in: value, whole: i == 0, crops: pipeline.CropsFor(level, k) != nil}
 					u.model, u.err = s.openModel(m.Path, m.SHA256)
 					if i == 0 {
 						first = u.model
 					}
+					if k > 0 {
+						u.before = &level[k-1]
+					}
 					if k+1 < len(level) {
 						u.next = &level[k+1]
+					}
+					u.outs = budget.Outputs(level, k, value, u.model)
+					for _, in := range pipeline.Inlets(&st) {
+						u.takes = append(u.takes, budget.InletValue(&p, level, k, in, s.validModel))
 					}
 					if changed {
 						all = append(all, u)
 					}
 				}
-				shape = budget.OutputShape(&st, shape, first)
+				value = budget.Output(&st, value, first)
 			}
 		}
 	}
@@ -271,37 +280,77 @@ func checkModelShape(s *subject) {
 		if u.model == nil {
 			continue
 		}
-		part := s.findPart(u, u.written.InputTensor, u.written.Path, u.written.URI)
-		if len(u.model.Inputs) != 1 {
-			s.reportAt(part, "", "", "%s takes %d tensors (%s); a stage gives one", u.name(), len(u.model.Inputs), formatValues(u.model.Inputs))
+		inlets, takes := pipeline.Inlets(&u.stage), u.takes
+		if !u.whole { // votes on the stage's tensor alone
+			inlets, takes = []pipeline.Inlet{{}}, []onnx.Value{u.in}
+		}
+		if len(u.model.Inputs) != len(inlets) {
+			s.reportAt(s.findPart(u, u.written.Inputs, u.written.InputTensor, u.written.Path, u.written.URI), "", "name the tensor or the values of each input: inputs",
+				"%s takes %d tensors (%s); the stage gives %d", u.name(), len(u.model.Inputs), formatValues(u.model.Inputs), len(inlets))
 			continue
 		}
-		name := ""
-		if u.whole {
-			name = u.stage.Model.Input
-		}
-		in, ok := budget.FindValue(u.model.Inputs, name)
-		switch {
-		case !ok:
-			s.reportAt(part, name, "", "%s has no input %q; it takes %s", u.name(), name, formatValues(u.model.Inputs))
-		case in.Type != onnx.Float32:
-			s.reportAt(part, "", "export the model with float32 inputs", "%s takes %s; a stage gives float32", u.name(), in)
-		case u.in != nil && in.Ranked:
-			s.compareShape(u, in, part)
+		for i, inlet := range inlets {
+			part := s.findPart(u, u.written.Inputs.Get(inlet.Name), u.written.InputTensor, u.written.Path, u.written.URI)
+			in, ok := u.findInput(inlet, inlets)
+			if !ok {
+				s.reportAt(part, inlet.Name, "", "%s has no input %q; it takes %s", u.name(), inlet.Name, formatValues(u.model.Inputs))
+				continue
+			}
+			s.compareInput(u, in, takes[i], inlet, part)
 		}
 	}
 }
 
+// findInput finds the input of a model that an inlet feeds: that of its name, or the one that no
+// other inlet names.
+func (u modelUse) findInput(inlet pipeline.Inlet, all []pipeline.Inlet) (onnx.Value, bool) {
+	i := slices.IndexFunc(u.model.Inputs, func(v onnx.Value) bool {
+		if inlet.Name != "" {
+			return v.Name == inlet.Name
+		}
+		return !slices.ContainsFunc(all, func(o pipeline.Inlet) bool { return o.Name == v.Name })
+	})
+	if i < 0 {
+		return onnx.Value{}, false
+	}
+	return u.model.Inputs[i], true
+}
+
+// compareInput compares an input of a model with the tensor that it receives.
+func (s *subject) compareInput(u modelUse, in, given onnx.Value, inlet pipeline.Inlet, part config.Place) {
+	known, ok := pipeline.DTypeOfONNX(int(in.Type))
+	switch {
+	case !ok:
+		s.reportAt(part, "", "export the model with inputs of another type", "%s takes %s, and no stage gives elements of that type", u.name(), in)
+	case given.Ranked && given.Type != in.Type:
+		from := u.before
+		advice := fmt.Sprintf("give it %s elements", known)
+		switch {
+		case inlet.Constant != nil:
+			advice = fmt.Sprintf("set dtype: %q", known)
+		case from == nil || inlet.From != "" && inlet.From != from.ID:
+		case from.Preprocess != nil && slices.Contains(pipeline.PreprocessDTypes(), known):
+			advice = fmt.Sprintf("set dtype: %q of stage %s", known, from.ID)
+			if written := s.Config.Pipelines.Get(u.pipeline).Stages.Get(from.ID).DType; written.IsSet() && u.level == 0 {
+				part = written.Place
+			}
+		}
+		dtype, _ := pipeline.DTypeOfONNX(int(given.Type))
+		s.reportAt(part, dtype.String(), advice, "%s takes %s and receives %s elements", u.name(), in, given.Type)
+	case given.Ranked && in.Ranked:
+		s.compareShape(u, in, given, inlet, part)
+	}
+}
+
 // compareShape compares a model's input with the tensor that its stage receives.
-func (s *subject) compareShape(u modelUse, in onnx.Value, part config.Place) {
-	given := onnx.Value{Shape: u.in, Ranked: true}.Dims()
+func (s *subject) compareShape(u modelUse, in, given onnx.Value, inlet pipeline.Inlet, part config.Place) {
 	axis := -1 // the number of axes is wrong
-	if len(in.Shape) == len(u.in) {
+	if len(in.Shape) == len(given.Shape) {
 		for i, d := range in.Shape {
 			if i == 0 && u.crops && u.stage.Model.Batch != nil {
 				continue // checkModelBatch compares it with the buckets
 			}
-			if axis < 0 && !d.Free() && !u.in[i].Free() && d.Size != u.in[i].Size {
+			if axis < 0 && !d.Free() && !given.Shape[i].Free() && d.Size != given.Shape[i].Size {
 				axis = i
 			}
 		}
@@ -309,18 +358,31 @@ func (s *subject) compareShape(u modelUse, in onnx.Value, part config.Place) {
 			return
 		}
 	}
-	if u.level == 0 && axis >= 2 {
-		// The preprocess stage sets the size.
-		from := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.stage.Input)
-		size := from.Height
-		if axis == 3 {
+	help := ""
+	if pre := u.before; pre != nil && pre.Preprocess != nil && inlet.From == "" && inlet.Constant == nil {
+		rows, columns := 2, 3
+		own, other, turned := 1, 3, pipeline.NHWC // axes of the channels
+		if pre.Preprocess.Layout == pipeline.NHWC {
+			rows, columns = 1, 2
+			own, other, turned = 3, 1, pipeline.NCHW
+		}
+		from := s.Config.Pipelines.Get(u.pipeline).Stages.Get(pre.ID)
+		size := config.Int{}
+		switch axis {
+		case rows:
+			size = from.Height
+		case columns:
 			size = from.Width
 		}
-		if size.IsSet() {
+		if u.level == 0 && size.IsSet() { // the preprocess stage sets the size
 			part = size.Place
 		}
+		if len(in.Shape) == 4 && in.Shape[other].Size == 3 && in.Shape[own].Size != 3 {
+			help = fmt.Sprintf("set layout: %q of stage %s", turned, pre.ID)
+			part = s.findPart(u, from.Layout, from)
+		}
 	}
-	s.reportAt(part, given, "", "%s takes %s and receives %s", u.name(), in, given)
+	s.reportAt(part, given.Dims(), help, "%s takes %s and receives %s", u.name(), in, given.Dims())
 }
 
 func formatValues(all []onnx.Value) string {
@@ -357,6 +419,9 @@ func checkModelOutput(s *subject) {
 			s.reportAt(s.findPart(u, u.written.OutputTensor), u.stage.Model.Output, "", "%s has no output %q; it gives %s", u.name(), u.stage.Model.Output, formatValues(u.model.Outputs))
 			continue
 		}
+		if s.checkOutputNames(u) {
+			continue
+		}
 		if u.next == nil || u.next.Post == nil || !out.Ranked {
 			continue
 		}
@@ -366,15 +431,17 @@ func checkModelOutput(s *subject) {
 		if u.crops && pipeline.FindsBoxes(u.next.Post) {
 			continue // pipeline-shape reports it
 		}
-		shape := budget.OutputShape(&u.stage, u.in, u.model)
+		shape := budget.Output(&u.stage, u.in, u.model).Shape
 		if u.crops && len(shape) > 0 {
 			shape[0] = onnx.Dim{Size: 1} // each crop is decoded by itself
 		}
 		want := describeExpected(u.next.Post, shape, len(u.model.Outputs))
-		switch {
-		case out.Type != onnx.Float32:
-			want = "float32 elements"
-		case want == "":
+		if _, known := pipeline.DTypeOfONNX(int(out.Type)); !known {
+			want = "numbers"
+		} else if want == "" && u.stage.Model.Ensemble != nil && out.Type != onnx.Float32 {
+			want = "the votes of an ensemble, which have float32 elements"
+		}
+		if want == "" {
 			continue
 		}
 		part := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID).Decode.Place
@@ -389,16 +456,62 @@ func checkModelOutput(s *subject) {
 	}
 }
 
-// describeExpected describes the tensor that a postprocess stage reads, when a model gives
-// another one; "" when the two fit or may fit.
-func describeExpected(p *plan.Post, shape []onnx.Dim, outputs int) string {
+// checkOutputNames checks the outputs that a stage names, and those that the head of the next stage
+// reads. It reports whether the next stage reads several outputs, or names are wrong.
+func (s *subject) checkOutputNames(u modelUse) bool {
+	var names []string
+	for _, o := range u.model.Outputs {
+		names = append(names, o.Name)
+	}
+	for i, name := range u.stage.Model.Outputs {
+		if !slices.Contains(names, name) {
+			s.reportAt(s.findPart(u, u.written.OutputTensors.Items[i+1]), name, "", "%s has no output %q; it gives %s", u.name(), name, formatValues(u.model.Outputs))
+			return true
+		}
+	}
+	if u.next == nil || u.next.Post == nil || !pipeline.ReadsNamedOutputs(u.next.Post) {
+		return false
+	}
+	post := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID)
+	part := config.FirstSet(post.Outputs, post.Head)
+	if u.level > 0 {
+		part = s.findPart(u)
+	}
+	found, err := pipeline.NamedOutputs(u.next.Post, names)
+	if err != nil {
+		s.reportAt(part, u.next.Post.Head, "", "%s: %v", u.name(), err)
+		return true
+	}
+	shapes := make([][]int64, len(found))
+	for i, v := range u.outs {
+		if v.Ranked {
+			shapes[i] = sizesOf(v.Shape)
+		}
+	}
+	if want := pipeline.HeadShapes(u.next.Post, shapes); want != "" {
+		s.reportAt(part, u.next.Post.Head, "", "head %s reads %s, and %s gives %s", u.next.Post.Head, want, u.name(), formatValues(u.model.Outputs))
+	}
+	return true
+}
+
+// sizesOf returns the sizes of axes; 0 where they are not known.
+func sizesOf(shape []onnx.Dim) []int64 {
 	sizes := make([]int64, len(shape))
 	for i, d := range shape {
 		if !d.Free() {
 			sizes[i] = d.Size
 		}
 	}
-	if want := pipeline.ExpectedTensor(p, sizes); want != "" {
+	return sizes
+}
+
+// describeExpected describes the tensor that a postprocess stage reads, when a model gives
+// another one; "" when the two fit or may fit.
+func describeExpected(p *plan.Post, shape []onnx.Dim, outputs int) string {
+	if shape == nil {
+		return ""
+	}
+	if want := pipeline.ExpectedTensor(p, sizesOf(shape)); want != "" {
 		return want
 	}
 	if d, _ := pipeline.DecodeOf(p.Kind); d.Second && p.Prototypes == "" && outputs < 2 {

@@ -96,7 +96,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"a custom stage on the GPU", []string{"kind: \"model\"", "kind: \"custom\"", `path: "yolo.onnx"`, "exec: [\"/usr/bin/awk\"]\n\t\t\tshape: [1, 4]\n\t\t\tdevice: \"gpu\"", `"detect"`, `"raw"`}, "pipeline-device", "device", "custom stage and runs on the CPU"},
 		{"GPUs of no stage", end("\tgpus: [0]"), "pipeline-device", "gpus", "no stage runs on the GPU"},
 		{"a ring that is too large", end("\tsink: {\n\t\tkind: \"shm\", path: \"/dev/shm/p\"\n\t\tslots: 65536, slotSize: \"1MiB\"\n\t}"), "pipeline-range", "slots", "together at most 64 MiB"},
-		{"dtype", []string{"height: 640", "height: 640\n\t\t\tdtype: \"f16\""}, "YT0103", "dtype", ""},
+		{"dtype", []string{"height: 640", "height: 640\n\t\t\tdtype: \"f16\""}, "model-shape", "dtype", "receives float16 elements"},
 		{"a kernel that no stage launches", end("\tkernels: {\n\t\tpreprocess: block: 128\n\t\tmap: block: 128\n\t}"), "YT0102", "map", "no effect in this version: no stage of a pipeline launches this kernel"},
 		{"the copy kernel", end("\tkernels: copy: block: 128"), "YT0102", "copy", "with the copy engine"},
 		{"a region outside", []string{"height: 640", "height: 640\n\t\t\tcrop: {x: 1000, y: 0, width: 640, height: 640}"}, "pipeline-range", "crop", "not inside a frame of 1280x720"},

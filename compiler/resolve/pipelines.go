@@ -153,6 +153,7 @@ func (r *resolver) source(c *config.Source) plan.PipelineSource {
 		Kind: c.Kind.Text, Path: c.Path.Text, Format: c.Format.Text, Width: c.Width.Value, Height: c.Height.Value,
 		Exec: config.Texts(c.Exec), Live: c.Live.Or(kind.Live), Timeout: r.nanoseconds(c.Timeout, 0), Restart: c.Restart.Text,
 		Decoders: c.Decoders.Value, Time: r.nanoseconds(c.Time, 0),
+		DType: c.DType.Text, Shape: sizes(c.Shape),
 	}
 	if kind.Device != "" {
 		// On the device a command receives the stream.
@@ -279,16 +280,17 @@ func (r *resolver) stage(c *config.Stage) plan.PipelineStage {
 		s.Post = &plan.Post{
 			Kind: c.Decode.Text, Labels: c.Labels.Text, Top: c.Top.Value, Threshold: decimalText(c.Threshold), Head: c.Head.Text,
 			IoU: decimalText(c.IoU), Agnostic: c.Agnostic.On, Classes: c.Classes.Value, Prototypes: c.Prototypes.Text,
+			Scale: decimalText(c.Scale), Zero: c.Zero.Value,
+		}
+		if o := c.Outputs; o.IsSet() {
+			s.Post.Outputs = &plan.DetectorOutputs{Boxes: o.Boxes.Text, Scores: o.Scores.Text, Classes: o.Classes.Text, Count: o.Count.Text}
 		}
 	case pipeline.Track.Kind:
 		s.Track = &plan.Track{IoU: decimalText(c.IoU), Hits: c.Hits.Value, MaxLost: r.nanoseconds(c.MaxLost, 0), Max: c.Max.Value}
 	case pipeline.ROI.Kind:
 		s.ROI = roi(c)
 	case pipeline.Custom.Kind:
-		s.Custom = &plan.Custom{Plugin: c.Plugin.Text, Exec: config.Texts(c.Exec), Options: c.Options.Text, Inside: c.Inside.On}
-		for _, d := range c.Shape.Items {
-			s.Custom.Shape = append(s.Custom.Shape, int64(d.Value))
-		}
+		s.Custom = &plan.Custom{Plugin: c.Plugin.Text, Exec: config.Texts(c.Exec), Options: c.Options.Text, Inside: c.Inside.On, Shape: sizes(c.Shape), DType: c.DType.Text}
 	}
 	return s
 }
@@ -297,7 +299,7 @@ func preprocess(c *config.Stage) *plan.Preprocess {
 	p := &plan.Preprocess{
 		Width: c.Width.Value, Height: c.Height.Value, Pad: c.Pad.Value,
 		Fit: c.Fit.Or("stretch"), Layout: c.Layout.Or("nchw"), Color: c.Color.Or("rgb"), DType: c.DType.Or("f32"),
-		Mean: channels(c.Mean, "0"), Std: channels(c.Std, "1"),
+		Mean: channels(c.Mean, "0"), Std: channels(c.Std, "1"), Scale: decimalText(c.Scale), Zero: c.Zero.Value,
 	}
 	if c.Crop.IsSet() {
 		p.Crop = &plan.Crop{X: c.Crop.X.Value, Y: c.Crop.Y.Value, Width: c.Crop.Width.Value, Height: c.Crop.Height.Value}
@@ -323,6 +325,19 @@ func (r *resolver) model(c *config.Stage) *plan.Model {
 		Threads: c.Threads.Value, Providers: config.Texts(c.Providers), Precision: c.Precision.Text,
 		Spinning: c.Spinning.On, NoArena: !c.Arena.Or(true), Workspace: r.readBytes(c.Workspace),
 	}
+	if names := config.Texts(c.OutputTensors); len(names) > 0 {
+		m.Output, m.Outputs = names[0], names[1:]
+	}
+	for _, in := range c.Inputs.Sorted() {
+		i := plan.ModelInput{Name: in.Key(), From: in.From.Text, Previous: in.Previous.On, DType: in.DType.Text, Shape: sizes(in.Shape)}
+		if in.Part.IsSet() {
+			i.Part = new(in.Part.Value)
+		}
+		for _, v := range in.Values.Items {
+			i.Values = append(i.Values, decimalText(v))
+		}
+		m.Inputs = append(m.Inputs, i)
+	}
 	if c.Ensemble.IsSet() {
 		m.Ensemble = &plan.Ensemble{Models: []plan.StageModel{}, Vote: c.Ensemble.Vote.Or("mean")}
 		for _, e := range c.Ensemble.Models.Sorted() {
@@ -336,6 +351,15 @@ func (r *resolver) model(c *config.Stage) *plan.Model {
 		}
 	}
 	return m
+}
+
+// sizes reads a shape; nil when it is absent.
+func sizes(list config.List[config.Int]) []int64 {
+	var out []int64
+	for _, d := range list.Items {
+		out = append(out, int64(d.Value))
+	}
+	return out
 }
 
 // decimalText is a number in plain decimal text, "" when it is absent.

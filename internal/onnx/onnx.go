@@ -25,10 +25,14 @@ type Type int
 
 // Element types that this program uses.
 const (
-	Float32 Type = 1
-	Int32   Type = 6
-	Int64   Type = 7
-	Float16 Type = 10
+	Float32  Type = 1
+	Uint8    Type = 2
+	Int8     Type = 3
+	Int32    Type = 6
+	Int64    Type = 7
+	Bool     Type = 9
+	Float16  Type = 10
+	BFloat16 Type = 16
 )
 
 var types = [...]struct {

@@ -58,7 +58,7 @@ func Check(p *plan.Pipeline) []Fault {
 		return []Fault{*f}
 	}
 	var all []Fault
-	in := Output{Data: Frames, Kind: SourceID}
+	in := SourceOutput(&p.Source)
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		faults := checkStage(s, in)
@@ -75,7 +75,26 @@ func Check(p *plan.Pipeline) []Fault {
 			Reason: fmt.Sprintf("it ends with a %s stage, which gives %s, and a sink takes results", last.Kind, in.Data),
 			Advice: "add a postprocess stage that takes its input from " + last.ID})
 	}
-	return append(append(all, checkGPUs(p)...), checkSink(&p.Sink)...)
+	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkGPUs(p), checkSink(&p.Sink))
+}
+
+// checkPictures checks that results in pixels have a picture.
+func checkPictures(p *plan.Pipeline) []Fault {
+	if SourceOutput(&p.Source).Data == Frames {
+		return nil
+	}
+	var all []Fault
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		if s.Post == nil {
+			continue
+		}
+		if d, _ := DecodeOf(s.Post.Kind); d.Boxes || d.Name == Regions {
+			all = append(all, Fault{Topic: Line, Path: stagePath(s, "decode"), Value: d.Name,
+				Reason: fmt.Sprintf("stage %s: decode %s gives places in a picture, and the source gives tensors", s.ID, d.Name), Advice: "choose argmax, ctc or raw"})
+		}
+	}
+	return all
 }
 
 // checkOrder checks that the stages form one line from the source.

@@ -15,7 +15,7 @@ type Data string
 // What a stage can take and give.
 const (
 	Frames  Data = "frames"  // pixels of a source
-	Tensors Data = "tensors" // dense float32 arrays
+	Tensors Data = "tensors" // dense arrays, see [Tensor]
 	Crops   Data = "crops"   // one such array for each of several parts of the frame
 	Results Data = "results" // what a sink writes
 )

@@ -51,6 +51,8 @@ func TestLanguageHasTheRegistrysKinds(t *testing.T) {
 		{"#Source", "format!", names(pipeline.Formats(), func(f pipeline.Format) string { return f.Name })},
 		{"#Sink", "kind!", sinkKinds()},
 		{"#PostprocessStage", "decode!", pipeline.DecodeNames()},
+		{"#PostprocessStage", "head?", pipeline.HeadNames()},
+		{"#PreprocessStage", "dtype?", names(pipeline.PreprocessDTypes(), pipeline.DType.String)},
 		{"#Queue", "policy?", []string{pipeline.Block, pipeline.DropOldest, pipeline.DropNewest}},
 	} {
 		_, body, _ := strings.Cut(string(text), "\n"+c.definition+": {")

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/yoctune/yoctune/schema/plan"
@@ -26,7 +27,7 @@ var (
 	CameraSource    = Source{Kind: "v4l2", Formats: []string{"nv12", "i420", "yuyv", "uyvy", "grey", MJPEG}, Live: true, Camera: true}
 	CommandSource   = Source{Kind: "command", Formats: formatNames(nil), Disk: true, Network: true, Program: true}
 	RTSPSource      = Source{Kind: "rtsp", Formats: formatNames(func(f Format) bool { return f.GStreamer != "" }), Live: true, Network: true, Program: true, Device: "command"}
-	RingSource      = Source{Kind: "shm", Formats: pixelFormats(), Live: true}
+	RingSource      = Source{Kind: "shm", Formats: formatNames(func(f Format) bool { return !f.Coded }), Live: true}
 
 	sources = []Source{FileSource, SyntheticSource, CameraSource, CommandSource, RTSPSource, RingSource}
 )
@@ -46,12 +47,15 @@ func SourceOf(kind string) (Source, bool) {
 // OffersFormat reports whether sources of the kind can deliver a format.
 func (s Source) OffersFormat(format string) bool { return slices.Contains(s.Formats, format) }
 
+// IsTensor reports whether a source gives tensors.
+func IsTensor(s *plan.PipelineSource) bool { return s.Format == TensorFormat }
+
 // HasFrameSize reports whether a source's frames contain their size. The plan need not set it
 // then.
 func HasFrameSize(s *plan.PipelineSource) bool {
 	k, _ := SourceOf(s.Kind)
 	f, ok := FormatOf(s.Format)
-	return ok && (f.Name == Y4M || f.Coded && !k.Camera)
+	return ok && (f.Name == Y4M || f.Name == TensorFormat || f.Coded && !k.Camera)
 }
 
 // HasFrameRate reports whether a source's frames can contain their rate.
@@ -80,10 +84,11 @@ const (
 	planar               // four share it, in planes of their own
 )
 
-// Formats with a header or a codec.
+// Formats with a header or a codec, and that of tensors.
 const (
-	MJPEG = "mjpeg"
-	Y4M   = "y4m"
+	MJPEG        = "mjpeg"
+	Y4M          = "y4m"
+	TensorFormat = "tensor"
 )
 
 var formats = []Format{
@@ -97,6 +102,7 @@ var formats = []Format{
 	// Both are decoded to a chroma sample for four pixels.
 	{Name: MJPEG, Coded: true, layout: planar},
 	{Name: Y4M, Coded: true, layout: planar},
+	{Name: TensorFormat}, // dtype and shape of the source
 }
 
 // Formats lists the formats of frames.
@@ -116,6 +122,9 @@ func FrameBytes(s *plan.PipelineSource) int64 {
 	f, ok := FormatOf(s.Format)
 	if !ok {
 		return 0
+	}
+	if IsTensor(s) {
+		return SourceOutput(s).Tensor().Bytes()
 	}
 	w, h := int64(s.Width), int64(s.Height)
 	switch f.layout {
@@ -159,6 +168,29 @@ func PaddedRow(s *plan.PipelineSource) int64 {
 	return 0
 }
 
+// checkSource checks the tensors of a source.
+func checkSource(s *plan.PipelineSource) []Fault {
+	fault := func(topic Topic, field, value, advice, format string, args ...any) []Fault {
+		return []Fault{{Topic: topic, Path: []string{"source", field}, Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
+	}
+	_, known := ParseDType(s.DType)
+	switch {
+	case !IsTensor(s) && (s.DType != "" || s.Shape != nil):
+		return fault(Settings, "format", s.Format, "choose format: \"tensor\", or remove dtype and shape", "a source of %s frames has no dtype and shape", s.Format)
+	case !IsTensor(s):
+		return nil
+	case !known:
+		return fault(Range, "dtype", s.DType, "", "the source has the unknown type %q", s.DType)
+	case s.Width != 0 || s.Height != 0:
+		return fault(Settings, "format", s.Format, "remove width and height", "a source of tensors has no width and height")
+	case len(s.Shape) == 0:
+		return fault(Settings, "format", s.Format, "declare the shape of a record: shape", "a source of tensors has a shape")
+	case len(s.Shape) > MaxRank || SourceOutput(s).Tensor().Bytes() == 0:
+		return fault(Range, "shape", fmt.Sprint(s.Shape), "give a smaller shape", "a tensor has at most %d axes, each at least 1, and a pipeline holds %d MiB", MaxRank, MaxPool>>20)
+	}
+	return nil
+}
+
 // formatNames lists the formats for which keep holds, all without it.
 func formatNames(keep func(Format) bool) []string {
 	var names []string
@@ -170,4 +202,6 @@ func formatNames(keep func(Format) bool) []string {
 	return names
 }
 
-func pixelFormats() []string { return formatNames(func(f Format) bool { return !f.Coded }) }
+func pixelFormats() []string {
+	return formatNames(func(f Format) bool { return !f.Coded && f.Name != TensorFormat })
+}

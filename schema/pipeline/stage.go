@@ -34,11 +34,15 @@ type Output struct {
 	Data  Data
 	Kind  string  // of the stage; "source"
 	Shape []int64 // of a tensor, or of one crop; nil: the plan does not determine it
+	DType DType   // of a tensor whose shape is known
 
 	Boxes   bool // the results have boxes
 	Classes bool // and the boxes have classes
 	Crops   int  // most crops of a frame that the data, or part of the results, is of; 0: of none
 }
+
+// Tensor describes the tensor of the output.
+func (o Output) Tensor() Tensor { return Tensor{DType: o.DType, Shape: o.Shape} }
 
 // Description is what a drawing shows of a stage.
 type Description struct {
@@ -84,6 +88,15 @@ func StageKinds() []string {
 		names[i] = s.Kind
 	}
 	return names
+}
+
+// SourceOutput returns what a source gives for one frame.
+func SourceOutput(s *plan.PipelineSource) Output {
+	if !IsTensor(s) {
+		return Output{Data: Frames, Kind: SourceID}
+	}
+	t, _ := ParseDType(s.DType) // checkSource reports an unknown one
+	return Output{Data: Tensors, Kind: SourceID, DType: t, Shape: s.Shape}
 }
 
 // StageOutput returns the output of a stage for one frame, or the zero value for an unknown kind.
@@ -167,7 +180,9 @@ func CountCopies(p *plan.Pipeline) int {
 // there, too. With several GPUs each of them may run it, so the output is shared.
 func StaysOnGPU(p *plan.Pipeline, stages []plan.PipelineStage, k int) bool {
 	votes := stages[k].Model != nil && stages[k].Model.Ensemble != nil // which the CPU counts
-	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2 && !votes
+	// A later stage finds its tensor in memory that all processes see.
+	later := k+2 < len(stages) && slices.ContainsFunc(stages[k+2:], func(s plan.PipelineStage) bool { return ReadsTensorOf(&s, stages[k].ID) })
+	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2 && !votes && !later
 }
 
 // SharesFrame reports whether the GPU that runs a stage keeps the frame for the stages after it.

@@ -14,7 +14,8 @@ var Custom = Stage{
 	configured: func(s *plan.PipelineStage) bool { return s.Custom != nil },
 	gives: func(s *plan.PipelineStage) Output {
 		if len(s.Custom.Shape) > 0 {
-			return Output{Data: Tensors, Shape: s.Custom.Shape}
+			t, _ := ParseDType(s.Custom.DType)
+			return Output{Data: Tensors, DType: t, Shape: s.Custom.Shape}
 		}
 		return Output{Data: Results}
 	},
@@ -37,6 +38,7 @@ var Custom = Stage{
 
 func checkCustom(s *plan.PipelineStage, in Output) []Fault {
 	c := s.Custom
+	_, known := ParseDType(c.DType)
 	fault := func(topic Topic, field, value, advice, format string, args ...any) []Fault {
 		path := stagePath(s)
 		if field != "" {
@@ -45,12 +47,16 @@ func checkCustom(s *plan.PipelineStage, in Output) []Fault {
 		return []Fault{{Topic: topic, Path: path, Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
 	}
 	switch {
+	case !known:
+		return fault(Range, "dtype", c.DType, "", "stage %s gives elements of the unknown type %q", s.ID, c.DType)
 	case (c.Plugin == "") == (len(c.Exec) == 0):
 		return fault(Settings, "", "", "give one of the two", "stage %s has either plugin or exec", s.ID)
 	case c.Inside && c.Plugin == "":
 		return fault(Settings, "", "", "leave inside out", "stage %s is a program, and only a plug-in can run in the pipeline's process", s.ID)
 	case len(c.Shape) > 0 && volume(c.Shape) == 0:
 		return fault(Range, "shape", fmt.Sprint(c.Shape), "give a smaller shape", "stage %s gives a tensor of shape %v, which is more than a pipeline holds", s.ID, c.Shape)
+	case c.DType != "" && len(c.Shape) == 0:
+		return fault(Settings, "dtype", c.DType, "declare the shape of the tensor, too", "stage %s gives results, which have no dtype", s.ID)
 	case len(c.Shape) > MaxRank || len(in.Shape) > MaxRank:
 		return fault(Range, "shape", fmt.Sprint(c.Shape), "give fewer dimensions", "stage %s takes and gives tensors of at most %d dimensions", s.ID, MaxRank)
 	}

@@ -23,8 +23,8 @@ var Postprocess = Stage{
 		switch {
 		case ok && (!d.Core || d.Second):
 			return "decodes " + s.Post.Kind + ", which the CPU does"
-		case s.Post.Head == "v10":
-			return "reads boxes that the model has selected, which the CPU does"
+		case d.Boxes && !HeadOf(s.Post).Core:
+			return "reads boxes of the head " + s.Post.Head + ", which the CPU does"
 		}
 		return ""
 	},
@@ -190,6 +190,8 @@ func readsBoxes(p *plan.Post, is func(int, int64) bool, shape []int64) string {
 		return "boxes, a tensor [1 values anchors] or [1 anchors values]"
 	case p.Head == "v10" && !is(2, 6):
 		return "with a v10 head a tensor [1 boxes 6]"
+	case HeadOf(p).outputs != nil && !is(2, 4):
+		return "with a " + p.Head + " head boxes, a tensor [1 boxes 4]"
 	}
 	return ""
 }
@@ -229,6 +231,9 @@ func checkPostprocess(s *plan.PipelineStage, in Output) []Fault {
 	if d.Name == Argmax && s.Post.Top > MaxTop {
 		return []Fault{{Topic: Range, Path: stagePath(s, "top"), Value: fmt.Sprint(s.Post.Top),
 			Reason: fmt.Sprintf("stage %s: argmax finds at most %d classes", s.ID, MaxTop), Advice: "lower top, or write all scores with decode: \"raw\""}}
+	}
+	if faults := checkHead(s, d); faults != nil {
+		return faults
 	}
 	if d.Labels && s.Post.Labels == "" {
 		return []Fault{{Topic: Range, Path: path, Value: d.Name,

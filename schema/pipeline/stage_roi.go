@@ -161,6 +161,8 @@ func checkCropModel(s *plan.PipelineStage, in Output) []Fault {
 		return nil
 	case s.Model.Ensemble != nil:
 		return fault([]string{"ensemble"}, "", "keep one model", "an ensemble votes about frames, and the stage takes crops")
+	case len(s.Model.Inputs) > 0:
+		return fault([]string{"inputs"}, "", "remove inputs", "a model that takes crops has one input")
 	case b == nil:
 		return nil
 	case b.Delay > 0:

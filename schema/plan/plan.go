@@ -294,7 +294,7 @@ type StageSize struct {
 type PipelineSource struct {
 	Kind   string   `json:"kind"`             // file, synthetic, v4l2, command
 	Path   string   `json:"path,omitempty"`   // file or device
-	Format string   `json:"format"`           // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m
+	Format string   `json:"format"`           // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m, tensor
 	Width  int      `json:"width,omitempty"`  // pixels; 0 for y4m, whose header has it
 	Height int      `json:"height,omitempty"` // pixels
 	FPSNum int      `json:"fps_num,omitempty"`
@@ -308,6 +308,9 @@ type PipelineSource struct {
 	Restart string `json:"restart,omitempty"` // what then: always, on-failure, never; "": always where live, otherwise never
 
 	Time int64 `json:"time,omitempty"` // longest from capture until the stages have the frame, ns; as declared, 0: not known
+
+	DType string  `json:"dtype,omitempty" since:"2"` // of tensors: f32, f16, bf16, i8, u8, i32, i64, bool; "": f32
+	Shape []int64 `json:"shape,omitempty" since:"2"` // of tensors
 }
 
 // PipelineStage is one step.
@@ -338,6 +341,8 @@ type Custom struct {
 	Shape   []int64  `json:"shape,omitempty"`   // of the tensor it gives; nil: it gives results
 	Options string   `json:"options,omitempty"` // passed to it
 	Inside  bool     `json:"inside,omitempty"`  // the plug-in runs in the pipeline's own process
+
+	DType string `json:"dtype,omitempty" since:"2"` // of the tensor it gives; "": f32
 }
 
 // ModelProviders is what may run a model stage, best first: tensorrt, cuda, cpu.
@@ -381,13 +386,16 @@ type Preprocess struct {
 	Width  int      `json:"width"`
 	Height int      `json:"height"`
 	Fit    string   `json:"fit"`    // stretch, letterbox
-	Layout string   `json:"layout"` // nchw
+	Layout string   `json:"layout"` // nchw, nhwc
 	Color  string   `json:"color"`  // rgb, bgr
-	DType  string   `json:"dtype"`  // f32
+	DType  string   `json:"dtype"`  // f32, f16, i8, u8
 	Pad    int      `json:"pad"`    // 0–255, letterbox border
 	Mean   []string `json:"mean"`   // per channel, in 0–1 units, decimal text (no floats in a plan)
 	Std    []string `json:"std"`
 	Crop   *Crop    `json:"crop,omitempty"` // region of the source frame, pixels
+
+	Scale string `json:"scale,omitempty" since:"2"` // of i8 and u8: value of one step, decimal text; "": pixels as they are
+	Zero  int    `json:"zero,omitempty" since:"2"`  // of i8 and u8: element of the value 0
 }
 
 // Crop is a region of a frame in pixels.
@@ -414,6 +422,21 @@ type Model struct {
 	Spinning  bool      `json:"spinning,omitempty"`  // idle threads spin
 	NoArena   bool      `json:"no_arena,omitempty"`  // memory is given back after each run
 	Ensemble  *Ensemble `json:"ensemble,omitempty"`  // models that vote with this one
+
+	Inputs  []ModelInput `json:"inputs,omitempty" since:"2"`  // by name; an input that is not listed takes the stage's tensor
+	Outputs []string     `json:"outputs,omitempty" since:"2"` // further outputs to read, by name
+}
+
+// ModelInput is where an input of a model comes from: a tensor of this frame, that of the frame
+// before, or values.
+type ModelInput struct {
+	Name     string   `json:"name"`               // of the model's input
+	From     string   `json:"from,omitempty"`     // id of an earlier stage, or "source"; "": the stage's own input, or values
+	Part     *int     `json:"part,omitempty"`     // index in the first axis of that tensor; nil: all of it
+	Previous bool     `json:"previous,omitempty"` // as it was when the stage last ran
+	Values   []string `json:"values,omitempty"`   // decimal text
+	DType    string   `json:"dtype,omitempty"`    // of values, "": f32
+	Shape    []int64  `json:"shape,omitempty"`    // of values
 }
 
 // Ensemble is models that run on the same tensor, and how their outputs become one.
@@ -437,11 +460,23 @@ type Post struct {
 	Threshold string `json:"threshold,omitempty"` // decimal text, 0–1
 	Top       int    `json:"top,omitempty"`
 
-	Head       string `json:"head,omitempty"`       // of a detector: v5, v8, v10, v11
+	Head       string `json:"head,omitempty"`       // of a detector: v5, v8, v10, v11, efficient-nms, ssd, detr, rt-detr
 	IoU        string `json:"iou,omitempty"`        // decimal text, 0–1; "": 0.45
 	Agnostic   bool   `json:"agnostic,omitempty"`   // classes suppress each other
 	Classes    int    `json:"classes,omitempty"`    // of keypoints, 0: 1
 	Prototypes string `json:"prototypes,omitempty"` // of segment: name of the model's output, "": its second
+
+	Outputs *DetectorOutputs `json:"outputs,omitempty" since:"2"` // of a head that reads several; nil: by their usual names
+	Scale   string           `json:"scale,omitempty" since:"2"`   // of integer tensors: value of one step, decimal text; "": 1
+	Zero    int              `json:"zero,omitempty" since:"2"`    // of integer tensors: element of the value 0
+}
+
+// DetectorOutputs names the outputs of a detector; "": by their usual names.
+type DetectorOutputs struct {
+	Boxes   string `json:"boxes,omitempty"`
+	Scores  string `json:"scores,omitempty"`
+	Classes string `json:"classes,omitempty"`
+	Count   string `json:"count,omitempty"`
 }
 
 // Track follows boxes from frame to frame.

@@ -63,72 +63,112 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 	away := pipeline.Isolated(p, s)
 	members := pipeline.Models(s)
 	rows := int64(pipeline.CropRows(level, k))
+	in := input(p, level, k, models)
 	if len(members) == 0 {
 		slots := int64(b.slots)
 		if away { // one to warm up with
 			slots++
 		}
-		if n, known := elementCount(OutputShape(s, nil, nil)); known {
-			b.Pool += slots * 4 * n * rows
+		if n, known := valueBytes(Output(s, in, nil)); known {
+			b.Pool += slots * n * rows
 		}
 		b.Pool += pipeline.CropMemory(p, s)
-		if s.Post != nil && away {
-			in := inputShape(level, k, models)
-			if n, known := elementCount(in); known {
-				b.Pool += pipeline.DecoderBytes(p, s, sizes(in)) + 4*n // to warm up with
-			} else {
-				b.Known = false
-			}
+		if s.Post != nil {
+			b.addDecoder(p, level, k, in, models)
 		}
 		return
 	}
 	instances := int64(pipeline.Instances(p, s))
 	b.addWeights(s, instances, away, models, seen)
+	b.addInputs(p, level, k, models)
 	b.Workspace = max(b.Workspace, s.Model.Workspace)
-	in := inputShape(level, k, models)
 	first := lookup(models, members[0])
-	main, known := elementCount(outputOf(level, k, in, first))
+	main, known := valueBytes(outputOf(level, k, in, first))
 	if !known {
 		b.Known = false
 		return
 	}
-	outs := main
-	if second, ok := secondOutput(level, k, first); ok {
-		if more, known := elementCount(second); known {
-			outs += more
-		} else {
-			b.Known = false
+	outs := int64(0)
+	for n, out := range Outputs(level, k, in, first) {
+		bytes, known := valueBytes(out)
+		if n == 0 {
+			bytes, known = main, true
 		}
+		outs += bytes
+		b.Known = b.Known && known
 	}
 	// Each further model of an ensemble writes a tensor of its own, once for each instance.
 	made := outs + main*int64(len(members)-1)
 	// For each frame, and once for each larger batch and instance.
-	b.Pool += 4 * (outs*rows*int64(b.slots) + (made-outs)*instances)
+	b.Pool += outs*rows*int64(b.slots) + (made-outs)*instances
 	if pipeline.CropsFor(level, k) != nil {
 		// Runs on crops read and write the tensors of frames; the GPU's process has outputs of its own.
 		for _, size := range pipeline.CropBuckets(s) {
 			if away {
-				b.Pool += 4 * outs * int64(size) * instances
-				if row, ok := elementCount(in); ok && 4*row%pipeline.TensorAlign != 0 {
-					b.Pool += 4 * row * int64(size) * instances // see pipeline.TensorAlign
+				b.Pool += outs * int64(size) * instances
+				if row, ok := valueBytes(in); ok && row%pipeline.TensorAlign != 0 {
+					b.Pool += row * int64(size) * instances // see pipeline.TensorAlign
 				}
 			}
 		}
 		if away { // to warm up with
-			b.Pool += 4 * outs * int64(slices.Max(pipeline.CropBuckets(s)))
+			b.Pool += outs * int64(slices.Max(pipeline.CropBuckets(s)))
 		}
 		return
 	}
 	if away { // the GPU's process has its own for each instance, and one to warm up with
-		b.Pool += 4 * (made*instances + outs*int64(pipeline.LargestBatch(level, k)))
+		b.Pool += made*instances + outs*int64(pipeline.LargestBatch(level, k))
 		instances *= 2
 	}
 	if s.Model.Batch == nil {
 		return
 	}
 	for _, size := range s.Model.Batch.Buckets {
-		if before, ok := elementCount(in); size > 1 && ok {
-			b.Pool += 4 * (made + before) * int64(size) * instances
+		if before, ok := valueBytes(in); size > 1 && ok {
+			b.Pool += (made + before) * int64(size) * instances
+		}
+	}
+}
+
+// addInputs adds the inputs of a model that belong to no frame: values, once more to upload them
+// to a GPU, and the tensor of the frame before.
+func (b *Budget) addInputs(p *plan.Pipeline, level []plan.PipelineStage, k int, models Models) {
+	for _, in := range pipeline.Inlets(&level[k]) {
+		switch {
+		case in.Constant != nil:
+			n := pipeline.ConstantTensor(in.Constant).Bytes()
+			if pipeline.Isolated(p, &level[k]) {
+				n *= 2
+			}
+			b.Pool += n
+		case in.Previous:
+			n, known := valueBytes(InletValue(p, level, k, in, models))
+			b.Pool += n
+			b.Known = b.Known && known
+		}
+	}
+}
+
+// addDecoder adds the memory of a postprocess stage: of a decoder on the GPU, and of tensors that
+// are converted to float32.
+func (b *Budget) addDecoder(p *plan.Pipeline, level []plan.PipelineStage, k int, in onnx.Value, models Models) {
+	s := &level[k]
+	converters := int64(pipeline.Instances(p, s))
+	if pipeline.Isolated(p, s) {
+		n, known := valueBytes(in) // to warm up with
+		if known {
+			b.Pool += pipeline.DecoderBytes(p, s, sizes(in.Shape)) + n
+		}
+		b.Known = b.Known && known
+		converters = 2*converters + 1 // in both processes
+	}
+	read := []onnx.Value{in}
+	if k > 0 && level[k-1].Model != nil {
+		read = Outputs(level, k-1, input(p, level, k-1, models), lookup(models, pipeline.Models(&level[k-1])[0]))
+	}
+	for _, v := range read {
+		if n, known := valueBytes(v); known && v.Type != onnx.Float32 {
+			b.Pool += converters * n / elementBytes(v.Type) * elementBytes(onnx.Float32)
 		}
 	}
 }
@@ -154,28 +194,40 @@ func (b *Budget) addWeights(s *plan.PipelineStage, instances int64, away bool, m
 	}
 }
 
-// secondOutput is the shape of the second output of the model of stage k, when the stage
-// after it reads one.
-func secondOutput(level []plan.PipelineStage, k int, m *onnx.Model) ([]onnx.Dim, bool) {
-	if m == nil || k+1 >= len(level) || level[k+1].Post == nil {
-		return nil, false
+// Outputs lists the outputs of the model of stage k that the stage after it reads.
+func Outputs(level []plan.PipelineStage, k int, in onnx.Value, m *onnx.Model) []onnx.Value {
+	s := &level[k]
+	names := append([]string{s.Model.Output}, s.Model.Outputs...)
+	if m == nil {
+		return make([]onnx.Value, len(names))
 	}
-	if d, _ := pipeline.DecodeOf(level[k+1].Post.Kind); !d.Second {
-		return nil, false
+	if k+1 < len(level) && level[k+1].Post != nil {
+		post := level[k+1].Post
+		d, _ := pipeline.DecodeOf(post.Kind)
+		switch {
+		case pipeline.ReadsNamedOutputs(post):
+			var all []string
+			for _, o := range m.Outputs {
+				all = append(all, o.Name)
+			}
+			found, err := pipeline.NamedOutputs(post, all)
+			if err != nil {
+				return nil
+			}
+			names = found
+		case d.Second:
+			second := post.Prototypes
+			if second == "" && len(m.Outputs) > 1 {
+				second = m.Outputs[1].Name
+			}
+			names = []string{s.Model.Output, second}
+		}
 	}
-	name := level[k+1].Post.Prototypes
-	if name == "" && len(m.Outputs) > 1 {
-		name = m.Outputs[1].Name
+	outs := make([]onnx.Value, len(names))
+	for i, name := range names {
+		outs[i] = modelOutput(s, in, m, name)
 	}
-	out, ok := FindValue(m.Outputs, name)
-	if !ok || !out.Ranked {
-		return nil, true
-	}
-	shape := append([]onnx.Dim{}, out.Shape...)
-	if len(shape) > 0 && shape[0].Free() {
-		shape[0] = onnx.Dim{Size: 1} // of one frame
-	}
-	return shape, true
+	return outs
 }
 
 func lookup(models Models, m plan.StageModel) *onnx.Model {
@@ -185,65 +237,105 @@ func lookup(models Models, m plan.StageModel) *onnx.Model {
 	return models(m.Path, m.SHA256)
 }
 
-// inputShape returns the shape of the input of stage k, or nil if it is unknown.
-func inputShape(stages []plan.PipelineStage, k int, models Models) []onnx.Dim {
-	var shape []onnx.Dim
+// input describes the input of stage k.
+func input(p *plan.Pipeline, stages []plan.PipelineStage, k int, models Models) onnx.Value {
+	value := SourceValue(p)
 	for i := range stages[:k] {
 		var m *onnx.Model
 		if members := pipeline.Models(&stages[i]); len(members) > 0 {
 			m = lookup(models, members[0])
 		}
-		shape = outputOf(stages, i, shape, m)
+		value = outputOf(stages, i, value, m)
 	}
-	return shape
+	return value
 }
 
-// outputOf returns the shape of the output of stage k for one frame or, of a model on crops, for one
-// crop.
-func outputOf(stages []plan.PipelineStage, k int, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
-	shape := OutputShape(&stages[k], in, m)
-	if len(shape) > 0 && stages[k].Model != nil && pipeline.CropsFor(stages, k) != nil {
-		shape[0] = onnx.Dim{Size: 1}
+// outputOf describes the output of stage k for one frame or, of a model on crops, for one crop.
+func outputOf(stages []plan.PipelineStage, k int, in onnx.Value, m *onnx.Model) onnx.Value {
+	v := Output(&stages[k], in, m)
+	if len(v.Shape) > 0 && stages[k].Model != nil && pipeline.CropsFor(stages, k) != nil {
+		v.Shape[0] = onnx.Dim{Size: 1}
 	}
-	return shape
+	return v
 }
 
-// OutputShape returns the shape of a stage's output for one frame, or nil if it is unknown.
-func OutputShape(s *plan.PipelineStage, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
-	if fixed := pipeline.StageOutput(s).Shape; fixed != nil {
-		shape := make([]onnx.Dim, len(fixed))
-		for i, size := range fixed {
-			shape[i] = onnx.Dim{Size: size}
-		}
-		return shape
+// InletValue describes the tensor that an input of the model of stage k takes.
+func InletValue(p *plan.Pipeline, stages []plan.PipelineStage, k int, in pipeline.Inlet, models Models) onnx.Value {
+	if in.Constant != nil {
+		return fixedValue(pipeline.ConstantTensor(in.Constant))
 	}
-	if s.Model == nil || m == nil {
-		return nil
-	}
-	out, ok := FindValue(m.Outputs, s.Model.Output)
-	if !ok || !out.Ranked {
-		return nil
-	}
-	// Axes of the input that have a name are the same where the output has it.
-	axes := map[string]int64{}
-	if from, ok := FindValue(m.Inputs, s.Model.Input); ok && len(from.Shape) == len(in) {
-		for i, d := range from.Shape {
-			if d.Free() && d.Axis != "" && !in[i].Free() {
-				axes[d.Axis] = in[i].Size
+	from := k
+	switch {
+	case in.From == pipeline.SourceID:
+		from = 0
+	case in.From != "":
+		for i := range stages[:k] {
+			if stages[i].ID == in.From {
+				from = i + 1
 			}
 		}
 	}
-	shape := append([]onnx.Dim{}, out.Shape...)
-	for i, d := range shape {
+	v := input(p, stages, from, models)
+	if in.Part != nil && len(v.Shape) > 0 {
+		v.Shape = v.Shape[1:]
+	}
+	return v
+}
+
+// SourceValue describes the tensor of a source; of frames it is not ranked.
+func SourceValue(p *plan.Pipeline) onnx.Value {
+	if out := pipeline.SourceOutput(&p.Source); out.Data == pipeline.Tensors {
+		return fixedValue(out.Tensor())
+	}
+	return onnx.Value{}
+}
+
+// fixedValue describes a tensor whose shape is known.
+func fixedValue(t pipeline.Tensor) onnx.Value {
+	v := onnx.Value{Name: t.Name, Type: onnx.Type(t.DType.ONNX()), Ranked: true}
+	for _, size := range t.Shape {
+		v.Shape = append(v.Shape, onnx.Dim{Size: size})
+	}
+	return v
+}
+
+// Output describes a stage's output for one frame; it is not ranked where it is unknown.
+func Output(s *plan.PipelineStage, in onnx.Value, m *onnx.Model) onnx.Value {
+	if fixed := pipeline.StageOutput(s); fixed.Shape != nil {
+		return fixedValue(fixed.Tensor())
+	}
+	if s.Model == nil || m == nil {
+		return onnx.Value{}
+	}
+	return modelOutput(s, in, m, s.Model.Output)
+}
+
+// modelOutput describes an output of a model for one frame.
+func modelOutput(s *plan.PipelineStage, in onnx.Value, m *onnx.Model, name string) onnx.Value {
+	out, ok := FindValue(m.Outputs, name)
+	if !ok || !out.Ranked {
+		return onnx.Value{}
+	}
+	// Axes of the input that have a name are the same where the output has it.
+	axes := map[string]int64{}
+	if from, ok := FindValue(m.Inputs, s.Model.Input); ok && len(from.Shape) == len(in.Shape) {
+		for i, d := range from.Shape {
+			if d.Free() && d.Axis != "" && !in.Shape[i].Free() {
+				axes[d.Axis] = in.Shape[i].Size
+			}
+		}
+	}
+	out.Shape = append([]onnx.Dim{}, out.Shape...)
+	for i, d := range out.Shape {
 		switch size, named := axes[d.Axis]; {
 		case !d.Free():
 		case named:
-			shape[i] = onnx.Dim{Size: size}
+			out.Shape[i] = onnx.Dim{Size: size}
 		case i == 0:
-			shape[i] = onnx.Dim{Size: 1} // of one frame
+			out.Shape[i] = onnx.Dim{Size: 1} // of one frame
 		}
 	}
-	return shape
+	return out
 }
 
 // FindValue returns the value with a name, or the first value if name is empty.
@@ -256,7 +348,6 @@ func FindValue(all []onnx.Value, name string) (onnx.Value, bool) {
 	return onnx.Value{}, false
 }
 
-// elementCount is the number of elements, where all dimensions are known.
 func sizes(shape []onnx.Dim) []int64 {
 	out := make([]int64, len(shape))
 	for i, d := range shape {
@@ -265,13 +356,23 @@ func sizes(shape []onnx.Dim) []int64 {
 	return out
 }
 
-func elementCount(shape []onnx.Dim) (int64, bool) {
-	n := int64(1)
-	for _, d := range shape {
-		if d.Free() || n > (1<<40)/d.Size {
+// elementBytes is the size of an element, 0 for types that pipelines do not hold.
+func elementBytes(t onnx.Type) int64 {
+	known, ok := pipeline.DTypeOfONNX(int(t))
+	if !ok {
+		return 0
+	}
+	return known.Bytes()
+}
+
+// valueBytes is the size of a tensor, where its type and all dimensions are known.
+func valueBytes(v onnx.Value) (int64, bool) {
+	n := elementBytes(v.Type)
+	for _, d := range v.Shape {
+		if d.Free() || n > (1<<42)/d.Size {
 			return 0, false
 		}
 		n *= d.Size
 	}
-	return n, len(shape) > 0
+	return n, v.Ranked && n > 0
 }

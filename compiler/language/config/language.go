@@ -973,6 +973,8 @@ type Source struct {
 	Place
 	Kind     String
 	Format   String
+	DType    String
+	Shape    List[Int]
 	Width    Int
 	Height   Int
 	FPS      Scalar
@@ -992,6 +994,8 @@ func (c *Source) decode(p Place) {
 	c.Place = p
 	c.Kind.decode(c.field("kind"))
 	c.Format.decode(c.field("format"))
+	c.DType.decode(c.field("dtype"))
+	c.Shape.decode(c.field("shape"))
 	c.Width.decode(c.field("width"))
 	c.Height.decode(c.field("height"))
 	c.FPS.decode(c.field("fps"))
@@ -1023,6 +1027,8 @@ type Stage struct {
 	Layout        String
 	Color         String
 	DType         String
+	Scale         Decimal
+	Zero          Int
 	Pad           Int
 	Mean          List[Decimal]
 	Std           List[Decimal]
@@ -1034,6 +1040,8 @@ type Stage struct {
 	ArchiveSHA256 String
 	InputTensor   String
 	OutputTensor  String
+	Inputs        Map[ModelInput]
+	OutputTensors List[String]
 	Threads       Int
 	Batch         Batch
 	Providers     List[String]
@@ -1049,6 +1057,7 @@ type Stage struct {
 	Threshold     Decimal
 	Top           Int
 	Head          String
+	Outputs       DetectorOutputs
 	IoU           Decimal
 	Agnostic      Bool
 	Classes       Int
@@ -1081,6 +1090,8 @@ func (c *Stage) decode(p Place) {
 	c.Layout.decode(c.field("layout"))
 	c.Color.decode(c.field("color"))
 	c.DType.decode(c.field("dtype"))
+	c.Scale.decode(c.field("scale"))
+	c.Zero.decode(c.field("zero"))
 	c.Pad.decode(c.field("pad"))
 	c.Mean.decode(c.field("mean"))
 	c.Std.decode(c.field("std"))
@@ -1092,6 +1103,8 @@ func (c *Stage) decode(p Place) {
 	c.ArchiveSHA256.decode(c.field("archiveSha256"))
 	c.InputTensor.decode(c.field("inputTensor"))
 	c.OutputTensor.decode(c.field("outputTensor"))
+	c.Inputs.decode(c.field("inputs"))
+	c.OutputTensors.decode(c.field("outputTensors"))
 	c.Threads.decode(c.field("threads"))
 	c.Batch.decode(c.field("batch"))
 	c.Providers.decode(c.field("providers"))
@@ -1107,6 +1120,7 @@ func (c *Stage) decode(p Place) {
 	c.Threshold.decode(c.field("threshold"))
 	c.Top.decode(c.field("top"))
 	c.Head.decode(c.field("head"))
+	c.Outputs.decode(c.field("outputs"))
 	c.IoU.decode(c.field("iou"))
 	c.Agnostic.decode(c.field("agnostic"))
 	c.Classes.decode(c.field("classes"))
@@ -1393,6 +1407,27 @@ func (c *Crop) decode(p Place) {
 	c.Height.decode(c.field("height"))
 }
 
+// ModelInput is a struct of the language.
+type ModelInput struct {
+	Place
+	From     String
+	Part     Int
+	Previous Bool
+	Values   List[Decimal]
+	DType    String
+	Shape    List[Int]
+}
+
+func (c *ModelInput) decode(p Place) {
+	c.Place = p
+	c.From.decode(c.field("from"))
+	c.Part.decode(c.field("part"))
+	c.Previous.decode(c.field("previous"))
+	c.Values.decode(c.field("values"))
+	c.DType.decode(c.field("dtype"))
+	c.Shape.decode(c.field("shape"))
+}
+
 // Batch is a struct of the language.
 type Batch struct {
 	Place
@@ -1419,6 +1454,23 @@ func (c *Ensemble) decode(p Place) {
 	c.Place = p
 	c.Models.decode(c.field("models"))
 	c.Vote.decode(c.field("vote"))
+}
+
+// DetectorOutputs is a struct of the language.
+type DetectorOutputs struct {
+	Place
+	Boxes   String
+	Scores  String
+	Classes String
+	Count   String
+}
+
+func (c *DetectorOutputs) decode(p Place) {
+	c.Place = p
+	c.Boxes.decode(c.field("boxes"))
+	c.Scores.decode(c.field("scores"))
+	c.Classes.decode(c.field("classes"))
+	c.Count.decode(c.field("count"))
 }
 
 // Rotate is a struct of the language.

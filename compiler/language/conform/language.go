@@ -373,9 +373,20 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1048576},
 			}}}},
+			{name: "dtype", required: false, doc: "Element type of that tensor; f32 by default. Stages that were built for float32 tensors are refused for others.", value: &shape{op: named, def: "#DType"}},
 			{name: "options", required: false, doc: "Options, passed to the stage verbatim.", value: &shape{op: named, def: "#Text"}},
 			{name: "inside", required: false, doc: "Run the plug-in in the pipeline's own process: faster, but a crash ends the pipeline.", value: &shape{op: basic, kind: load.Bool}},
 		},
+	}}},
+	{name: "#DType", doc: "Element type of a tensor.", value: &shape{op: either, parts: []*shape{
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "f32", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "f16", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bf16", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "i8", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "u8", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "i32", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "i64", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bool", True: false}},
 	}}},
 	{name: "#Decimal", doc: "a decimal number, as a number or as text such as \"0.485\"", value: &shape{op: either, parts: []*shape{
 		&shape{op: basic, kind: load.Number, any: true},
@@ -438,6 +449,14 @@ var language = Schema{defs: []*definition{
 					{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#DegradeSize"}},
 				},
 			}}},
+		},
+	}}},
+	{name: "#DetectorOutputs", doc: "Names of the outputs of a detector.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "boxes", required: false, doc: "Boxes, [1 boxes 4].", value: &shape{op: named, def: "#Text"}},
+			{name: "scores", required: false, doc: "Scores, [1 boxes] or [1 boxes classes].", value: &shape{op: named, def: "#Text"}},
+			{name: "classes", required: false, doc: "Numbers of the classes, [1 boxes].", value: &shape{op: named, def: "#Text"}},
+			{name: "count", required: false, doc: "Number of boxes.", value: &shape{op: named, def: "#Text"}},
 		},
 	}}},
 	{name: "#Devfreq", doc: "Clock limits of a devfreq device.", value: &shape{op: object, obj: &structure{
@@ -775,6 +794,24 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 32},
 		&shape{op: matches, text: "^[A-Za-z0-9_]+$"},
 	}}},
+	{name: "#ModelInput", doc: "An input of a model: a tensor of the frame, or fixed values.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "from", required: false, doc: "\"source\" or an earlier stage that gives a tensor; by default the stage's input.", value: &shape{op: named, def: "#Name"}},
+			{name: "part", required: false, doc: "Index in the first axis of that tensor: one tensor can hold several inputs.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">="},
+				&shape{op: bound, rel: "<=", number: 1048575},
+			}}},
+			{name: "previous", required: false, doc: "Take the tensor of the frame before, as this stage saw it; for the first frame, that of the frame itself.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "values", required: false, doc: "Values that are the same for every frame.", value: &shape{op: list, elem: &shape{op: named, def: "#Decimal"}}},
+			{name: "dtype", required: false, doc: "Element type of the values; f32 by default.", value: &shape{op: named, def: "#DType"}},
+			{name: "shape", required: false, doc: "Shape of the values; by default one axis.", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 1048576},
+			}}}},
+		},
+	}}},
 	{name: "#ModelStage", doc: "Run an ONNX model.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "path", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has.", value: &shape{op: named, def: "#Path"}},
@@ -784,6 +821,12 @@ var language = Schema{defs: []*definition{
 			{name: "archiveSha256", required: false, doc: "Digest of the archive at uri.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "inputTensor", required: false, doc: "Name of the input tensor; by default the model's first.", value: &shape{op: named, def: "#Text"}},
 			{name: "outputTensor", required: false, doc: "Name of the output tensor; by default the model's first.", value: &shape{op: named, def: "#Text"}},
+			{name: "inputs", required: false, doc: "Inputs of a model that has several, by name. An input that is not listed takes the tensor of the stage's input.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Text"}, value: &shape{op: named, def: "#ModelInput"}},
+				},
+			}}},
+			{name: "outputTensors", required: false, doc: "Names of several output tensors, for decode \"raw\". Detectors with several outputs name them in the postprocess stage.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
 			{name: "threads", required: false, doc: "Threads inside an operator; by default one per core of the pipeline.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">="},
@@ -993,12 +1036,17 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1000},
 			}}},
-			{name: "head", required: false, doc: "Output format of the detector, named after the first YOLO version that uses it; v8 by default.", value: &shape{op: either, parts: []*shape{
+			{name: "head", required: false, doc: "Output format of the detector: v5 to v11 after the first YOLO version that uses it, or several outputs: \"efficient-nms\" with boxes that the model has selected, \"ssd\" with normalised corners and probabilities after that of no object, \"detr\" with centres and logits before that of no object, \"rt-detr\" with independent logits. v8 by default.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v5", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v8", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v10", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v11", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "efficient-nms", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "ssd", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "detr", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rt-detr", True: false}},
 			}}},
+			{name: "outputs", required: false, doc: "Names of the model's outputs, for a head that reads several; by default their usual names.", value: &shape{op: named, def: "#DetectorOutputs"}},
 			{name: "iou", required: false, doc: "Boxes that overlap a better one by more than this, 0 to 1, are dropped; 0.45 by default. A v10 model produces no such boxes.", value: &shape{op: named, def: "#Decimal"}},
 			{name: "agnostic", required: false, doc: "Also drop boxes that overlap a better box of another class.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "classes", required: false, doc: "Number of classes of a detector with keypoints; 1 by default.", value: &shape{op: all, parts: []*shape{
@@ -1007,6 +1055,12 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: "<=", number: 1000},
 			}}},
 			{name: "prototypes", required: false, doc: "Name of the model output with the mask prototypes; by default the second output.", value: &shape{op: named, def: "#Text"}},
+			{name: "scale", required: false, doc: "Value of one step of an integer output; 1 by default. Outputs of every type are converted to float32 first.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "zero", required: false, doc: "Element of the value 0 of an integer output, with scale; 0 by default.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: -128},
+				&shape{op: bound, rel: "<=", number: 255},
+			}}},
 		},
 	}}},
 	{name: "#Power", doc: "Power modes: of the module (nvpmodel), or of a board of your own, whose modes are limits that yoctuned holds.", value: &shape{op: object, obj: &structure{
@@ -1078,12 +1132,26 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
 			}}},
-			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", value: &shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
+			{name: "layout", required: false, doc: "Order of the tensor's dimensions: frame, channel, row and column, or the channel last. nchw by default.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "nchw", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "nhwc", True: false}},
+			}}},
 			{name: "color", required: false, doc: "Order of the colour channels.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
 			}}},
-			{name: "dtype", required: false, doc: "Element type of the tensor.", value: &shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
+			{name: "dtype", required: false, doc: "Element type of the tensor; f32 by default. Without scale, u8 elements are the pixels themselves, 0 to 255.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "f32", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "f16", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "i8", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "u8", True: false}},
+			}}},
+			{name: "scale", required: false, doc: "Value of one step of i8 and u8 elements, as in the model's QuantizeLinear: an element is the normalised value divided by this, rounded to nearest even, plus zero, and saturates.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "zero", required: false, doc: "Element of the value 0, with scale; 0 by default.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: -128},
+				&shape{op: bound, rel: "<=", number: 255},
+			}}},
 			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">="},
@@ -1497,7 +1565,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rtsp", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
 			}}},
-			{name: "format", required: true, doc: "Pixel format. y4m and mjpeg streams contain their size.", value: &shape{op: either, parts: []*shape{
+			{name: "format", required: true, doc: "Pixel format, or \"tensor\" for records of numbers from a file, a command or a ring. y4m and mjpeg streams contain their size.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "yuyv", True: false}},
@@ -1507,7 +1575,14 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "mjpeg", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "tensor", True: false}},
 			}}},
+			{name: "dtype", required: false, doc: "Element type of tensors; f32 by default. Numbers are in the byte order of the machine.", value: &shape{op: named, def: "#DType"}},
+			{name: "shape", required: false, doc: "Shape of the tensor of one record, with the axis of the batch: [1, 128].", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 1048576},
+			}}}},
 			{name: "width", required: false, doc: "Width in pixels.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 2},

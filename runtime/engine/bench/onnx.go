@@ -64,7 +64,7 @@ func (o *libraries) newNetwork(g *graph, shape []int64, x []float32) (*network, 
 		return nil, err
 	}
 	n := &network{s: s}
-	if n.in, err = o.ort.NewTensor(shape); err == nil {
+	if n.in, err = o.ort.NewTensor(ort.Float32, shape); err == nil {
 		if len(x) != len(n.in.Data()) {
 			err = fmt.Errorf("%d values for a tensor of %v", len(x), shape)
 		} else {
@@ -81,14 +81,14 @@ func (o *libraries) newNetwork(g *graph, shape []int64, x []float32) (*network, 
 
 // bind allocates the output and binds the session.
 func (n *network) bind(rt *ort.Runtime) error {
-	shapes, err := n.s.Probe(n.in)
+	made, err := n.s.Probe(n.in)
 	if err != nil {
 		return err
 	}
-	if n.out, err = rt.NewTensor(shapes[0]); err != nil {
+	if n.out, err = rt.NewTensor(ort.Float32, made[0].Shape); err != nil {
 		return err
 	}
-	n.bound, err = n.s.Bind(n.in, n.out)
+	n.bound, err = n.s.Bind([]*ort.Tensor{n.in}, n.out)
 	return err
 }
 

@@ -8,10 +8,10 @@
 //
 //	rt, err := ort.Open("/usr/lib/libonnxruntime.so.1")
 //	s, err := rt.NewSession("model.onnx", ort.Options{Threads: 2})
-//	in, err := rt.NewTensor([]int64{1, 3, 48, 320})
-//	shapes, err := s.Probe(in)
-//	out, err := rt.NewTensor(shapes[0])
-//	b, err := s.Bind(in, out)
+//	in, err := rt.NewTensor(ort.Float32, []int64{1, 3, 48, 320})
+//	made, err := s.Probe(in)
+//	out, err := rt.NewTensor(made[0].DType, made[0].Shape)
+//	b, err := s.Bind([]*ort.Tensor{in}, out)
 //	copy(in.Data(), pixels)
 //	err = b.Run()
 package ort
@@ -24,6 +24,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/onnx"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // API versions of ONNX Runtime's function table. Release 1.N provides every version up to
@@ -65,22 +68,11 @@ func OutOfMemory(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "Failed to allocate memory") || strings.Contains(err.Error(), "std::bad_alloc"))
 }
 
-// DType is an element type, numbered as in ONNX.
-type DType int
+// DType is an element type.
+type DType = onnx.Type
 
-// Float32 is the only element type of tensors in this package.
-const Float32 DType = 1
-
-func (d DType) String() string {
-	names := []string{
-		"undefined", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64",
-		"string", "bool", "float16", "float64", "uint32", "uint64", "complex64", "complex128", "bfloat16",
-	}
-	if d < 0 || int(d) >= len(names) {
-		return "type " + strconv.Itoa(int(d))
-	}
-	return names[d]
-}
+// Float32 is the element type of [Tensor.Data].
+const Float32 = onnx.Float32
 
 // Info describes an input or an output of a model.
 type Info struct {
@@ -109,10 +101,10 @@ func (i Info) shape() string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-// checkFed checks that a float32 tensor of the given shape fits the input.
-func (i Info) checkFed(shape []int64) error {
-	if i.DType != Float32 {
-		return fmt.Errorf("%w: input %s is not float32", ErrUnsupported, i)
+// checkFed checks that a tensor of the given type and shape fits the input.
+func (i Info) checkFed(t DType, shape []int64) error {
+	if i.DType != t {
+		return fmt.Errorf("%w: input %s receives %s elements", ErrShape, i, t)
 	}
 	ok := len(shape) == len(i.Shape)
 	for n := 0; ok && n < len(shape); n++ {
@@ -131,6 +123,9 @@ const (
 	CPU      = "cpu"
 )
 
+// MaxTensors is the largest number of inputs, and of selected outputs, of a session.
+const MaxTensors = registry.MaxTensors
+
 // HostMemory is the GPU of [Runtime.NewTensorAt] for memory of the CPU provider.
 const HostMemory = -1
 
@@ -143,9 +138,9 @@ type Missing struct {
 // Options of a session. The zero value runs on the CPU with one thread per core.
 type Options struct {
 	Threads  int      // intra-op threads; 0: one per core
-	Input    string   // name of the input; "": the model's first
+	Inputs   []string // names of all inputs, in the order of [Session.Bind]; nil: the model's only one
 	Output   string   // name of the output; "": the model's first
-	More     []string // further outputs for [Session.Bind], at most three; "": the model's next
+	More     []string // further outputs for [Session.Bind], at most [MaxTensors]-1; "": the model's next
 	Spinning bool     // idle threads spin
 	NoArena  bool     // free memory after each run
 
@@ -232,10 +227,14 @@ func apiFor(version string) (int, error) {
 	return min(n, maxAPI), nil
 }
 
-// elements returns the number of elements of a shape that is fully known.
-func elements(shape []int64) (int64, error) {
-	// 1 Gi elements are 4 GiB, more than any frame needs. Products of hostile dimensions
-	// cannot overflow below this limit.
+// sizeOf returns the bytes of a tensor whose shape is fully known.
+func sizeOf(t DType, shape []int64) (int64, error) {
+	known, ok := registry.DTypeOfONNX(int(t))
+	if !ok {
+		return 0, fmt.Errorf("%w: tensors of %s elements", ErrUnsupported, t)
+	}
+	// 1 Gi elements of 4 bytes are 4 GiB, more than any frame needs. Products of hostile
+	// dimensions cannot overflow below this limit.
 	const limit = 1 << 30
 	n := int64(1)
 	for _, d := range shape {
@@ -244,7 +243,7 @@ func elements(shape []int64) (int64, error) {
 		}
 		n *= d
 	}
-	return n, nil
+	return n * known.Bytes(), nil
 }
 
 // selectInfo returns the entry with the given name, or the first if the name is empty.
@@ -261,6 +260,31 @@ func selectInfo(kind, name string, all []Info) (Info, error) {
 		}
 	}
 	return Info{}, fmt.Errorf("%w: no %s named %q; the model has %s", ErrModel, kind, name, joinInfos(all))
+}
+
+// selectInputs returns the inputs with the given names, in that order. A model cannot run without
+// one of its inputs.
+func selectInputs(all []Info, names []string) ([]Info, error) {
+	switch {
+	case len(names) == 0 && len(all) != 1, len(names) > 0 && len(names) != len(all):
+		return nil, fmt.Errorf("%w: it has %d inputs (%s), and %d are given", ErrUnsupported, len(all), joinInfos(all), max(len(names), 1))
+	case len(all) > MaxTensors:
+		return nil, fmt.Errorf("%w: it has %d inputs, and at most %d are supported", ErrUnsupported, len(all), MaxTensors)
+	case len(names) == 0:
+		names = []string{""}
+	}
+	var ins []Info
+	for _, name := range names {
+		in, err := selectInfo("input", name, all)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(ins, func(i Info) bool { return i.Name == in.Name }) {
+			return nil, fmt.Errorf("%w: input %q is given twice", ErrModel, in.Name)
+		}
+		ins = append(ins, in)
+	}
+	return ins, nil
 }
 
 func joinInfos(all []Info) string {

@@ -37,7 +37,7 @@ func halves() []byte {
 func TestBindingUsesFixedMemory(t *testing.T) {
 	runWithBoth(t, func(t *testing.T, rt *ort.Runtime) {
 		tensor := func(shape ...int64) *ort.Tensor {
-			x, err := rt.NewTensor(shape)
+			x, err := rt.NewTensor(ort.Float32, shape)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,15 +50,15 @@ func TestBindingUsesFixedMemory(t *testing.T) {
 		}
 		t.Cleanup(s.Close)
 		in := tensor(2, 4)
-		shapes, err := s.Probe(in)
-		if err != nil || !slices.Equal(shapes[0], []int64{2, 3}) || !slices.Equal(shapes[1], []int64{2, 1}) {
-			t.Fatalf("%v, %v", shapes, err)
+		made, err := s.Probe(in)
+		if err != nil || !slices.Equal(made[0].Shape, []int64{2, 3}) || !slices.Equal(made[1].Shape, []int64{2, 1}) {
+			t.Fatalf("%v, %v", made, err)
 		}
 		b, a := tensor(2, 3), tensor(2, 1)
-		if _, err := s.Bind(in, b); !errors.Is(err, ort.ErrShape) {
+		if _, err := s.Bind([]*ort.Tensor{in}, b); !errors.Is(err, ort.ErrShape) {
 			t.Errorf("one tensor for two outputs: %v", err)
 		}
-		bound, err := s.Bind(in, b, a)
+		bound, err := s.Bind([]*ort.Tensor{in}, b, a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestSessionOptionsDoNotChangeResults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in, err := rt.NewTensor([]int64{1, 3, 224, 224})
+			in, err := rt.NewTensor(ort.Float32, []int64{1, 3, 224, 224})
 			if err != nil {
 				t.Fatal(err)
 			}

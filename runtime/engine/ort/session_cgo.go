@@ -29,6 +29,7 @@ import (
 
 	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/onnx"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Runtime is a loaded ONNX Runtime. Several goroutines may use it.
@@ -77,13 +78,13 @@ func (r *Runtime) Close() {
 	}
 }
 
-// Session is a loaded model with one input and at least one selected output. Only one
+// Session is a loaded model with its inputs and at least one selected output. Only one
 // goroutine may run it at a time; any may call Terminate.
 type Session struct {
 	rt              *Runtime
 	c               *C.ort_session
 	inputs, outputs []Info
-	in              Info
+	ins             []Info // in the order of Bind
 	outs            []Info // selected outputs
 	provider        string
 	missing         []Missing
@@ -268,10 +269,7 @@ func (s *Session) selectTensors(o Options) error {
 	if s.outputs, err = s.describe(1, int(nout)); err != nil {
 		return err
 	}
-	if len(s.inputs) != 1 {
-		return fmt.Errorf("%w: it has %d inputs (%s); only one input is supported", ErrUnsupported, len(s.inputs), joinInfos(s.inputs))
-	}
-	if s.in, err = selectInfo("input", o.Input, s.inputs); err != nil {
+	if s.ins, err = selectInputs(s.inputs, o.Inputs); err != nil {
 		return err
 	}
 	for n, name := range append([]string{o.Output}, o.More...) {
@@ -287,20 +285,21 @@ func (s *Session) selectTensors(o Options) error {
 		}
 		s.outs = append(s.outs, out)
 	}
-	in := C.CString(s.in.Name)
-	defer C.free(unsafe.Pointer(in))
-	if C.ort_session_input(s.c, in, &e) != 0 {
-		return goError(&e)
-	}
-	for _, o := range s.outs {
-		out := C.CString(o.Name)
-		rc := C.ort_session_output(s.c, out, &e)
-		C.free(unsafe.Pointer(out))
-		if rc != 0 {
-			return goError(&e)
+	add := func(all []Info, add func(name *C.char) C.int) error {
+		for _, i := range all {
+			name := C.CString(i.Name)
+			rc := add(name)
+			C.free(unsafe.Pointer(name))
+			if rc != 0 {
+				return goError(&e)
+			}
 		}
+		return nil
 	}
-	return nil
+	if err := add(s.ins, func(name *C.char) C.int { return C.ort_session_input(s.c, name, &e) }); err != nil {
+		return err
+	}
+	return add(s.outs, func(name *C.char) C.int { return C.ort_session_output(s.c, name, &e) })
 }
 
 func (s *Session) describe(output, n int) ([]Info, error) {
@@ -322,30 +321,70 @@ func (s *Session) Inputs() []Info { return s.inputs }
 // Outputs returns the model's outputs.
 func (s *Session) Outputs() []Info { return s.outputs }
 
-// Probe runs the model once on in and returns the shapes of the selected outputs:
-// [Options].Output, then More. It also warms up the session.
-func (s *Session) Probe(in *Tensor) ([][]int64, error) {
+// Probe runs the model once on ins, in the order of [Options].Inputs, and returns the types and
+// shapes of the selected outputs: [Options].Output, then More. It also warms up the session.
+func (s *Session) Probe(ins ...*Tensor) ([]Info, error) {
 	if s.c == nil {
 		return nil, ErrClosed
 	}
-	if err := s.in.checkFed(in.shape); err != nil {
+	if err := s.checkInputs(ins); err != nil {
 		return nil, err
 	}
+	var lists tensorLists
+	if err := lists.fill(ins, nil); err != nil {
+		return nil, err
+	}
+	defer lists.free()
 	var e C.ort_error
-	var io [C.ORT_MAX_OUTPUTS]C.ort_io
-	if C.ort_probe(s.c, in.c, &io[0], &e) != 0 {
+	var io [C.ORT_MAX_TENSORS]C.ort_io
+	if C.ort_probe(s.c, lists.ins(), &io[0], &e) != 0 {
 		return nil, s.runError(&e)
 	}
-	shapes := make([][]int64, len(s.outs))
-	for n := range shapes {
-		got := goInfo(&io[n])
-		if got.DType != Float32 {
-			return nil, fmt.Errorf("%w: output %s is not float32", ErrUnsupported, got)
+	made := make([]Info, len(s.outs))
+	for n := range made {
+		made[n] = goInfo(&io[n])
+		if _, ok := registry.DTypeOfONNX(int(made[n].DType)); !ok {
+			return nil, fmt.Errorf("%w: output %s has elements that no stage reads", ErrUnsupported, made[n])
 		}
-		shapes[n] = got.Shape
 	}
-	return shapes, nil
+	return made, nil
 }
+
+// checkInputs checks that tensors fit the inputs of the model.
+func (s *Session) checkInputs(ins []*Tensor) error {
+	if len(ins) != len(s.ins) {
+		return fmt.Errorf("%w: %d tensors for %d inputs (%s)", ErrShape, len(ins), len(s.ins), joinInfos(s.ins))
+	}
+	for n, in := range ins {
+		if err := s.ins[n].checkFed(in.dtype, in.shape); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tensorLists holds lists of tensors in C memory, which C reads only during a call.
+type tensorLists struct {
+	c *[2][C.ORT_MAX_TENSORS]*C.ort_tensor
+}
+
+func (l *tensorLists) fill(ins, outs []*Tensor) error {
+	l.c = (*[2][C.ORT_MAX_TENSORS]*C.ort_tensor)(C.calloc(2*C.ORT_MAX_TENSORS, C.size_t(unsafe.Sizeof(uintptr(0)))))
+	if l.c == nil {
+		return errors.New("onnx runtime: out of memory")
+	}
+	for n, t := range ins {
+		l.c[0][n] = t.c
+	}
+	for n, t := range outs {
+		l.c[1][n] = t.c
+	}
+	return nil
+}
+
+func (l *tensorLists) free()                { C.free(unsafe.Pointer(l.c)) }
+func (l *tensorLists) ins() **C.ort_tensor  { return &l.c[0][0] }
+func (l *tensorLists) outs() **C.ort_tensor { return &l.c[1][0] }
 
 // Binding is a session bound to tensors at fixed addresses. Execution providers with their
 // own memory set up the transfers once and not at every run.
@@ -354,30 +393,31 @@ type Binding struct {
 	c unsafe.Pointer
 }
 
-// Bind binds the session to an input and to outputs. The outputs are in the order of
-// [Session.Probe] and have its shapes.
-func (s *Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) {
+// Bind binds the session to inputs, in the order of [Options].Inputs, and to outputs, in the
+// order of [Session.Probe] and with its types and shapes.
+func (s *Session) Bind(ins []*Tensor, outs ...*Tensor) (*Binding, error) {
 	if s.c == nil {
 		return nil, ErrClosed
 	}
-	if err := s.in.checkFed(in.shape); err != nil {
+	if err := s.checkInputs(ins); err != nil {
 		return nil, err
 	}
 	if len(outs) != len(s.outs) {
 		return nil, fmt.Errorf("%w: %d tensors for %d outputs", ErrShape, len(outs), len(s.outs))
 	}
-	// C reads the list only during the call. It points to C memory.
-	list := (*[C.ORT_MAX_OUTPUTS]*C.ort_tensor)(C.calloc(C.ORT_MAX_OUTPUTS, C.size_t(unsafe.Sizeof(uintptr(0)))))
-	if list == nil {
-		return nil, errors.New("onnx runtime: out of memory")
-	}
-	defer C.free(unsafe.Pointer(list))
 	for n, o := range outs {
-		list[n] = o.c
+		if want := s.outs[n]; want.DType != o.dtype {
+			return nil, fmt.Errorf("%w: output %s is bound to %s elements", ErrShape, want, o.dtype)
+		}
 	}
+	var lists tensorLists
+	if err := lists.fill(ins, outs); err != nil {
+		return nil, err
+	}
+	defer lists.free()
 	b := &Binding{s: s}
 	var e C.ort_error
-	if C.ort_bind(s.c, in.c, &list[0], C.size_t(len(outs)), &b.c, &e) != 0 {
+	if C.ort_bind(s.c, lists.ins(), lists.outs(), C.size_t(len(outs)), &b.c, &e) != 0 {
 		return nil, fmt.Errorf("%w: %w", ErrShape, goError(&e))
 	}
 	return b, nil
@@ -441,75 +481,76 @@ func (s *Session) runError(e *C.ort_error) error {
 	return fmt.Errorf("%w: %w", ErrRun, goError(e))
 }
 
-// Tensor is a dense float32 tensor outside the Go heap.
+// Tensor is a dense tensor outside the Go heap.
 type Tensor struct {
 	rt    *Runtime
 	c     *C.ort_tensor
+	dtype DType
 	shape []int64
-	data  []float32
+	bytes []byte
 }
 
 // NewTensor allocates a tensor of zeros, aligned to 256 bytes. Every dimension must be at
 // least 1.
-func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
-	n, err := elements(shape)
+func (r *Runtime) NewTensor(dtype DType, shape []int64) (*Tensor, error) {
+	n, err := sizeOf(dtype, shape)
 	if err != nil {
 		return nil, err
 	}
-	return r.makeTensor(shape, n, true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
-		return C.ort_tensor_new(r.c, c, dims, C.size_t(len(shape)), C.size_t(n*4), e)
+	return r.makeTensor(dtype, shape, n, true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+		return C.ort_tensor_new(r.c, c, C.int32_t(dtype), dims, C.size_t(len(shape)), C.size_t(n), e)
 	})
 }
 
 // NewTensorOver makes a tensor over the caller's memory. The memory must be outside the Go
 // heap, aligned to 64 bytes, of exactly the tensor's size, and valid until Close.
-func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
-	n, err := elements(shape)
+func (r *Runtime) NewTensorOver(dtype DType, shape []int64, memory []byte) (*Tensor, error) {
+	n, err := sizeOf(dtype, shape)
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(memory)) != n*4 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
-		return nil, fmt.Errorf("%w: a tensor of shape %v needs %d bytes aligned to 64, got %d bytes at %p", ErrShape, shape, n*4, len(memory), memory)
+	if int64(len(memory)) != n || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
+		return nil, fmt.Errorf("%w: a tensor of shape %v needs %d bytes aligned to 64, got %d bytes at %p", ErrShape, shape, n, len(memory), memory)
 	}
-	return r.makeTensor(shape, n, true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
-		return C.ort_tensor_over(r.c, c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(memory)), C.size_t(n*4), e)
+	return r.makeTensor(dtype, shape, n, true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+		return C.ort_tensor_over(r.c, c, C.int32_t(dtype), dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(memory)), C.size_t(n), e)
 	})
 }
 
 // NewTensorAt makes a tensor at an address of a device's memory, which this program does not
-// access: Data returns nil. The memory is that of CUDA device gpu, or with HostMemory that of the
-// CPU provider. It must be aligned to 64 bytes and valid until Close.
-func (r *Runtime) NewTensorAt(shape []int64, address uintptr, gpu int) (*Tensor, error) {
-	n, err := elements(shape)
+// access: Data and Bytes return nil. The memory is that of CUDA device gpu, or with HostMemory that
+// of the CPU provider. It must be aligned to 64 bytes and valid until Close.
+func (r *Runtime) NewTensorAt(dtype DType, shape []int64, address uintptr, gpu int) (*Tensor, error) {
+	n, err := sizeOf(dtype, shape)
 	if err != nil {
 		return nil, err
 	}
 	if address == 0 || address%64 != 0 {
 		return nil, fmt.Errorf("%w: a tensor needs an address aligned to 64 bytes, got %#x", ErrShape, address)
 	}
-	return r.makeTensor(shape, n, false, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+	return r.makeTensor(dtype, shape, n, false, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
 		if gpu == HostMemory {
-			return C.ort_tensor_at(r.c, c, dims, C.size_t(len(shape)), C.uintptr_t(address), C.size_t(n*4), e)
+			return C.ort_tensor_at(r.c, c, C.int32_t(dtype), dims, C.size_t(len(shape)), C.uintptr_t(address), C.size_t(n), e)
 		}
-		return C.ort_tensor_on_gpu(r.c, c, dims, C.size_t(len(shape)), C.uintptr_t(address), C.size_t(n*4), C.int(gpu), e)
+		return C.ort_tensor_on_gpu(r.c, c, C.int32_t(dtype), dims, C.size_t(len(shape)), C.uintptr_t(address), C.size_t(n), C.int(gpu), e)
 	})
 }
 
-// makeTensor makes a tensor of n elements with a function of the shim. Data is nil unless host is
-// set.
-func (r *Runtime) makeTensor(shape []int64, n int64, host bool, with func(*C.ort_tensor, *C.int64_t, *C.ort_error) C.int) (*Tensor, error) {
+// makeTensor makes a tensor of n bytes with a function of the shim. The memory is not accessible
+// unless host is set.
+func (r *Runtime) makeTensor(dtype DType, shape []int64, n int64, host bool, with func(*C.ort_tensor, *C.int64_t, *C.ort_error) C.int) (*Tensor, error) {
 	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
 	if c == nil {
 		return nil, errors.New("onnx runtime: out of memory")
 	}
-	t := &Tensor{rt: r, c: c, shape: append([]int64(nil), shape...)}
+	t := &Tensor{rt: r, c: c, dtype: dtype, shape: append([]int64(nil), shape...)}
 	var e C.ort_error
 	if with(c, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape))), &e) != 0 {
 		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
 	}
 	if host {
-		t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
+		t.bytes = unsafe.Slice((*byte)(t.c.data), n)
 	}
 	return t, nil
 }
@@ -517,29 +558,37 @@ func (r *Runtime) makeTensor(shape []int64, n int64, host bool, with func(*C.ort
 // Part returns n rows of the first axis, from row at on, as a tensor over the same memory, which must
 // stay open. The execution providers of the CPU accept any row.
 func (t *Tensor) Part(at, n int) (*Tensor, error) {
-	if len(t.shape) == 0 || t.data == nil || at < 0 || n < 1 || int64(at)+int64(n) > t.shape[0] {
+	if len(t.shape) == 0 || t.bytes == nil || at < 0 || n < 1 || int64(at)+int64(n) > t.shape[0] {
 		return nil, fmt.Errorf("%w: rows %d to %d of a tensor of shape %v", ErrShape, at, at+n, t.shape)
 	}
-	each := len(t.data) / int(t.shape[0])
+	each := len(t.bytes) / int(t.shape[0])
 	shape := append([]int64{int64(n)}, t.shape[1:]...)
-	return t.rt.makeTensor(shape, int64(n*each), true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
-		return C.ort_tensor_over(t.rt.c, c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(t.data[at*each:])), C.size_t(4*n*each), e)
+	return t.rt.makeTensor(t.dtype, shape, int64(n*each), true, func(c *C.ort_tensor, dims *C.int64_t, e *C.ort_error) C.int {
+		return C.ort_tensor_over(t.rt.c, c, C.int32_t(t.dtype), dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(t.bytes[at*each:])), C.size_t(n*each), e)
 	})
 }
 
 // Shape returns the dimensions.
 func (t *Tensor) Shape() []int64 { return t.shape }
 
-// Data returns the elements in row-major order, nil for memory of a device. The slice is valid
-// until Close.
-func (t *Tensor) Data() []float32 { return t.data }
+// Bytes returns the elements in row-major order as they are in memory, nil for memory of a device.
+// The slice is valid until Close.
+func (t *Tensor) Bytes() []byte { return t.bytes }
+
+// Data is [Tensor.Bytes] as float32 elements, nil for other types.
+func (t *Tensor) Data() []float32 {
+	if t.dtype != Float32 || t.bytes == nil {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(t.bytes))), len(t.bytes)/4)
+}
 
 // Close frees the memory.
 func (t *Tensor) Close() {
 	if t.c != nil {
 		C.ort_tensor_free(t.rt.c, t.c)
 		C.free(unsafe.Pointer(t.c))
-		t.c, t.data = nil, nil
+		t.c, t.bytes = nil, nil
 	}
 }
 

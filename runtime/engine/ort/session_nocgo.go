@@ -25,13 +25,13 @@ func (*Runtime) NewSession(string, Options) (*Session, error) { return nil, errN
 func (*Runtime) NewSessionFromBytes([]byte, Options) (*Session, error) { return nil, errNoCgo }
 
 // NewTensor always fails: see Open.
-func (*Runtime) NewTensor([]int64) (*Tensor, error) { return nil, errNoCgo }
+func (*Runtime) NewTensor(DType, []int64) (*Tensor, error) { return nil, errNoCgo }
 
 // NewTensorOver always fails: see Open.
-func (*Runtime) NewTensorOver([]int64, []byte) (*Tensor, error) { return nil, errNoCgo }
+func (*Runtime) NewTensorOver(DType, []int64, []byte) (*Tensor, error) { return nil, errNoCgo }
 
 // NewTensorAt always fails: see Open.
-func (*Runtime) NewTensorAt([]int64, uintptr, int) (*Tensor, error) { return nil, errNoCgo }
+func (*Runtime) NewTensorAt(DType, []int64, uintptr, int) (*Tensor, error) { return nil, errNoCgo }
 
 // Session cannot be made in a program built without cgo.
 type Session struct{}
@@ -49,10 +49,10 @@ func (*Session) Provider() string { return "" }
 func (*Session) Missing() []Missing { return nil }
 
 // Probe always fails: see Open.
-func (*Session) Probe(*Tensor) ([][]int64, error) { return nil, errNoCgo }
+func (*Session) Probe(...*Tensor) ([]Info, error) { return nil, errNoCgo }
 
 // Bind always fails: see Open.
-func (*Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) { return nil, errNoCgo }
+func (*Session) Bind(ins []*Tensor, outs ...*Tensor) (*Binding, error) { return nil, errNoCgo }
 
 // Binding cannot be made in a program built without cgo.
 type Binding struct{}
@@ -80,6 +80,9 @@ func (*Tensor) Part(int, int) (*Tensor, error) { return nil, errNoCgo }
 
 // Shape is empty without cgo.
 func (*Tensor) Shape() []int64 { return nil }
+
+// Bytes is empty without cgo.
+func (*Tensor) Bytes() []byte { return nil }
 
 // Data is empty without cgo.
 func (*Tensor) Data() []float32 { return nil }

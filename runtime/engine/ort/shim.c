@@ -75,7 +75,6 @@ enum {
 	OPTIMIZE_ALL = 99,
 	ALLOCATOR_DEVICE = 0,
 	MEM_TYPE_DEFAULT = 0,
-	ELEMENT_FLOAT = 1,
 	CODE_FAIL = 1,
 };
 
@@ -294,35 +293,40 @@ int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_err
 	return rc;
 }
 
+/* add appends a copy of a name to a list of names. */
+static int add(const char **names, size_t *n, const char *name, ort_error *err)
+{
+	if (*n == ORT_MAX_TENSORS)
+		return fail(err, "too many tensors", name);
+	if (!(names[*n] = strdup(name)))
+		return fail(err, "out of memory", NULL);
+	++*n;
+	return 0;
+}
+
 int ort_session_input(ort_session *s, const char *input, ort_error *err)
 {
-	s->input = strdup(input);
-	return s->input ? 0 : fail(err, "out of memory", NULL);
+	return add(s->inputs, &s->ninputs, input, err);
 }
 
 int ort_session_output(ort_session *s, const char *output, ort_error *err)
 {
-	if (s->noutputs == ORT_MAX_OUTPUTS)
-		return fail(err, "too many outputs", output);
-	if (!(s->outputs[s->noutputs] = strdup(output)))
-		return fail(err, "out of memory", NULL);
-	s->noutputs++;
-	return 0;
+	return add(s->outputs, &s->noutputs, output, err);
 }
 
 void ort_session_free(ort_session *s)
 {
 	release(s->rt, RELEASE_RUN_OPTIONS, s->run_options);
 	release(s->rt, RELEASE_SESSION, s->session);
-	free((void *)s->input);
+	for (size_t i = 0; i < s->ninputs; i++)
+		free((void *)s->inputs[i]);
 	for (size_t i = 0; i < s->noutputs; i++)
 		free((void *)s->outputs[i]);
 	s->session = s->run_options = NULL;
-	s->input = NULL;
-	s->noutputs = 0;
+	s->ninputs = s->noutputs = 0;
 }
 
-int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+int ort_tensor_new(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		   size_t bytes, ort_error *err)
 {
 	/* The core requires this alignment of registered memory. aligned_alloc requires a
@@ -333,7 +337,7 @@ int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t n
 		return fail(err, "out of memory", NULL);
 	/* Touch every page now and not during the first frame. */
 	memset(data, 0, padded);
-	int rc = ort_tensor_over(rt, t, dims, ndims, data, bytes, err);
+	int rc = ort_tensor_over(rt, t, type, dims, ndims, data, bytes, err);
 	if (rc)
 		free(data);
 	else
@@ -342,7 +346,7 @@ int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t n
 }
 
 /* tensor_in makes a tensor over memory of the kind that the memory info describes. */
-static int tensor_in(ort_runtime *rt, ort_tensor *t, const void *memory, const int64_t *dims,
+static int tensor_in(ort_runtime *rt, ort_tensor *t, int32_t type, const void *memory, const int64_t *dims,
 		     size_t ndims, void *data, size_t bytes, ort_error *err)
 {
 	t->data = data;
@@ -350,32 +354,32 @@ static int tensor_in(ort_runtime *rt, ort_tensor *t, const void *memory, const i
 	t->borrowed = 1;
 	int rc = take_status(rt, CALL(rt, CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE, status, const void *, void *, size_t,
 			       const int64_t *, size_t, int, void **)
-		      (memory, t->data, bytes, dims, ndims, ELEMENT_FLOAT, &t->value), err);
+		      (memory, t->data, bytes, dims, ndims, type, &t->value), err);
 	if (rc)
 		ort_tensor_free(rt, t);
 	return rc;
 }
 
-int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+int ort_tensor_over(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		    void *data, size_t bytes, ort_error *err)
 {
-	return tensor_in(rt, t, rt->memory, dims, ndims, data, bytes, err);
+	return tensor_in(rt, t, type, rt->memory, dims, ndims, data, bytes, err);
 }
 
-int ort_tensor_at(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+int ort_tensor_at(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		  uintptr_t address, size_t bytes, ort_error *err)
 {
-	return tensor_in(rt, t, rt->memory, dims, ndims, (void *)address, bytes, err);
+	return tensor_in(rt, t, type, rt->memory, dims, ndims, (void *)address, bytes, err);
 }
 
-int ort_tensor_on_gpu(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+int ort_tensor_on_gpu(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		      uintptr_t address, size_t bytes, int gpu, ort_error *err)
 {
 	void *memory = NULL;
 	int rc = take_status(rt, CALL(rt, CREATE_MEMORY_INFO, status, const char *, int, int, int, void **)
 		      ("Cuda", ALLOCATOR_DEVICE, gpu, MEM_TYPE_DEFAULT, &memory), err);
 	if (!rc)
-		rc = tensor_in(rt, t, memory, dims, ndims, (void *)address, bytes, err);
+		rc = tensor_in(rt, t, type, memory, dims, ndims, (void *)address, bytes, err);
 	release(rt, RELEASE_MEMORY_INFO, memory);
 	return rc;
 }
@@ -389,11 +393,14 @@ void ort_tensor_free(ort_runtime *rt, ort_tensor *t)
 	t->data = NULL;
 }
 
-static int run(ort_session *s, const void *in, void **out, size_t n, ort_error *err)
+static int run(ort_session *s, ort_tensor *const *ins, void **out, size_t n, ort_error *err)
 {
+	const void *in[ORT_MAX_TENSORS];
+	for (size_t i = 0; i < s->ninputs; i++)
+		in[i] = ins[i]->value;
 	return take_status(s->rt, CALL(s->rt, RUN, status, void *, const void *, const char *const *,
 				const void *const *, size_t, const char *const *, size_t, void **)
-		    (s->session, s->run_options, &s->input, &in, 1, s->outputs, n, out), err);
+		    (s->session, s->run_options, s->inputs, in, s->ninputs, s->outputs, n, out), err);
 }
 
 /* inspect reports the name, type and shape of an output. */
@@ -415,10 +422,10 @@ static int inspect(ort_session *s, const void *out, const char *name, ort_io *io
 	return rc;
 }
 
-int ort_probe(ort_session *s, ort_tensor *in, ort_io io[ORT_MAX_OUTPUTS], ort_error *err)
+int ort_probe(ort_session *s, ort_tensor *const *ins, ort_io io[ORT_MAX_TENSORS], ort_error *err)
 {
-	void *outs[ORT_MAX_OUTPUTS] = {0};
-	int rc = run(s, in->value, outs, s->noutputs, err);
+	void *outs[ORT_MAX_TENSORS] = {0};
+	int rc = run(s, ins, outs, s->noutputs, err);
 	for (size_t i = 0; !rc && i < s->noutputs; i++)
 		rc = inspect(s, outs[i], s->outputs[i], &io[i], err);
 	for (size_t i = 0; i < s->noutputs; i++)
@@ -426,16 +433,16 @@ int ort_probe(ort_session *s, ort_tensor *in, ort_io io[ORT_MAX_OUTPUTS], ort_er
 	return rc;
 }
 
-int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
+int ort_bind(ort_session *s, ort_tensor *const *ins, ort_tensor *const *outs, size_t n,
 	     void **binding, ort_error *err)
 {
 	ort_runtime *rt = s->rt;
 	if (n != s->noutputs)
 		return fail(err, "one tensor is required for each output", NULL);
 	int rc = take_status(rt, CALL(rt, CREATE_IO_BINDING, status, void *, void **)(s->session, binding), err);
-	if (!rc)
+	for (size_t i = 0; !rc && i < s->ninputs; i++)
 		rc = take_status(rt, CALL(rt, BIND_INPUT, status, void *, const char *, const void *)
-			  (*binding, s->input, in->value), err);
+			  (*binding, s->inputs[i], ins[i]->value), err);
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = take_status(rt, CALL(rt, BIND_OUTPUT, status, void *, const char *, const void *)
 			  (*binding, s->outputs[i], outs[i]->value), err);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORT_MAX_DIMS = 8, ORT_MAX_NAME = 256, ORT_MAX_OUTPUTS = 4 };
+enum { ORT_MAX_DIMS = 8, ORT_MAX_NAME = 256, ORT_MAX_TENSORS = 8 };
 
 /* Codes of this file, outside the range of OrtErrorCode. */
 enum { ORT_SHIM_FAILED = -1 };
@@ -45,9 +45,9 @@ typedef struct {
 	ort_runtime *rt;
 	void *session;
 	void *run_options;
-	const char *input;  /* owned */
-	const char *outputs[ORT_MAX_OUTPUTS];
-	size_t noutputs;
+	const char *inputs[ORT_MAX_TENSORS]; /* owned, as the outputs */
+	const char *outputs[ORT_MAX_TENSORS];
+	size_t ninputs, noutputs;
 	ort_error err;      /* of the last run */
 } ort_session;
 
@@ -62,7 +62,7 @@ enum { ORT_CUDA = 1, ORT_TENSORRT = 2 };
 
 typedef struct {
 	void *value; /* OrtValue over data */
-	float *data; /* 64-byte aligned, 256 where it is owned */
+	void *data;  /* 64-byte aligned, 256 where it is owned */
 	size_t bytes;
 	int borrowed; /* data belongs to the caller */
 } ort_tensor;
@@ -84,32 +84,33 @@ int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t b
 		    const void *options, ort_error *err);
 int ort_session_counts(ort_session *s, size_t *inputs, size_t *outputs, ort_error *err);
 int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_error *err);
-int ort_session_input(ort_session *s, const char *input, ort_error *err);
+int ort_session_input(ort_session *s, const char *input, ort_error *err);   /* adds one */
 int ort_session_output(ort_session *s, const char *output, ort_error *err); /* adds one */
 void ort_session_free(ort_session *s);
 
-int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+/* The type of elements is a number of ONNX. */
+int ort_tensor_new(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		   size_t bytes, ort_error *err);
 
 /* ort_tensor_over makes a tensor over the caller's memory. */
-int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+int ort_tensor_over(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		    void *data, size_t bytes, ort_error *err);
 
 /* ort_tensor_at makes a tensor over memory of the CPU that the program knows by address only. */
-int ort_tensor_at(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+int ort_tensor_at(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		  uintptr_t address, size_t bytes, ort_error *err);
 
 /* ort_tensor_on_gpu makes a tensor over memory of a CUDA device. */
-int ort_tensor_on_gpu(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+int ort_tensor_on_gpu(ort_runtime *rt, ort_tensor *t, int32_t type, const int64_t *dims, size_t ndims,
 		      uintptr_t address, size_t bytes, int gpu, ort_error *err);
 void ort_tensor_free(ort_runtime *rt, ort_tensor *t);
 
 /* ort_probe runs the model once with outputs allocated by the runtime and reports the shape
  * and type of each. */
-int ort_probe(ort_session *s, ort_tensor *in, ort_io io[ORT_MAX_OUTPUTS], ort_error *err);
+int ort_probe(ort_session *s, ort_tensor *const *ins, ort_io io[ORT_MAX_TENSORS], ort_error *err);
 
-/* ort_bind binds the session to fixed tensors, one for each output. */
-int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
+/* ort_bind binds the session to fixed tensors, one for each input and output. */
+int ort_bind(ort_session *s, ort_tensor *const *ins, ort_tensor *const *outs, size_t n,
 	     void **binding, ort_error *err);
 int ort_run_bound(ort_session *s, void *binding);
 void ort_unbind(ort_runtime *rt, void *binding);

@@ -37,12 +37,12 @@ type builder struct {
 	levels   []level
 	now      int // the level being built
 	carries  registry.Data
-	shape    []int64                   // of the tensor that the stages built so far make
-	more     []int64                   // of a second tensor beside it, nil without one
+	made     []registry.Tensor         // the tensor that the stages built so far make, and further outputs of a model
 	at       decode.Picture            // where that tensor lies in the frame
 	sessions map[string][]*ort.Session // by stage and model; one for each instance
 	trackers map[string]work           // by stage
 	warming  bool                      // stages run before the first frame
+	resets   []func()                  // of what warming up leaves in stages
 }
 
 // level is the pipeline on one level of the ladder.
@@ -50,9 +50,9 @@ type level struct {
 	stages []plan.PipelineStage
 	fps    int
 	works  []work
-	shapes [][]int64      // what each stage makes
-	at     decode.Picture // where its tensors lie in the frame
-	same   []bool         // the stage is shared with the level above
+	made   [][]registry.Tensor // what each stage makes
+	at     decode.Picture      // where its tensors lie in the frame
+	same   []bool              // the stage is shared with the level above
 
 	fallbacks []work // CPU fallbacks of GPU stages; nil: none
 }
@@ -84,6 +84,9 @@ func (b *builder) stages() error {
 		if b.rt, err = b.p.openRuntime(b.o.Library); err != nil {
 			return err
 		}
+	}
+	if err := b.openRecords(); err != nil {
+		return err
 	}
 	b.sessions = map[string][]*ort.Session{}
 	for n := range b.levels {
@@ -147,11 +150,14 @@ func (b *builder) buildStep(k int, s *plan.PipelineStage) (step, error) {
 // buildLevel builds the stages of one level that differ from the level above.
 func (b *builder) buildLevel(n int) error {
 	l := &b.levels[n]
-	b.now, b.carries, b.shape, b.more = n, registry.Frames, nil, nil
+	b.now, b.carries, b.made = n, registry.SourceOutput(&b.o.Plan.Source).Data, nil
+	if b.carries == registry.Tensors {
+		b.made = []registry.Tensor{b.p.source.Format().Record}
+	}
 	if n > 0 {
 		b.at = b.levels[n-1].at
 	}
-	l.works, l.shapes, l.same = make([]work, len(l.stages)), make([][]int64, len(l.stages)), make([]bool, len(l.stages))
+	l.works, l.made, l.same = make([]work, len(l.stages)), make([][]registry.Tensor, len(l.stages)), make([]bool, len(l.stages))
 	l.fallbacks = make([]work, len(l.stages))
 	same := n > 0
 	for k := range l.stages {
@@ -161,8 +167,8 @@ func (b *builder) buildLevel(n int) error {
 			// The output of a stage also depends on its input.
 			same = same && !registry.Changed(&above.stages[k], s)
 			if l.same[k] = same; same {
-				l.works[k], b.shape = above.works[k], above.shapes[k]
-				l.shapes[k] = b.shape
+				l.works[k], b.made = above.works[k], above.made[k]
+				l.made[k] = b.made
 				for i := range b.p.frames {
 					t := b.p.frames[i].Tensors
 					t[n][k] = t[n-1][k]
@@ -175,7 +181,7 @@ func (b *builder) buildLevel(n int) error {
 		if l.works[k], err = b.stage(k, s); err != nil {
 			return fmt.Errorf("stage %s: %w", s.ID, err)
 		}
-		l.shapes[k] = b.shape
+		l.made[k] = b.made
 	}
 	l.at = b.at
 	return nil
@@ -219,6 +225,9 @@ func (b *builder) warm() error {
 	}
 	b.warming = false
 	f.Level, f.Results, f.Crops = 0, f.Results[:0], f.Crops[:0]
+	for _, reset := range b.resets {
+		reset()
+	}
 	b.p.copies.Store(0)
 	for k := range b.p.others {
 		b.p.others[k].Store(0)
@@ -297,7 +306,11 @@ func (b *builder) allocate() error {
 	if err := b.account(n, int64(size)); err != nil {
 		return err
 	}
-	own := n
+	own, each := n, size
+	record := registry.SourceOutput(&b.o.Plan.Source).Data == registry.Tensors
+	if record {
+		each = (size + 63) / 64 * 64 // which models need
+	}
 	if s, ok := b.p.source.(source.SelfPaced); ok {
 		want := n
 		if b.gpu != nil {
@@ -311,7 +324,7 @@ func (b *builder) allocate() error {
 			own = 1 // for warming up
 		}
 	}
-	pixels, err := b.frameMemory(own * size)
+	pixels, err := b.frameMemory(own * each)
 	if err != nil {
 		return err
 	}
@@ -324,8 +337,8 @@ func (b *builder) allocate() error {
 	for i := range b.p.frames {
 		b.p.frames[i] = frame.Frame{
 			Slot:    i,
-			Fixed:   b.gpu != nil,
-			Pixels:  pixels[i%own*size : (i%own+1)*size : (i%own+1)*size],
+			Fixed:   b.gpu != nil || record,
+			Pixels:  pixels[i%own*each:][:size:size],
 			Tensors: make([][]frame.Tensor, len(b.levels)),
 			Spent:   make([]frame.Span, steps+1),
 		}

@@ -85,13 +85,15 @@ func newEngineJob(host tensorrt.Host, files *modelFiles, stages []plan.PipelineS
 // engineShapes returns the shapes that stage k feeds its model, or nil for a model without open
 // dimensions.
 func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[string]tensorrt.Range, error) {
-	if len(about.Inputs) != 1 {
-		return nil, fmt.Errorf("%w: %d inputs; only one is supported", ErrPlan, len(about.Inputs))
+	open := func(in onnx.Value) bool { return !in.Ranked || slices.ContainsFunc(in.Shape, onnx.Dim.Free) }
+	at := slices.IndexFunc(about.Inputs, open)
+	switch {
+	case at < 0:
+		return nil, nil
+	case len(about.Inputs) > 1:
+		return nil, fmt.Errorf("%w: input %s has open dimensions, and the model has %d inputs: export it with fixed sizes", ErrPlan, about.Inputs[at], len(about.Inputs))
 	}
 	in := about.Inputs[0]
-	if in.Ranked && !slices.ContainsFunc(in.Shape, onnx.Dim.Free) {
-		return nil, nil
-	}
 	var one []int64
 	if k > 0 {
 		one = registry.StageOutput(&stages[k-1]).Shape

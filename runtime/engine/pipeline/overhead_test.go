@@ -27,21 +27,21 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	in, err := rt.NewTensor([]int64{1, 3, 48, 32})
+	in, err := rt.NewTensor(ort.Float32, []int64{1, 3, 48, 32})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer in.Close()
-	shapes, err := s.Probe(in)
+	made, err := s.Probe(in)
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, err := rt.NewTensor(shapes[0])
+	out, err := rt.NewTensor(ort.Float32, made[0].Shape)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer out.Close()
-	bound, err := s.Bind(in, out)
+	bound, err := s.Bind([]*ort.Tensor{in}, out)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,10 +35,9 @@ func buildCustom(sb stageBuilder) (work, error) {
 		return nil, err
 	}
 	if len(c.Shape) > 0 {
-		if err := b.tensors(b.k, c.Shape); err != nil {
+		if err := b.tensors(b.k, registry.StageOutput(b.s).Tensor()); err != nil {
 			return nil, err
 		}
-		b.more = nil
 	}
 	lanes := make([]customLane, b.st.workers())
 	for n := range lanes {
@@ -62,7 +61,7 @@ func buildCustom(sb stageBuilder) (work, error) {
 			item := custom.Item{Frame: f.ID, Capture: f.Capture}
 			switch in.Kind {
 			case custom.Tensor:
-				item.In = f.Tensors[level][k-1].Bytes()
+				item.In = f.Input(level, k).Bytes()
 			case custom.Results:
 				text[n] = append(result.AppendResults(append(text[n][:0], '['), f.Results), ']')
 				item.In = text[n]
@@ -96,18 +95,22 @@ func (b *customBuilder) setPorts() error {
 	case registry.Frames:
 		b.in = custom.Port{Kind: custom.Frame, Format: uint32(f.Pixels), Width: uint32(f.Width), Height: uint32(f.Height), Bytes: f.Bytes()}
 	case registry.Tensors:
-		b.in = custom.Port{Kind: custom.Tensor, Shape: b.shape, Bytes: int(4 * volume(b.shape))}
+		b.in = tensorPort(b.made[0])
 	default:
 		b.in = custom.Port{Kind: custom.Results, Bytes: customRoom}
 	}
 	b.out = custom.Port{Kind: custom.Results, Bytes: customRoom}
-	if shape := b.s.Custom.Shape; len(shape) > 0 {
-		b.out = custom.Port{Kind: custom.Tensor, Shape: shape, Bytes: int(4 * volume(shape))}
+	if made := registry.StageOutput(b.s); made.Data == registry.Tensors {
+		b.out = tensorPort(made.Tensor())
 	}
 	if len(b.in.Shape) > custom.MaxRank {
 		return fmt.Errorf("%w: a tensor has at most %d dimensions", ErrPlan, custom.MaxRank)
 	}
 	return nil
+}
+
+func tensorPort(t registry.Tensor) custom.Port {
+	return custom.Port{Kind: custom.Tensor, DType: uint32(t.DType), Shape: t.Shape, Bytes: int(t.Bytes())}
 }
 
 // customLane runs one instance.

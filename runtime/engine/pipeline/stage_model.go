@@ -17,15 +17,22 @@ import (
 
 // bound is one run of a stage's models on fixed memory.
 type bound struct {
-	in   frame.Tensor
-	outs []frame.Tensor // of the stage's main model: its output and any second output
+	ins  []frame.Tensor // in the order of the session's inputs
+	outs []frame.Tensor // of the stage's main model: its output and any further ones
 	runs []*ort.Binding // of each model of the stage
 
 	votes [][]float32 // outputs of the other models
+	kept  []keep      // tensors for the next run
 }
 
-// run runs the models and combines their outputs.
-func (r *bound) run(v decode.Vote) error {
+// run runs the models on one level of the ladder and combines their outputs. A stage without a last
+// run on this level takes the tensors of this one as the previous ones.
+func (r *bound) run(v decode.Vote, level int) error {
+	for _, k := range r.kept {
+		if *k.level != int32(level) {
+			copy(k.to, k.from)
+		}
+	}
 	for _, b := range r.runs {
 		if err := markNoMemory(b.Run()); err != nil {
 			return err
@@ -35,6 +42,10 @@ func (r *bound) run(v decode.Vote) error {
 		out := r.outs[0]
 		v(out.Data, r.votes, int(out.Shape[len(out.Shape)-1]))
 	}
+	for _, k := range r.kept {
+		*k.level = int32(level)
+		copy(k.to, k.from)
+	}
 	return nil
 }
 
@@ -43,20 +54,25 @@ type modelBuilder struct {
 	stageBuilder
 	vote    decode.Vote
 	models  []member
-	options []ort.Options // of each model
-	in      []int64       // shape of the input
-	shapes  [][]int64     // of the outputs of the stage's own model
+	options []ort.Options     // of each model
+	in      registry.Tensor   // of the stage's input
+	inlets  []inlet           // of its models
+	outs    []registry.Tensor // of the stage's own model
 }
 
 // buildModel loads the models of a stage, runs each once per batch size and instance to learn
 // its output shapes, and binds each frame's tensors to it.
 func buildModel(sb stageBuilder) (work, error) {
-	b := &modelBuilder{stageBuilder: sb, in: sb.p.frames[0].Tensors[sb.now][sb.k-1].Shape}
+	b := &modelBuilder{stageBuilder: sb, in: sb.p.frames[0].Input(sb.now, sb.k).Type()}
 	if e := b.s.Model.Ensemble; e != nil {
 		var err error
 		if b.vote, err = decode.ParseVote(e.Vote); err != nil {
 			return nil, err
 		}
+	}
+	var err error
+	if b.inlets, err = b.openInlets(); err != nil {
+		return nil, err
 	}
 	if err := b.load(); err != nil {
 		return nil, err
@@ -64,14 +80,14 @@ func buildModel(sb stageBuilder) (work, error) {
 	if crops := registry.CropsFor(b.levels[b.now].stages, b.k); crops != nil {
 		return b.buildOnCrops(crops)
 	}
-	var err error
-	if b.shapes, err = b.probeAll(b.models, b.p.frames[0].Tensors[b.now][b.k-1]); err != nil {
+	ins, err := b.inputs(&b.p.frames[0])
+	if err != nil {
 		return nil, err
 	}
-	b.shape, b.more = b.shapes[0], nil
-	if len(b.shapes) > 1 {
-		b.more = b.shapes[1]
+	if b.outs, err = b.probeAll(b.models, ins); err != nil {
+		return nil, err
 	}
+	b.made = b.outs
 	if err := b.allocateOutputs(); err != nil {
 		return nil, err
 	}
@@ -99,7 +115,12 @@ func (b *modelBuilder) load() error {
 		}
 		o := ort.Options{Check: newDigestCheck(m.SHA256)}
 		if n == 0 {
-			o.Input, o.Output, o.More = b.s.Model.Input, b.s.Model.Output, secondOutputs(b.levels[b.now].stages, b.k)
+			if o.Output, o.More, err = b.outputNames(path); err != nil {
+				return fmt.Errorf("model %s: %w", path, err)
+			}
+			for _, in := range b.inlets {
+				o.Inputs = append(o.Inputs, in.name)
+			}
 		}
 		if err := b.tune(&o); err != nil {
 			return err
@@ -139,14 +160,16 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 			fr.Tensors[level][k].On = 0
 		}
 		if len(f) == 1 {
-			return single[instance][f[0].Slot].run(v)
+			r := &single[instance][f[0].Slot]
+			copies.Add(uint64(len(r.kept)))
+			return r.run(v, level)
 		}
 		r, ok := wide[instance][len(f)]
 		if !ok {
 			return fmt.Errorf("%w: batch of %d", ErrPlan, len(f))
 		}
-		gather(f, level, k-1, r.in.Data)
-		if err := r.run(v); err != nil {
+		gather(f, level, k, r.ins[0].Bytes())
+		if err := r.run(v, level); err != nil {
 			return err
 		}
 		scatter(f, level, k, r.outs)
@@ -157,18 +180,18 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 
 // bindFrames ties the models of an instance to the tensors of each frame.
 func (b *modelBuilder) bindFrames(instance int) ([]bound, error) {
-	votes, err := b.allocateVotes(b.shapes[0])
+	votes, err := b.allocateVotes(b.outs[0])
 	if err != nil {
 		return nil, err
 	}
 	runs := make([]bound, len(b.p.frames))
 	for f := range b.p.frames {
-		t := b.p.frames[f].Tensors[b.now]
+		t := &b.p.frames[f].Tensors[b.now][b.k]
 		r := &runs[f]
-		r.in, r.outs = t[b.k-1], []frame.Tensor{t[b.k]}
-		if t[b.k].More != nil {
-			r.outs = append(r.outs, *t[b.k].More)
+		if r.ins, err = b.inputs(&b.p.frames[f]); err != nil {
+			return nil, err
 		}
+		r.outs, r.kept = append([]frame.Tensor{*t}, t.More...), b.kept(&b.p.frames[f])
 		if err := b.bind(r, instance, votes); err != nil {
 			return nil, err
 		}
@@ -176,24 +199,25 @@ func (b *modelBuilder) bindFrames(instance int) ([]bound, error) {
 	return runs, nil
 }
 
-// gather copies the input tensors of a batch's frames into one tensor.
-func gather(f []*frame.Frame, level, k int, to []float32) {
+// gather copies the inputs of stage k of a batch's frames into one tensor.
+func gather(f []*frame.Frame, level, k int, to []byte) {
 	each := len(to) / len(f)
 	for n, fr := range f {
-		copy(to[n*each:], fr.Tensors[level][k].Data)
+		copy(to[n*each:], fr.Input(level, k).Bytes())
 	}
 }
 
 // scatter copies the output of a batch to its frames.
 func scatter(f []*frame.Frame, level, k int, outs []frame.Tensor) {
-	for o, out := range outs {
-		each := len(out.Data) / len(f)
+	for o := range outs {
+		made := outs[o].Bytes()
+		each := len(made) / len(f)
 		for n, fr := range f {
 			t := &fr.Tensors[level][k]
 			if o > 0 {
-				t = t.More
+				t = &t.More[o-1]
 			}
-			copy(t.Data, out.Data[n*each:][:each])
+			copy(t.Bytes(), made[n*each:][:each])
 		}
 	}
 }
@@ -205,87 +229,97 @@ type member struct {
 	sessions []*ort.Session
 }
 
-// secondOutputs names the additional outputs of stage k's model that the next stage reads.
-func secondOutputs(stages []plan.PipelineStage, k int) []string {
-	if k+1 == len(stages) || stages[k+1].Post == nil {
-		return nil
-	}
-	if d, _ := registry.DecodeOf(stages[k+1].Post.Kind); d.Second {
-		return []string{stages[k+1].Post.Prototypes}
-	}
-	return nil
-}
-
 // probeAll runs every session once, and checks that the outputs of voting models match.
-func (b *modelBuilder) probeAll(models []member, in frame.Tensor) ([][]int64, error) {
-	var shapes [][]int64
+func (b *modelBuilder) probeAll(models []member, ins []frame.Tensor) ([]registry.Tensor, error) {
+	var outs []registry.Tensor
 	for n, m := range models {
 		for i, s := range m.sessions {
-			var got [][]int64
-			err := b.runAtStart(b.st, s.Terminate, func() (err error) { got, err = s.Probe(in.ORT); return err })
+			var got []ort.Info
+			err := b.runAtStart(b.st, s.Terminate, func() (err error) { got, err = s.Probe(ortTensors(ins)...); return err })
 			if err != nil {
 				return nil, fmt.Errorf("model %s: %w", m.path, err)
 			}
+			made := make([]registry.Tensor, len(got))
+			for k, g := range got {
+				dtype, _ := registry.DTypeOfONNX(int(g.DType))
+				made[k] = registry.Tensor{Name: g.Name, DType: dtype, Shape: g.Shape}
+				if made[k].Bytes() == 0 {
+					return nil, fmt.Errorf("%w: model %s gives %s, which is empty or too large", ErrPlan, m.path, g)
+				}
+			}
 			switch {
+			case len(models) > 1 && made[0].DType != registry.F32:
+				return nil, fmt.Errorf("%w: ensemble: %s outputs %s: votes are counted of f32 elements", ErrPlan, m.path, made[0])
 			case n == 0 && i == 0:
-				shapes = got
-			case !slices.Equal(got[0], shapes[0]):
-				return nil, fmt.Errorf("%w: ensemble: %s outputs %v, but %s outputs %v: all models of an ensemble must have the same outputs", ErrPlan, models[0].path, shapes[0], m.path, got[0])
+				outs = made
+			case !made[0].Equal(outs[0]):
+				return nil, fmt.Errorf("%w: ensemble: %s outputs %v, but %s outputs %v: all models of an ensemble must have the same outputs", ErrPlan, models[0].path, outs[0].Shape, m.path, made[0].Shape)
 			}
 		}
 	}
-	return shapes, nil
+	return outs, nil
+}
+
+// ortTensors returns the tensors of ONNX Runtime.
+func ortTensors(all []frame.Tensor) []*ort.Tensor {
+	out := make([]*ort.Tensor, len(all))
+	for n := range all {
+		out[n] = all[n].ORT
+	}
+	return out
 }
 
 // allocateOutputs allocates the stage's output tensors of every frame.
 func (b *modelBuilder) allocateOutputs() error {
-	for _, s := range b.shapes {
-		if err := b.account(len(b.p.frames), 4*volume(s)); err != nil {
+	for _, t := range b.outs {
+		if err := b.account(len(b.p.frames), t.Bytes()); err != nil {
 			return err
 		}
 	}
-	if err := b.ortTensors(b.k, b.shapes[0]); err != nil {
+	if err := b.allocateTensors(b.k, b.outs[0], true); err != nil {
 		return err
 	}
-	if len(b.shapes) == 1 {
-		return nil
-	}
 	for i := range b.p.frames {
-		t, err := b.newTensor(b.shapes[1])
-		if err != nil {
-			return err
+		out := &b.p.frames[i].Tensors[b.now][b.k]
+		for _, t := range b.outs[1:] {
+			more, err := b.newTensor(t)
+			if err != nil {
+				return err
+			}
+			out.More = append(out.More, more)
 		}
-		b.p.frames[i].Tensors[b.now][b.k].More = &t
 	}
 	return nil
 }
 
 // allocateVotes allocates the outputs of the other models.
-func (b *modelBuilder) allocateVotes(shape []int64) ([]frame.Tensor, error) {
+func (b *modelBuilder) allocateVotes(out registry.Tensor) ([]frame.Tensor, error) {
 	var votes []frame.Tensor
 	for range b.models[1:] {
-		t, err := b.newTensor(shape)
+		t, err := b.newTensor(out)
 		if err != nil {
+			return nil, err
+		}
+		if err := b.account(1, out.Bytes()); err != nil {
 			return nil, err
 		}
 		votes = append(votes, t)
 	}
-	return votes, b.account(1, 4*volume(shape)*int64(len(votes)))
+	return votes, nil
 }
 
 // bind binds the models of an instance to the memory in r, the other models to votes.
 func (b *modelBuilder) bind(r *bound, instance int, votes []frame.Tensor) error {
+	ins := ortTensors(r.ins)
 	for n, m := range b.models {
 		var outs []*ort.Tensor
 		if n == 0 {
-			for _, o := range r.outs {
-				outs = append(outs, o.ORT)
-			}
+			outs = ortTensors(r.outs)
 		} else {
 			outs = append(outs, votes[n-1].ORT)
 			r.votes = append(r.votes, votes[n-1].Data)
 		}
-		run, err := m.sessions[instance].Bind(r.in.ORT, outs...)
+		run, err := m.sessions[instance].Bind(ins, outs...)
 		if err != nil {
 			return fmt.Errorf("model %s: %w", m.path, err)
 		}
@@ -295,43 +329,53 @@ func (b *modelBuilder) bind(r *bound, instance int, votes []frame.Tensor) error 
 	return nil
 }
 
+// batchOf returns the tensor of a batch of frames.
+func batchOf(t registry.Tensor, size int) registry.Tensor {
+	t.Shape = slices.Clone(t.Shape)
+	t.Shape[0] *= int64(size)
+	return t
+}
+
 // bindBatch ties the models of an instance to memory for size frames.
 func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
-	shape := slices.Clone(b.in)
-	shape[0] = int64(size)
 	var r bound
-	var err error
-	if r.in, err = b.newTensor(shape); err != nil {
+	if len(b.in.Shape) == 0 {
+		return r, fmt.Errorf("%w: a tensor without axes has no batch", ErrPlan)
+	}
+	in := batchOf(b.in, size)
+	t, err := b.newTensor(in)
+	if err != nil {
 		return r, err
 	}
+	r.ins = []frame.Tensor{t}
 	alone := []member{}
 	for _, m := range b.models {
 		alone = append(alone, member{m.path, m.sum, m.sessions[instance : instance+1]})
 	}
-	shapes, err := b.probeAll(alone, r.in)
+	outs, err := b.probeAll(alone, r.ins)
 	if err != nil {
 		return r, err
 	}
-	room := volume(shape)
-	for n, got := range shapes {
-		if want := b.shapes[n]; len(got) != len(want) || got[0] != int64(size) || want[0] != 1 || !slices.Equal(got[1:], want[1:]) {
-			return r, fmt.Errorf("%w: its output is %v, but %v for one frame: the first axis must be the batch", ErrPlan, got, want)
+	room := in.Bytes()
+	for n, got := range outs {
+		if want := b.outs[n]; len(want.Shape) == 0 || want.Shape[0] != 1 || !got.Equal(batchOf(want, size)) {
+			return r, fmt.Errorf("%w: its output is %v, but %v for one frame: the first axis must be the batch", ErrPlan, got.Shape, want.Shape)
 		}
 		t, err := b.newTensor(got)
 		if err != nil {
 			return r, err
 		}
 		r.outs = append(r.outs, t)
-		room += volume(got)
+		room += got.Bytes()
 	}
-	votes, err := b.allocateVotes(shapes[0])
+	votes, err := b.allocateVotes(outs[0])
 	if err != nil {
 		return r, err
 	}
 	if err := b.bind(&r, instance, votes); err != nil {
 		return r, err
 	}
-	return r, b.account(1, 4*room)
+	return r, b.account(1, room)
 }
 
 // markNoMemory wraps out-of-memory errors in errNoMemory.
@@ -428,40 +472,47 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 	g, k, level, v := b.gpu, b.k, b.now, b.vote
 	lane, limit := g.lanes[k], b.st.limit
 	at := func(t *frame.Tensor) worker.Tensor {
-		return worker.Tensor{Off: g.offset(t.Bytes()), Shape: t.Shape, Resident: t.On}
+		return worker.Tensor{Off: g.offset(t.Bytes()), DType: t.DType, Shape: t.Shape, Resident: t.On}
 	}
 	lists := make([]*core.List, b.st.workers())
 	for i := range lists {
 		lists[i] = g.clients[0].Draft().List()
 	}
+	if err := b.uploadConstants(); err != nil {
+		return nil, err
+	}
 	if err := b.warmModels(numbers, runs, at); err != nil {
 		return nil, err
 	}
 	copies := &b.p.copies
-	keeps := b.keepsOutput(k)
+	keeps, inlets := b.keepsOutput(k), b.inlets
 	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		r := runs[instance][len(f)]
 		if r == nil {
 			return fmt.Errorf("%w: batch of %d", ErrPlan, len(f))
 		}
-		in := &f[0].Tensors[level][k-1]
-		kept := len(f) > 1 && slices.ContainsFunc(f, func(fr *frame.Frame) bool { return fr.Tensors[level][k-1].On != 0 })
-		switch {
-		case kept:
-			in = &r.in
-		case len(f) > 1:
-			in = &r.in
+		in := &r.in
+		kept := len(f) > 1 && slices.ContainsFunc(f, func(fr *frame.Frame) bool { return fr.Input(level, k).On != 0 })
+		if len(f) > 1 && !kept {
 			in.On = 0
-			gather(f, level, k-1, in.Data)
+			gather(f, level, k, in.Bytes())
 			copies.Add(uint64(len(f)))
 		}
 		if err := by.runOnGPU(instance, len(f), func(c *worker.Client) error {
 			if kept {
-				if err := g.gather(c, lane+instance, lists[instance].Reset(), in, f, level, k-1, limit); err != nil {
+				if err := g.gather(c, lane+instance, lists[instance].Reset(), in, f, level, k, limit); err != nil {
 					return err
 				}
 			}
-			var outs [worker.MaxOutputs]worker.Tensor
+			var ins, outs [worker.MaxTensors]worker.Tensor
+			if len(f) > 1 {
+				ins[0] = at(in)
+			} else {
+				for n := range inlets {
+					t := inlets[n].of(f[0], level)
+					ins[n] = at(&t)
+				}
+			}
 			for n, number := range numbers[instance] {
 				made := r.outs
 				switch {
@@ -475,7 +526,7 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 						outs[m].Resident = 1
 					}
 				}
-				on, err := c.Infer(lane+instance, number, at(in), outs[:len(made)], limit)
+				on, err := c.Infer(lane+instance, number, ins[:len(inlets)], outs[:len(made)], limit)
 				if err != nil {
 					return err
 				}
@@ -522,11 +573,11 @@ func (g *gpu) keep(c *worker.Client, on uint64, lane int, list *core.List, out *
 	return nil
 }
 
-// gather copies the input tensors of a batch's frames into one tensor in the device's memory.
+// gather copies the inputs of stage k of a batch's frames into one tensor in the device's memory.
 func (g *gpu) gather(c *worker.Client, lane int, list *core.List, to *frame.Tensor, f []*frame.Frame, level, k int, limit time.Duration) error {
 	each, on := len(to.Bytes())/len(f), uint64(0)
 	for n, fr := range f {
-		t := &fr.Tensors[level][k]
+		t := fr.Input(level, k)
 		if t.On != 0 {
 			if on != 0 && on != t.On {
 				return fmt.Errorf("%w: the frames of a batch are in the memory of two workers", worker.ErrUnavailable)
@@ -547,7 +598,7 @@ func (b *modelBuilder) addToWorkers() []int {
 		b.gpu.models = append(b.gpu.models, workerModel{b.s.ID, m.path})
 		o := b.options[n]
 		model := worker.Model{
-			Path: m.path, SHA256: m.sum, Input: o.Input, Output: o.Output, More: o.More,
+			Path: m.path, SHA256: m.sum, Inputs: o.Inputs, Output: o.Output, More: o.More,
 			Threads: o.Threads, Spinning: o.Spinning, NoArena: o.NoArena,
 			GPUMemory: sessionMemory(&b.o.Plan), Providers: workerProviders(b.o.GPU, b.s),
 		}
@@ -568,10 +619,11 @@ func (b *modelBuilder) addToWorkers() []int {
 // ready.
 func (b *modelBuilder) warmModels(numbers [][]int, runs []map[int]*workerRun, at func(*frame.Tensor) worker.Tensor) error {
 	var room []frame.Tensor // holds the outputs of the largest batch
-	for _, shape := range b.shapes {
-		wide := slices.Clone(shape)
-		wide[0] *= int64(b.st.largest())
-		t, err := b.warmTensor(wide)
+	for _, t := range b.outs {
+		if size := b.st.largest(); size > 1 {
+			t = batchOf(t, size)
+		}
+		t, err := b.warmTensor(t)
 		if err != nil {
 			return err
 		}
@@ -579,9 +631,13 @@ func (b *modelBuilder) warmModels(numbers [][]int, runs []map[int]*workerRun, at
 	}
 	for i, models := range numbers {
 		for size, r := range runs[i] {
-			in := &b.p.frames[0].Tensors[b.now][b.k-1]
-			if size > 1 {
-				in = &r.in
+			var ins []worker.Tensor
+			for _, in := range b.inlets {
+				t := in.of(&b.p.frames[0], b.now)
+				if size > 1 {
+					t = r.in
+				}
+				ins = append(ins, at(&t))
 			}
 			for n, number := range models {
 				var outs []worker.Tensor
@@ -589,10 +645,10 @@ func (b *modelBuilder) warmModels(numbers [][]int, runs []map[int]*workerRun, at
 					if n > 0 && m > 0 { // voting models have one output
 						break
 					}
-					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, Shape: r.outs[m].Shape})
+					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, DType: r.outs[m].DType, Shape: r.outs[m].Shape})
 				}
 				for _, c := range b.gpu.clients {
-					c.WarmModel(b.gpu.lanes[b.k]+i, number, at(in), outs)
+					c.WarmModel(b.gpu.lanes[b.k]+i, number, ins, outs)
 				}
 			}
 		}
@@ -632,16 +688,14 @@ func workerProviders(o core.Options, s *plan.PipelineStage) []string {
 // workerRun allocates the memory of a run on size frames.
 func (b *modelBuilder) workerRun(size int) (*workerRun, error) {
 	r := &workerRun{}
-	make := func(shape []int64) (frame.Tensor, error) {
-		shape = slices.Clone(shape)
+	make := func(t registry.Tensor) (frame.Tensor, error) {
 		if size > 1 {
-			shape[0] = int64(size)
+			t = batchOf(t, size)
 		}
-		t, err := b.sharedTensor(shape, false)
-		if err != nil {
-			return t, err
+		if err := b.account(1, t.Bytes()); err != nil {
+			return frame.Tensor{}, err
 		}
-		return t, b.account(1, 4*volume(shape))
+		return b.sharedTensor(t, false)
 	}
 	var err error
 	if size > 1 {
@@ -649,15 +703,15 @@ func (b *modelBuilder) workerRun(size int) (*workerRun, error) {
 			return nil, err
 		}
 	}
-	for _, shape := range b.shapes {
-		t, err := make(shape)
+	for _, out := range b.outs {
+		t, err := make(out)
 		if err != nil {
 			return nil, err
 		}
 		r.outs = append(r.outs, t)
 	}
 	for range b.models[1:] {
-		t, err := make(b.shapes[0])
+		t, err := make(b.outs[0])
 		if err != nil {
 			return nil, err
 		}

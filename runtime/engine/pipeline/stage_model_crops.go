@@ -38,28 +38,28 @@ func (b *modelBuilder) buildOnCrops(crops *plan.ROI) (work, error) {
 		if err != nil {
 			return nil, err
 		}
-		got, err := b.probeAll(b.models, part)
+		got, err := b.probeAll(b.models, []frame.Tensor{part})
 		if err != nil {
 			return nil, fmt.Errorf("%d crops: %w", size, err)
 		}
-		one := slices.Clone(got[0])
-		if len(one) == 0 || one[0] != int64(size) {
-			return nil, fmt.Errorf("%w: model %s: its output is %v for %d crops: the first axis must be the batch", ErrPlan, b.models[0].path, got[0], size)
+		one := got[0]
+		if len(one.Shape) == 0 || one.Shape[0] != int64(size) {
+			return nil, fmt.Errorf("%w: model %s: its output is %v for %d crops: the first axis must be the batch", ErrPlan, b.models[0].path, got[0].Shape, size)
 		}
-		if one[0] = 1; b.shapes != nil && !slices.Equal(one, b.shapes[0]) {
-			return nil, fmt.Errorf("%w: model %s: its output is %v for %d crops, but %v for one", ErrPlan, b.models[0].path, got[0], size, b.shapes[0])
+		one.Shape = slices.Clone(one.Shape)
+		if one.Shape[0] = 1; b.outs != nil && !one.Equal(b.outs[0]) {
+			return nil, fmt.Errorf("%w: model %s: its output is %v for %d crops, but %v for one", ErrPlan, b.models[0].path, got[0].Shape, size, b.outs[0].Shape)
 		}
-		b.shapes = [][]int64{one}
+		b.outs = []registry.Tensor{one}
 	}
-	rows := slices.Clone(b.shapes[0])
-	rows[0] = int64(registry.CropRows(b.levels[b.now].stages, b.k))
-	if err := b.account(len(b.p.frames), 4*volume(rows)); err != nil {
+	rows := batchOf(b.outs[0], registry.CropRows(b.levels[b.now].stages, b.k))
+	if err := b.account(len(b.p.frames), rows.Bytes()); err != nil {
 		return nil, err
 	}
-	if err := b.ortTensors(b.k, rows); err != nil {
+	if err := b.allocateTensors(b.k, rows, true); err != nil {
 		return nil, err
 	}
-	b.in, b.shape, b.more = b.shape, b.shapes[0], nil
+	b.in, b.made = b.made[0], b.outs
 	m := &cropModel{p: b.p, s: b.s, k: b.k, level: b.now, limits: make([]cropLimit, b.st.workers())}
 	for i := range m.limits {
 		m.limits[i].size = slices.Max(registry.CropBuckets(b.s))
@@ -86,7 +86,9 @@ func (b *modelBuilder) part(t *frame.Tensor, span registry.CropSpan) (frame.Tens
 		return frame.Tensor{}, err
 	}
 	b.p.closers = append(b.p.closers, func() error { part.Close(); return nil })
-	return frame.Tensor{Shape: part.Shape(), Data: part.Data(), ORT: part}, nil
+	out := frame.NewTensor(registry.Tensor{DType: t.DType, Shape: part.Shape()}, part.Bytes())
+	out.ORT = part
+	return out, nil
 }
 
 // runAll runs an instance on n crops. A run that does not fit in memory is repeated with a smaller
@@ -138,7 +140,7 @@ func (b *modelBuilder) cropsOnCPU(m *cropModel, count int) (work, error) {
 				return nil, err
 			}
 			for i := range runs {
-				r := bound{in: in, outs: []frame.Tensor{out}}
+				r := bound{ins: []frame.Tensor{in}, outs: []frame.Tensor{out}}
 				if err := b.bind(&r, i, nil); err != nil {
 					return nil, err
 				}
@@ -150,7 +152,7 @@ func (b *modelBuilder) cropsOnCPU(m *cropModel, count int) (work, error) {
 		for _, f := range batch {
 			f.Tensors[m.level][m.k].On = 0
 			if err := m.runAll(instance, len(f.Crops), func(span registry.CropSpan) error {
-				return runs[instance][f.Slot][index[span]].run(b.vote)
+				return runs[instance][f.Slot][index[span]].run(b.vote, m.level)
 			}); err != nil {
 				return err
 			}
@@ -162,7 +164,7 @@ func (b *modelBuilder) cropsOnCPU(m *cropModel, count int) (work, error) {
 // cropsOnGPU returns the stage's work in the worker.
 func (b *modelBuilder) cropsOnGPU(m *cropModel, by *gpuBalance) (work, error) {
 	g, k, level, limit, lane := b.gpu, b.k, b.now, b.st.limit, b.gpu.lanes[b.k]
-	keeps, row, made := b.keepsOutput(k), 4*int(volume(b.in)), 4*int(volume(b.shape))
+	keeps, row, made := b.keepsOutput(k), int(b.in.Bytes()), int(b.made[0].Bytes())
 	numbers := make([]int, b.st.workers())
 	runs := make([]map[int]*workerRun, b.st.workers())
 	lists := make([]*core.List, b.st.workers())
@@ -193,8 +195,8 @@ func (b *modelBuilder) cropsOnGPU(m *cropModel, by *gpuBalance) (work, error) {
 				return m.runAll(instance, len(f.Crops), func(span registry.CropSpan) error {
 					r := runs[instance][span.Size]
 					from := in.Bytes()[span.At*row:][:span.Size*row]
-					at := worker.Tensor{Off: g.offset(from), Shape: r.shape, Resident: in.On}
-					if r.in.Data != nil && at.Off%registry.TensorAlign != 0 {
+					at := worker.Tensor{Off: g.offset(from), DType: in.DType, Shape: r.shape, Resident: in.On}
+					if r.in.Shape != nil && at.Off%registry.TensorAlign != 0 {
 						list, source := lists[instance].Reset(), g.region(from)
 						if in.On != 0 {
 							source = g.resident(from)
@@ -205,12 +207,13 @@ func (b *modelBuilder) cropsOnGPU(m *cropModel, by *gpuBalance) (work, error) {
 						}
 						at.Off, at.Resident = g.offset(r.in.Bytes()), on
 					}
-					var outs [1]worker.Tensor
-					outs[0] = worker.Tensor{Off: g.offset(r.outs[0].Bytes()), Shape: r.outs[0].Shape}
+					var ins, outs [1]worker.Tensor
+					ins[0] = at
+					outs[0] = worker.Tensor{Off: g.offset(r.outs[0].Bytes()), DType: r.outs[0].DType, Shape: r.outs[0].Shape}
 					if keeps {
 						outs[0].Resident = 1
 					}
-					on, err := c.Infer(lane+instance, numbers[instance], at, outs[:], limit)
+					on, err := c.Infer(lane+instance, numbers[instance], ins[:], outs[:], limit)
 					if err != nil {
 						return err
 					}
@@ -235,15 +238,13 @@ func (b *modelBuilder) cropsOnGPU(m *cropModel, by *gpuBalance) (work, error) {
 
 // cropRun allocates the memory of a run on size crops in the worker.
 func (b *modelBuilder) cropRun(size int, input bool) (*workerRun, error) {
-	r := &workerRun{shape: slices.Clone(b.in)}
-	r.shape[0] = int64(size)
-	make := func(shape []int64) (frame.Tensor, error) {
-		shape = slices.Clone(shape)
-		shape[0] = int64(size)
-		if err := b.account(1, 4*volume(shape)); err != nil {
+	r := &workerRun{shape: batchOf(b.in, size).Shape}
+	make := func(t registry.Tensor) (frame.Tensor, error) {
+		t = batchOf(t, size)
+		if err := b.account(1, t.Bytes()); err != nil {
 			return frame.Tensor{}, err
 		}
-		return b.sharedTensor(shape, false)
+		return b.sharedTensor(t, false)
 	}
 	if input {
 		var err error
@@ -251,24 +252,23 @@ func (b *modelBuilder) cropRun(size int, input bool) (*workerRun, error) {
 			return nil, err
 		}
 	}
-	out, err := make(b.shape)
+	out, err := make(b.made[0])
 	r.outs = []frame.Tensor{out}
 	return r, err
 }
 
 // warmCrops makes every worker run the model at each size before it counts as ready.
 func (b *modelBuilder) warmCrops(numbers []int, runs []map[int]*workerRun) error {
-	wide := slices.Clone(b.shape)
-	wide[0] = int64(slices.Max(registry.CropBuckets(b.s)))
-	room, err := b.warmTensor(wide)
+	room, err := b.warmTensor(batchOf(b.made[0], slices.Max(registry.CropBuckets(b.s))))
 	if err != nil {
 		return err
 	}
-	in := b.gpu.offset(b.p.frames[0].Tensors[b.now][b.k-1].Bytes())
+	from := &b.p.frames[0].Tensors[b.now][b.k-1]
 	for i, number := range numbers {
 		for _, r := range runs[i] {
 			for _, c := range b.gpu.clients {
-				c.WarmModel(b.gpu.lanes[b.k]+i, number, worker.Tensor{Off: in, Shape: r.shape}, []worker.Tensor{{Off: b.gpu.offset(room.Bytes()), Shape: r.outs[0].Shape}})
+				c.WarmModel(b.gpu.lanes[b.k]+i, number,
+					[]worker.Tensor{{Off: b.gpu.offset(from.Bytes()), DType: from.DType, Shape: r.shape}}, []worker.Tensor{{Off: b.gpu.offset(room.Bytes()), DType: room.DType, Shape: r.outs[0].Shape}})
 			}
 		}
 	}

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
@@ -20,10 +22,15 @@ func buildPostprocess(b stageBuilder) (work, error) {
 	if err := b.registerTensors(); err != nil {
 		return nil, err
 	}
+	in := b.decoderInput()
+	converters := make([]*converter, b.st.workers())
 	// A decoder may own memory.
 	decoders := make([]decode.Decoder, b.st.workers())
 	for i := range decoders {
-		d, release, err := decode.New(b.dev, b.s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
+		if converters[i], err = b.newConverter(); err != nil {
+			return nil, err
+		}
+		d, release, err := decode.New(b.dev, b.s.Post, in, labels)
 		if err != nil {
 			return nil, err
 		}
@@ -33,6 +40,10 @@ func buildPostprocess(b stageBuilder) (work, error) {
 		decoders[i] = d
 	}
 	cpu := b.decodeFrames(func(instance int, t *frame.Tensor, into []result.Result) ([]result.Result, error) {
+		t, err := converters[instance].convert(t)
+		if err != nil {
+			return into, err
+		}
 		return decoders[instance](*t, into)
 	})
 	if b.gpu == nil || !onGPU(b.s) {
@@ -52,23 +63,24 @@ func buildPostprocess(b stageBuilder) (work, error) {
 // decodeFrames returns the work of a postprocess stage that decodes with a function. What it finds in
 // a crop belongs to the crop's box.
 func (b *stageBuilder) decodeFrames(read func(instance int, t *frame.Tensor, into []result.Result) ([]result.Result, error)) work {
-	k, level, id, shape, each := b.k, b.now, b.s.ID, b.shape, int(volume(b.shape))
+	k, level, id, one := b.k, b.now, b.s.ID, b.made[0]
 	if registry.CropsFor(b.levels[level].stages, k) == nil {
 		return func(_ context.Context, instance int, batch []*frame.Frame) (err error) {
 			for _, f := range batch {
-				if f.Results, err = read(instance, &f.Tensors[level][k-1], f.Results); err != nil {
+				if f.Results, err = read(instance, f.Input(level, k), f.Results); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
 	}
-	row := make([]frame.Tensor, b.st.workers())
+	row, each := make([]frame.Tensor, b.st.workers()), int(one.Bytes())
 	return func(_ context.Context, instance int, batch []*frame.Frame) (err error) {
 		for _, f := range batch {
-			all := &f.Tensors[level][k-1]
+			all := f.Input(level, k)
 			for n, c := range f.Crops {
-				row[instance] = frame.Tensor{Shape: shape, Data: all.Data[n*each:][:each], Buf: all.Buf, Off: 4 * n * each, On: all.On}
+				row[instance] = frame.NewTensor(one, all.Bytes()[n*each:][:each])
+				row[instance].Buf, row[instance].Off, row[instance].On = all.Buf, n*each, all.On
 				r := &f.Results[c.Result]
 				r.Next = id
 				if r.Then, err = read(instance, &row[instance], r.Then); err != nil {
@@ -86,19 +98,32 @@ type remote struct {
 	list *core.List
 	back []byte // in the shared memory
 	m    decode.Memory
+	in   core.Region // the tensor as float32 in the device's memory; zero where it is that already
+}
+
+// input adds the conversion of a tensor to a list, and returns what the decoder reads.
+func (r *remote) input(tensor core.Region, args core.ConvertArgs) decode.Source {
+	if r.in == (core.Region{}) {
+		return decode.Source{Tensor: tensor}
+	}
+	r.list.Convert(r.in, tensor, core.Region{}, args)
+	return decode.Source{Tensor: r.in}
 }
 
 // postprocessOnGPU builds the work of a postprocess stage in the worker: only what the results need
 // comes back.
 func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, error) {
 	g, limit, lane := b.gpu, b.st.limit, b.gpu.lanes[b.k]
+	if _, known := coreTypes[b.made[0].DType]; !known {
+		return nil, fmt.Errorf("%w: the GPU does not decode %s elements: remove device", ErrPlan, b.made[0].DType)
+	}
 	open := func() (*remote, error) {
-		d, err := decode.NewParts(b.s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
+		d, err := decode.NewParts(b.s.Post, b.decoderInput(), labels)
 		if err != nil {
 			return nil, err
 		}
 		r := &remote{Parts: d, list: g.clients[0].Draft().List()}
-		back, work := registry.DecoderSizes(b.s.Post, b.shape)
+		back, work := registry.DecoderSizes(b.s.Post, b.made[0].Shape)
 		if err := b.account(1, back+work); err != nil {
 			return nil, err
 		}
@@ -106,6 +131,13 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 			return nil, err
 		}
 		r.m.Back = g.region(r.back)
+		if made := b.made[0]; made.DType != registry.F32 {
+			float, err := b.warmTensor(registry.Tensor{Shape: made.Shape})
+			if err != nil {
+				return nil, err
+			}
+			r.in = g.resident(float.Bytes())
+		}
 		if work == 0 {
 			return r, nil
 		}
@@ -128,19 +160,25 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 	if err != nil {
 		return nil, err
 	}
-	tensor, err := b.warmTensor(b.shape)
+	tensor, err := b.warmTensor(b.made[0])
 	if err != nil {
 		return nil, err
 	}
-	first.Add(first.list, first.m, decode.Source{Tensor: g.resident(tensor.Bytes())})
+	scale, zero, err := b.outputScale()
+	if err != nil {
+		return nil, err
+	}
+	args := convertArgs(&tensor, scale, zero)
+	first.Add(first.list, first.m, first.input(g.resident(tensor.Bytes()), args))
 	for _, c := range g.clients {
 		c.Warm(first.list)
 	}
 	return b.decodeFrames(func(instance int, t *frame.Tensor, into []result.Result) ([]result.Result, error) {
 		r := all[instance]
 		if err := by.runOnGPU(instance, 1, func(c *worker.Client) error {
-			in := decode.Source{Tensor: g.where(t)}
-			r.Add(r.list.Reset(), r.m, in)
+			r.list.Reset()
+			in := r.input(g.where(t), args)
+			r.Add(r.list, r.m, in)
 			on, err := c.RunOn(t.On, lane+instance, r.list, limit)
 			for err == nil {
 				var more bool
@@ -158,9 +196,20 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 	}), nil
 }
 
-// registerTensors lets the core read the tensors before the stage, for the decoders that use it.
+// decoderInput describes the tensors as the decoders read them: with float32 elements.
+func (b *stageBuilder) decoderInput() decode.Input {
+	in := decode.Input{At: b.at}
+	for _, t := range b.made {
+		in.Tensors = append(in.Tensors, registry.Tensor{Name: t.Name, Shape: t.Shape})
+	}
+	return in
+}
+
+// registerTensors lets the core read the tensors before the stage, for the decoders that use it and
+// for conversion.
 func (b *stageBuilder) registerTensors() error {
-	if d, _ := registry.DecodeOf(b.s.Post.Kind); !d.Core {
+	d, _ := registry.DecodeOf(b.s.Post.Kind)
+	if !d.Core && !slices.ContainsFunc(b.made, convertedByCore) {
 		return nil
 	}
 	dev, err := b.core()
@@ -168,15 +217,27 @@ func (b *stageBuilder) registerTensors() error {
 		return err
 	}
 	for i := range b.p.frames {
-		for t := &b.p.frames[i].Tensors[b.now][b.k-1]; t != nil; t = t.More {
-			if t.Buf != nil {
-				continue
-			}
-			if t.Buf, err = dev.Register(t.Bytes()); err != nil {
+		t := b.p.frames[i].Input(b.now, b.k)
+		if err := b.registerTensor(dev, t, d.Core); err != nil {
+			return err
+		}
+		for n := range t.More {
+			if err := b.registerTensor(dev, &t.More[n], d.Core); err != nil {
 				return err
 			}
-			b.p.closers = append(b.p.closers, t.Buf.Release)
 		}
 	}
+	return nil
+}
+
+// registerTensor lets the core read a tensor that it converts, or must.
+func (b *stageBuilder) registerTensor(dev *core.Device, t *frame.Tensor, must bool) (err error) {
+	if t.Buf != nil || !must && !convertedByCore(t.Type()) {
+		return nil
+	}
+	if t.Buf, err = dev.Register(t.Bytes()); err != nil {
+		return err
+	}
+	b.p.closers = append(b.p.closers, t.Buf.Release)
 	return nil
 }

@@ -35,7 +35,7 @@ func buildPreprocess(b stageBuilder) (work, error) {
 	}
 	b.p.info.Backend = dev.Backend()
 	b.st.backend = dev.Backend()
-	if err := b.tensors(b.k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
+	if err := b.tensors(b.k, registry.StageOutput(b.s).Tensor()); err != nil {
 		return nil, err
 	}
 	k := b.k
@@ -43,7 +43,7 @@ func buildPreprocess(b stageBuilder) (work, error) {
 		for _, fr := range batch {
 			a := args
 			out := &fr.Tensors[fr.Level][k]
-			a.Out, out.On, fr.PixelsOn = out.Data, 0, 0
+			a.Out, a.OutBytes, out.On, fr.PixelsOn = out.Data, out.Mem, 0, 0
 			var err error
 			if a.Planes, err = core.SplitPlanes(f.Pixels, f.Width, f.Height, fr.Pixels); err != nil {
 				return err
@@ -101,11 +101,12 @@ func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error)
 	if a.Color, ok = colors[p.Color]; !ok {
 		return a, bad("color", p.Color, "rgb or bgr")
 	}
-	if p.Layout != "nchw" && p.Layout != "" {
-		return a, bad("layout", p.Layout, "nchw")
+	if p.Layout == registry.NHWC {
+		a.Layout = core.NHWC
 	}
-	if p.DType != "f32" && p.DType != "" {
-		return a, bad("dtype", p.DType, "f32")
+	dtype, ok := registry.ParseDType(p.DType)
+	if a.Type = coreTypes[dtype]; !ok {
+		return a, bad("dtype", p.DType, "f32, f16, i8 or u8")
 	}
 	if p.Pad < 0 || p.Pad > 255 {
 		return a, bad("pad", p.Pad, "0 to 255")
@@ -123,7 +124,34 @@ func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error)
 	if slices.Contains(a.Std[:], 0) {
 		return a, bad("std", p.Std, "not zero")
 	}
-	return a, nil
+	return a, quantise(&a, dtype, p)
+}
+
+// coreTypes maps element types to those of the core, which has no others.
+var coreTypes = map[registry.DType]core.Type{
+	registry.F32: core.F32, registry.F16: core.F16, registry.BF16: core.BF16,
+	registry.I8: core.I8, registry.U8: core.U8, registry.I32: core.I32,
+}
+
+// quantise makes mean and std give the integers of the plan: the pixels themselves, or steps of a
+// scale from a zero point.
+func quantise(a *core.Preprocess, dtype registry.DType, p *plan.Preprocess) error {
+	switch {
+	case !dtype.IsInteger():
+		return nil
+	case !registry.IsScaled(p):
+		a.Std = [3]float32{1. / 255, 1. / 255, 1. / 255}
+		return nil
+	}
+	scale, err := registry.Decimal(p.Scale)
+	if err != nil {
+		return fmt.Errorf("%w: scale: %w", ErrPlan, err)
+	}
+	for c := range a.Std {
+		a.Std[c] *= scale
+		a.Mean[c] -= float32(p.Zero) * a.Std[c]
+	}
+	return nil
 }
 
 // cropArea returns the part of a frame to read; the zero value is the whole frame.
@@ -189,7 +217,7 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 		list.Preprocess(out, at, &a)
 		return nil
 	}
-	warm, err := b.warmTensor(b.shape)
+	warm, err := b.warmTensor(b.made[0])
 	if err != nil {
 		return nil, err
 	}

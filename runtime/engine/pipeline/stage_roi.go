@@ -155,10 +155,11 @@ func buildROI(b stageBuilder) (work, error) {
 		c.margin = float64(margin)
 	}
 	rows := registry.CropRows(b.levels[b.now].stages, b.k)
-	if err := b.tensors(b.k, []int64{int64(rows), 3, int64(args.OutH), int64(args.OutW)}); err != nil {
+	one := registry.StageOutput(b.s).Tensor()
+	if err := b.tensors(b.k, batchOf(one, rows)); err != nil {
 		return nil, err
 	}
-	b.shape = []int64{1, 3, int64(args.OutH), int64(args.OutW)}
+	b.made = []registry.Tensor{one}
 	for i := range b.p.frames {
 		b.p.frames[i].Crops = make([]frame.Crop, 0, r.Count)
 	}
@@ -285,7 +286,7 @@ func (b *stageBuilder) cropOnGPU(args core.Preprocess, f frame.Format, by *gpuBa
 	if err != nil {
 		return nil, err
 	}
-	warm, err := b.warmTensor(b.p.frames[0].Tensors[level][k].Shape)
+	warm, err := b.warmTensor(b.p.frames[0].Tensors[level][k].Type())
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Access is how the worker's device accesses the shared memory.
@@ -53,12 +55,12 @@ const (
 	idResident = 2 // the same offsets in the device's memory, which nothing is copied to or from
 )
 
-// Model is an ONNX model that the worker loads, for one lane. Input to Providers are those
+// Model is an ONNX model that the worker loads, for one lane. Inputs to Providers are those
 // of ort.Options.
 type Model struct {
 	Path      string
 	SHA256    string // of the file; "": not checked
-	Input     string
+	Inputs    []string
 	Output    string
 	More      []string
 	Threads   int
@@ -332,8 +334,8 @@ func (c *Client) Warm(l *core.List) {
 }
 
 // WarmModel makes every worker run a model before it becomes ready.
-func (c *Client) WarmModel(lane, model int, in Tensor, outs []Tensor) {
-	c.warm = append(c.warm, func(w *incarnation) error { return c.inferOn(w, lane, model, in, outs, c.o.Start) })
+func (c *Client) WarmModel(lane, model int, ins, outs []Tensor) {
+	c.warm = append(c.warm, func(w *incarnation) error { return c.inferOn(w, lane, model, ins, outs, c.o.Start) })
 }
 
 // Start starts the worker in the background. WaitReady waits for it.
@@ -436,19 +438,23 @@ func (c *Client) runOn(in *incarnation, lane int, l *core.List, limit time.Durat
 // maxDims is the largest number of dimensions of a Tensor.
 const maxDims = 8
 
-// Tensor is a float32 tensor in the shared memory, at a multiple of 64 bytes, or in the memory of
-// a worker's device at that offset, see [Client.Resident].
+// Tensor is a tensor in the shared memory, at a multiple of 64 bytes, or in the memory of a worker's
+// device at that offset, see [Client.Resident].
 type Tensor struct {
 	Off      int
+	DType    registry.DType
 	Shape    []int64
 	Resident uint64 // number of the worker that holds it, see [Client.RunOn]; 0: the shared memory
 }
+
+// Everywhere is the Resident of a tensor that every worker holds since it was warmed up.
+const Everywhere = math.MaxUint64
 
 func (t Tensor) key() (k tensorKey, err error) {
 	if len(t.Shape) > maxDims || t.Off < 0 {
 		return k, fmt.Errorf("worker: invalid tensor of %d dimensions at offset %d: %w", len(t.Shape), t.Off, core.ErrInvalid)
 	}
-	k.off, k.dims = uint64(t.Off), uint64(len(t.Shape))
+	k.off, k.dtype, k.dims = uint64(t.Off), uint64(t.DType), uint64(len(t.Shape))
 	copy(k.shape[:], t.Shape)
 	if t.Resident != 0 {
 		k.resident = 1
@@ -456,40 +462,41 @@ func (t Tensor) key() (k tensorKey, err error) {
 	return k, nil
 }
 
-// MaxOutputs is the largest number of outputs of a model.
-const MaxOutputs = 4
+// MaxTensors is the largest number of inputs, and of outputs, of a model.
+const MaxTensors = ort.MaxTensors
 
 // inferMessage is the payload of opInfer.
 type inferMessage struct {
-	model   uint32
-	outputs uint32
-	in      tensorKey
-	outs    [MaxOutputs]tensorKey
+	model           uint32
+	inputs, outputs uint16
+	ins, outs       [MaxTensors]tensorKey
 }
 
 // Infer runs the model with number n. It returns when the outputs are written, or after
 // limit at the latest, and with it the number of the worker: outputs whose Resident is not 0 are
 // there, whatever its value.
-func (c *Client) Infer(lane, n int, in Tensor, outs []Tensor, limit time.Duration) (uint64, error) {
+func (c *Client) Infer(lane, n int, ins, outs []Tensor, limit time.Duration) (uint64, error) {
 	var number uint64
 	err := c.withWorker(func(w *incarnation) error {
 		number = w.number
-		return c.inferOn(w, lane, n, in, outs, limit)
+		return c.inferOn(w, lane, n, ins, outs, limit)
 	})
 	return number, err
 }
 
-func (c *Client) inferOn(w *incarnation, lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {
-	if n < 0 || len(outs) < 1 || len(outs) > MaxOutputs {
-		return fmt.Errorf("worker: invalid run of model %d with %d outputs: %w", n, len(outs), core.ErrInvalid)
+func (c *Client) inferOn(w *incarnation, lane, n int, ins, outs []Tensor, limit time.Duration) error {
+	if n < 0 || len(ins) < 1 || len(ins) > MaxTensors || len(outs) < 1 || len(outs) > MaxTensors {
+		return fmt.Errorf("worker: invalid run of model %d with %d inputs and %d outputs: %w", n, len(ins), len(outs), core.ErrInvalid)
 	}
-	if in.Resident != 0 && in.Resident != w.number {
-		return errReplaced
-	}
-	m := inferMessage{model: uint32(n), outputs: uint32(len(outs))}
+	m := inferMessage{model: uint32(n), inputs: uint16(len(ins)), outputs: uint16(len(outs))}
 	var err error
-	if m.in, err = in.key(); err != nil {
-		return err
+	for i, in := range ins {
+		if in.Resident != 0 && in.Resident != w.number && in.Resident != Everywhere {
+			return errReplaced
+		}
+		if m.ins[i], err = in.key(); err != nil {
+			return err
+		}
 	}
 	for i, o := range outs {
 		if m.outs[i], err = o.key(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/core/tune"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Files that a worker inherits.
@@ -203,7 +204,7 @@ func (s *server) loadModels() ([]ModelState, error) {
 	var states []ModelState
 	for _, m := range s.config.Models {
 		o := ort.Options{
-			GPU: s.config.Device.Index, Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, GPUMemory: m.GPUMemory, Providers: m.Providers,
+			GPU: s.config.Device.Index, Threads: m.Threads, Inputs: m.Inputs, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, GPUMemory: m.GPUMemory, Providers: m.Providers,
 		}
 		o.Check = func(b []byte) error {
 			if sum := sha256.Sum256(b); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {
@@ -556,9 +557,10 @@ func (v *laneServer) wroteBefore(u core.Use) bool {
 	return false
 }
 
-// tensorKey identifies a tensor by its offset and shape.
+// tensorKey identifies a tensor by its offset, type and shape.
 type tensorKey struct {
 	off      uint64
+	dtype    uint64 // of package registry
 	dims     uint64
 	shape    [maxDims]int64
 	resident uint64 // 1: in the device's memory, see Tensor
@@ -576,10 +578,10 @@ const maxTensors = 8192
 
 // size returns the bytes of a tensor that lies in a memory of the given size.
 func (k *tensorKey) size(memory int) (int, error) {
-	if k.dims > maxDims || k.resident > 1 {
-		return 0, fmt.Errorf("tensor of %d dimensions: %w", k.dims, core.ErrInvalid)
+	if k.dims > maxDims || k.resident > 1 || k.dtype >= uint64(len(registry.DTypes())) {
+		return 0, fmt.Errorf("tensor of %d dimensions and element type %d: %w", k.dims, k.dtype, core.ErrInvalid)
 	}
-	n := uint64(4)
+	n := uint64(registry.DType(k.dtype).Bytes())
 	for _, d := range k.shape[:k.dims] {
 		if d < 1 || uint64(d) > uint64(memory) || n > uint64(memory) {
 			return 0, fmt.Errorf("tensor of invalid shape %v: %w", k.shape[:k.dims], core.ErrInvalid)
@@ -606,10 +608,10 @@ func (v *laneServer) cachedTensor(k tensorKey, host bool) (*ort.Tensor, error) {
 		return nil, fmt.Errorf("%d tensors are in use: %w", len(v.tensors), core.ErrInvalid)
 	}
 	var t *ort.Tensor
-	if shape := k.shape[:k.dims]; host {
-		t, err = v.s.rt.NewTensorOver(shape, v.s.memory[k.off:][:n:n])
+	if dtype, shape := ort.DType(registry.DType(k.dtype).ONNX()), k.shape[:k.dims]; host {
+		t, err = v.s.rt.NewTensorOver(dtype, shape, v.s.memory[k.off:][:n:n])
 	} else {
-		t, err = v.s.rt.NewTensorAt(shape, v.s.base+uintptr(k.off), v.s.gpu)
+		t, err = v.s.rt.NewTensorAt(dtype, shape, v.s.base+uintptr(k.off), v.s.gpu)
 	}
 	if err == nil {
 		v.tensors[placedTensor{k, host}] = t
@@ -641,8 +643,10 @@ func (v *laneServer) runModel(room []byte) error {
 	host := v.s.runsOnHost(m.model)
 	v.before.Reset()
 	v.after.Reset()
-	if err := v.moveTensor(v.before, &m.in, host, !host); err != nil {
-		return err
+	for i := range m.ins[:m.inputs] {
+		if err := v.moveTensor(v.before, &m.ins[i], host, !host); err != nil {
+			return err
+		}
 	}
 	if err := v.runLists(v.before); err != nil {
 		return err
@@ -673,21 +677,17 @@ func (v *laneServer) moveTensor(list *core.List, k *tensorKey, host, toDevice bo
 
 // bindModel binds a model to the tensors of a message.
 func (v *laneServer) bindModel(m inferMessage) (*ort.Binding, error) {
-	if int64(m.model) >= int64(len(v.s.models)) || m.outputs < 1 || m.outputs > MaxOutputs || len(v.bound) >= maxTensors {
-		return nil, fmt.Errorf("invalid run of model %d of %d with %d outputs: %w", m.model, len(v.s.models), m.outputs, core.ErrInvalid)
+	if int64(m.model) >= int64(len(v.s.models)) || m.inputs < 1 || m.inputs > MaxTensors || m.outputs < 1 || m.outputs > MaxTensors || len(v.bound) >= maxTensors {
+		return nil, fmt.Errorf("invalid run of model %d of %d with %d inputs and %d outputs: %w", m.model, len(v.s.models), m.inputs, m.outputs, core.ErrInvalid)
 	}
 	host := v.s.runsOnHost(m.model)
-	in, err := v.cachedTensor(m.in, host)
-	if err != nil {
-		return nil, err
-	}
-	var outs []*ort.Tensor
-	for _, k := range m.outs[:m.outputs] {
+	var all []*ort.Tensor
+	for _, k := range append(m.ins[:m.inputs:m.inputs], m.outs[:m.outputs]...) {
 		t, err := v.cachedTensor(k, host)
 		if err != nil {
 			return nil, err
 		}
-		outs = append(outs, t)
+		all = append(all, t)
 	}
-	return v.s.models[m.model].Bind(in, outs...)
+	return v.s.models[m.model].Bind(all[:m.inputs], all[m.inputs:]...)
 }

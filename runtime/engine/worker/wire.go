@@ -22,7 +22,7 @@ import (
 // define the layout.
 const (
 	wireMagic   = 0x59544b57
-	wireVersion = 2
+	wireVersion = 3
 
 	textBytes = 64 << 10
 	roomBytes = core.MaxCommands * core.CommandBytes // payload of a lane

@@ -154,7 +154,14 @@ func (c *Child) start() (_ *process, err error) {
 	if err = p.wire.send(typeOpen, 0, 0, o.append(nil)); err == nil {
 		var ready []byte
 		ready, err = p.await(typeReady, 0, c.o.Metric)
-		p.buffers = len(ready) >= 4 && native.Uint32(ready)&takesBuffers != 0
+		flags := uint32(0)
+		if len(ready) >= 4 {
+			flags = native.Uint32(ready)
+		}
+		p.buffers = flags&takesBuffers != 0
+		if err == nil && (c.o.In.DType != 0 || c.o.Out.DType != 0) && flags&takesTypes == 0 {
+			err = fmt.Errorf("%w: the program takes and gives float32 tensors only: its READY lacks flag %d", ErrStart, takesTypes)
+		}
 	}
 	if err != nil {
 		return nil, p.kill(err)

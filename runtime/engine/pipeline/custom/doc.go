@@ -23,7 +23,8 @@
 //	1 OPEN    to the program: version (4 bytes, 1); 0 (4); description of the input (96);
 //	          description of the output (96); offsets of input and output in the shared
 //	          memory, and its size (8, 8, 8); the plan's options, UTF-8
-//	2 READY   from the program, after its start: empty, or 1 (4) if it accepts BUFFER
+//	2 READY   from the program, after its start: empty, or flags (4): 1 if it accepts BUFFER,
+//	          2 if it reads the types of elements; others get float32 tensors only
 //	3 RUN     to the program: capture time of the frame in ns, CLOCK_MONOTONIC (8); bytes
 //	          of the input (8); number of the buffer that holds the input, 0: the shared
 //	          memory (4); 0 (4)
@@ -34,8 +35,8 @@
 //	          input is a socket), to be mapped for reading: its number, 1 to 32 (4); 0 (4);
 //	          bytes of a frame (8). A later buffer of the same number replaces it
 //
-// An input or output is described by a yoctune_port: kind, format, width, height, rank, 0 (4
-// bytes each), eight dimensions (8 each), bytes (8).
+// An input or output is described by a yoctune_port: kind, format, width, height, rank, type of
+// elements (4 bytes each), eight dimensions (8 each), bytes (8).
 package custom
 
 import (
@@ -57,7 +58,7 @@ const abi = 1
 // Kinds of inputs and outputs.
 const (
 	Frame   = 1 // pixels
-	Tensor  = 2 // float32
+	Tensor  = 2 // dense elements
 	Results = 3 // a JSON array
 )
 
@@ -65,6 +66,7 @@ const (
 type Port struct {
 	Kind                  uint32
 	Format, Width, Height uint32  // of frames; the format as in package core
+	DType                 uint32  // of tensors, numbered as in package registry; 0: float32
 	Shape                 []int64 // of tensors, at most 8
 	Bytes                 int     // size; for results the maximum
 }

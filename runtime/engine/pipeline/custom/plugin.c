@@ -32,6 +32,8 @@ int plugin_load(plugin *p, const char *path)
 		snprintf(p->error, sizeof p->error, "it has no yoctune_stage_entry");
 		return -1;
 	}
+	const uint32_t *flags = dlsym(so, "yoctune_stage_flags");
+	p->flags = flags ? *flags : 0;
 	p->stage = entry(YOCTUNE_STAGE_ABI);
 	if (!p->stage) {
 		snprintf(p->error, sizeof p->error, "it is for another version than %u", YOCTUNE_STAGE_ABI);
@@ -52,6 +54,10 @@ int plugin_open(plugin *p, const yoctune_port *in, const yoctune_port *out, cons
 {
 	p->host = (yoctune_host){ .size = sizeof p->host, .abi = YOCTUNE_STAGE_ABI, .context = p, .metric = keep };
 	p->error[0] = 0;
+	if ((in->dtype || out->dtype) && !(p->flags & YOCTUNE_ANY_DTYPE)) {
+		snprintf(p->error, sizeof p->error, "the plug-in takes and gives float32 tensors only: its yoctune_stage_flags lack YOCTUNE_ANY_DTYPE");
+		return -1;
+	}
 	return p->stage->open(&p->state, in, out, options, &p->host, p->error, sizeof p->error);
 }
 

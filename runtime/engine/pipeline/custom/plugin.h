@@ -13,6 +13,7 @@ typedef struct plugin_metric {
 
 typedef struct plugin {
 	const yoctune_stage *stage;
+	uint32_t flags;
 	void *state;
 	yoctune_host host;
 	plugin_metric metrics[PLUGIN_METRICS]; /* of the last run */

@@ -50,7 +50,7 @@ func LoadPlugin(path string, in, out Port, options string, metric Metric) (*Plug
 func port(p Port) C.yoctune_port {
 	c := C.yoctune_port{
 		kind: C.uint32_t(p.Kind), format: C.uint32_t(p.Format), width: C.uint32_t(p.Width), height: C.uint32_t(p.Height),
-		rank: C.uint32_t(len(p.Shape)), bytes: C.uint64_t(p.Bytes),
+		rank: C.uint32_t(len(p.Shape)), dtype: C.uint32_t(p.DType), bytes: C.uint64_t(p.Bytes),
 	}
 	for n, d := range p.Shape {
 		c.shape[n] = C.int64_t(d)

@@ -56,7 +56,7 @@ func Serve(path string) error {
 	}
 	defer p.Close()
 	diePlainly()
-	if err := c.send(typeReady, 0, 0, native.AppendUint32(nil, takesBuffers)); err != nil {
+	if err := c.send(typeReady, 0, 0, native.AppendUint32(nil, takesBuffers|takesTypes)); err != nil {
 		return err
 	}
 	s := host{wire: &c, in: in, p: p, input: input, out: output}

@@ -17,8 +17,11 @@ const (
 	typeBuffer = 6
 )
 
-// takesBuffers is the flag in READY for programs that accept BUFFER.
-const takesBuffers = 1
+// Flags in READY, of programs that accept BUFFER and that read the types of elements.
+const (
+	takesBuffers = 1
+	takesTypes   = 2
+)
 
 const (
 	magic      = "YTS1"
@@ -101,7 +104,7 @@ func readRun(b []byte) (r run, err error) {
 }
 
 func (p *Port) append(b []byte) []byte {
-	for _, v := range []uint32{p.Kind, p.Format, p.Width, p.Height, uint32(len(p.Shape)), 0} {
+	for _, v := range []uint32{p.Kind, p.Format, p.Width, p.Height, uint32(len(p.Shape)), p.DType} {
 		b = native.AppendUint32(b, v)
 	}
 	for n := range MaxRank {
@@ -115,7 +118,7 @@ func (p *Port) append(b []byte) []byte {
 }
 
 func readPort(b []byte) Port {
-	p := Port{Kind: native.Uint32(b), Format: native.Uint32(b[4:]), Width: native.Uint32(b[8:]), Height: native.Uint32(b[12:])}
+	p := Port{Kind: native.Uint32(b), Format: native.Uint32(b[4:]), Width: native.Uint32(b[8:]), Height: native.Uint32(b[12:]), DType: native.Uint32(b[20:])}
 	for n := range min(native.Uint32(b[16:]), MaxRank) {
 		p.Shape = append(p.Shape, int64(native.Uint64(b[24+8*n:])))
 	}

@@ -25,7 +25,7 @@ extern "C" {
 
 enum { /* yoctune_port.kind */
 	YOCTUNE_FRAME = 1,   /* pixels, planes one after another, rows without padding */
-	YOCTUNE_TENSOR = 2,  /* float, row-major */
+	YOCTUNE_TENSOR = 2,  /* dense, row-major */
 	YOCTUNE_RESULTS = 3, /* a JSON array in UTF-8, without a zero at its end */
 };
 
@@ -34,12 +34,21 @@ enum { /* yoctune_port.format */
 	YOCTUNE_RGB = 4, YOCTUNE_BGR = 5, YOCTUNE_GREY = 6,
 };
 
+enum { /* yoctune_port.dtype */
+	YOCTUNE_F32 = 0, YOCTUNE_F16 = 1, YOCTUNE_BF16 = 2, YOCTUNE_I8 = 3,
+	YOCTUNE_U8 = 4, YOCTUNE_I32 = 5, YOCTUNE_I64 = 6, YOCTUNE_BOOL = 7, /* one byte */
+};
+
+enum { /* yoctune_stage_flags */
+	YOCTUNE_ANY_DTYPE = 1, /* the stage reads yoctune_port.dtype; others get float tensors only */
+};
+
 /* The input or output of a stage. */
 typedef struct yoctune_port {
 	uint32_t kind;
 	uint32_t format, width, height; /* of frames */
 	uint32_t rank;                  /* of tensors, at most 8 */
-	uint32_t reserved;
+	uint32_t dtype;                 /* of tensors; 0 without YOCTUNE_ANY_DTYPE */
 	int64_t shape[8];
 	uint64_t bytes; /* size; for results the maximum */
 } yoctune_port;
@@ -80,6 +89,9 @@ typedef struct yoctune_stage {
 
 /* Returns the stage, or NULL if it does not support the host's ABI version. */
 const yoctune_stage *yoctune_stage_entry(uint32_t host_abi);
+
+/* What the stage supports, for example YOCTUNE_ANY_DTYPE. A plug-in need not define it. */
+extern const uint32_t yoctune_stage_flags;
 
 #ifdef __cplusplus
 }

@@ -12,26 +12,28 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Input is the tensor to decode.
+// Input describes the tensors to decode.
 type Input struct {
-	Shape []int64
-	More  []int64 // shape of a second tensor, nil without one
-	At    Picture // where the tensor lies in the frame
+	Tensors []registry.Tensor // the output of a stage, and further outputs of a model
+	At      Picture           // where they lie in the frame
 }
 
-// Decoder decodes a tensor into results, which it stores in into[:0].
+// shape is that of the first tensor.
+func (in Input) shape() []int64 { return in.Tensors[0].Shape }
+
+// Decoder decodes float32 tensors into results, which it stores in into[:0].
 type Decoder func(t frame.Tensor, into []result.Result) ([]result.Result, error)
 
 // decoders maps the kinds that this program decodes on its own to the function that makes the decoder.
 var decoders = map[string]func(p *plan.Post, in Input, threshold float32) (Decoder, error){
 	registry.Regions: func(p *plan.Post, in Input, threshold float32) (Decoder, error) {
-		r, err := newRegions(in.Shape, in.At, threshold, p.Threshold == "", p.Top)
+		r, err := newRegions(in.shape(), in.At, threshold, p.Threshold == "", p.Top)
 		if err != nil {
 			return nil, err
 		}
 		return r.results, nil
 	},
-	registry.Raw: func(_ *plan.Post, in Input, _ float32) (Decoder, error) { return raw(in.Shape) },
+	registry.Raw: func(_ *plan.Post, in Input, _ float32) (Decoder, error) { return raw(in.Tensors) },
 }
 
 // New makes the decoder of a postprocess stage. Those in parts run on dev; release frees what they
@@ -42,10 +44,14 @@ func New(dev *core.Device, p *plan.Post, in Input, labels []string) (d Decoder, 
 		if err != nil {
 			return nil, nil, err
 		}
-		if boxes, ok := parts.(*detector); ok && boxes.sorted() {
-			return boxes.readSorted, nil, nil
+		boxes, ok := parts.(*detector)
+		if ok && boxes.reader() != nil {
+			return boxes.reader(), nil, nil
 		}
-		l, err := newLocal(dev, parts, p, in.Shape)
+		if ok && boxes.head == registry.HeadSSD {
+			parts = suppression{boxes}
+		}
+		l, err := newLocal(dev, parts, p, in.shape())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -82,16 +88,25 @@ func maximum(v []float32) (int, float32) {
 	return best, value
 }
 
-// raw returns the tensor unchanged.
-func raw(shape []int64) (Decoder, error) {
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
+// raw returns the tensors unchanged; several have the names of the model's outputs.
+func raw(tensors []registry.Tensor) (Decoder, error) {
+	n := int64(0)
+	for _, t := range tensors {
+		n += t.Bytes() / t.DType.Bytes()
 	}
 	if n > registry.MaxRaw {
-		return nil, fmt.Errorf("%w: raw would write %d values of %v per frame; at most %d are allowed", registry.ErrPlan, n, shape, registry.MaxRaw)
+		return nil, fmt.Errorf("%w: raw would write %d values of %v per frame; at most %d are allowed", registry.ErrPlan, n, tensors, registry.MaxRaw)
 	}
 	return func(t frame.Tensor, into []result.Result) ([]result.Result, error) {
-		return append(into[:0], result.Result{Kind: registry.Raw, Shape: t.Shape, Values: t.Data}), nil
+		into = append(into[:0], result.Result{Kind: registry.Raw, Shape: t.Shape, Values: t.Data})
+		for i := range t.More {
+			into = append(into, result.Result{Kind: registry.Raw, Shape: t.More[i].Shape, Values: t.More[i].Data})
+		}
+		if len(into) > 1 {
+			for i := range into {
+				into[i].Text = tensors[i].Name
+			}
+		}
+		return into, nil
 	}, nil
 }

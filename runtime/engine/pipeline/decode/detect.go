@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
@@ -62,10 +63,11 @@ type detector struct {
 	mask *masks // nil but for segment
 }
 
-// newDetector checks the tensor against the head. More is the shape of the mask prototypes, or
-// nil.
-func newDetector(p *plan.Post, shape, more []int64, at Picture, labels []string, score float32) (*detector, error) {
-	d := &detector{p: p, at: at, labels: labels, head: cmp.Or(p.Head, "v8"), top: cmp.Or(p.Top, registry.DefaultTop), score: score}
+// newDetector checks the tensors against the head. Those after the first are the mask prototypes, or
+// what the head reads.
+func newDetector(p *plan.Post, in Input, labels []string, score float32) (*detector, error) {
+	at := in.At
+	d := &detector{p: p, at: at, labels: labels, head: cmp.Or(p.Head, registry.DefaultHead), top: cmp.Or(p.Top, registry.DefaultTop), score: score}
 	if p.Threshold == "" {
 		d.score = detectThreshold
 	}
@@ -76,10 +78,14 @@ func newDetector(p *plan.Post, shape, more []int64, at Picture, labels []string,
 			return nil, err
 		}
 	}
-	if err := d.setLayout(shape, more); err != nil {
+	var more []int64
+	if !registry.ReadsNamedOutputs(p) && len(in.Tensors) > 1 {
+		more = in.Tensors[1].Shape
+	}
+	if err := d.setLayout(in, more); err != nil {
 		return nil, err
 	}
-	if len(labels) > 0 && d.head != "v10" && len(labels) != d.classes {
+	if len(labels) > 0 && d.classes > 0 && len(labels) != d.classes {
 		return nil, fmt.Errorf("%w: the labels file has %d lines, but the model has %d classes", registry.ErrPlan, len(labels), d.classes)
 	}
 	most := min(d.anchors, maxCandidates)
@@ -118,7 +124,11 @@ func (d *detector) coreHead() uint32 {
 }
 
 // setLayout derives the layout of the tensor.
-func (d *detector) setLayout(shape, more []int64) error {
+func (d *detector) setLayout(in Input, more []int64) error {
+	shape := in.shape()
+	if registry.ReadsNamedOutputs(d.p) {
+		return d.setOutputs(in)
+	}
 	bad := func(want string) error {
 		return fmt.Errorf("%w: %s with a %s head expects a tensor %s, but the model outputs %v", registry.ErrPlan, d.p.Kind, d.head, want, shape)
 	}
@@ -146,7 +156,7 @@ func (d *detector) setLayout(shape, more []int64) error {
 			d.anchors, channels = a, b
 		}
 	default:
-		return fmt.Errorf("%w: head %q; use one of v5, v8, v10, v11", registry.ErrPlan, d.head)
+		return fmt.Errorf("%w: head %q; use one of %s", registry.ErrPlan, d.head, strings.Join(registry.HeadNames(), ", "))
 	}
 	if err := d.splitChannels(channels, more); err != nil {
 		return err
@@ -179,8 +189,18 @@ func (d *detector) splitChannels(channels int, more []int64) error {
 	return nil
 }
 
-// sorted reports whether the model has selected the boxes itself.
-func (d *detector) sorted() bool { return d.head == "v10" }
+// reader returns the decoder of a model that has selected the boxes itself; nil for others.
+func (d *detector) reader() Decoder {
+	switch d.head {
+	case "v10":
+		return d.readSorted
+	case registry.HeadEfficientNMS:
+		return d.readSelected
+	case registry.HeadDETR, registry.HeadRTDETR:
+		return d.readQueries
+	}
+	return nil
+}
 
 // Bytes of the core's lists of boxes, and of the values of the best boxes.
 func (d *detector) candidateBytes() int { return core.BoxesBytes(int(d.args.Max)) }
@@ -197,9 +217,14 @@ func (d *detector) weightsAt() int  { return d.candidateBytes() + d.foundBytes()
 func (d *detector) Add(l *core.List, m Memory, in Source) {
 	d.phase = best
 	l.Decode(d.candidates(m), in.Tensor, d.args)
+	d.suppress(l, m)
+	d.gather(l, m, in)
+}
+
+// suppress finds the best boxes among the candidates.
+func (d *detector) suppress(l *core.List, m Memory) {
 	l.NMS(d.found(m, d.bestBytes()), d.candidates(m), d.nms)
 	l.Copy(part(m.Back, 0, d.bestBytes()), d.found(m, d.bestBytes()))
-	d.gather(l, m, in)
 }
 
 // AddMore finds boxes among all candidates, the values of those that were chosen, or masks.
@@ -309,10 +334,7 @@ func (d *detector) readSorted(t frame.Tensor, into []result.Result) ([]result.Re
 		if !(v[4] >= d.score && v[5] >= 0 && v[5] <= math.MaxInt32/2) { // false for NaN
 			continue
 		}
-		b := core.Box{Score: v[4], Class: int32(v[5]), Anchor: int32(a)}
-		b.X0, b.Y0 = d.scale(v[0], v[1])
-		b.X1, b.Y1 = d.scale(v[2], v[3])
-		d.boxes = append(d.boxes, b)
+		d.find(a, int(v[5]), v[4], v[0], v[1], v[2], v[3])
 	}
 	slices.SortFunc(d.boxes, compareBoxes)
 	return d.Results(into)

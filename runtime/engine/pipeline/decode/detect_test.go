@@ -44,22 +44,22 @@ func (r referee) run(t *testing.T, g *onnx.Graph, data []float32, dims ...int64)
 		t.Fatal(err)
 	}
 	defer s.Close()
-	in, err := r.rt.NewTensor(dims)
+	in, err := r.rt.NewTensor(ort.Float32, dims)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
 	copy(in.Data(), data)
-	shapes, err := s.Probe(in)
+	made, err := s.Probe(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := r.rt.NewTensor(shapes[0])
+	out, err := r.rt.NewTensor(ort.Float32, made[0].Shape)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	bound, err := s.Bind(in, out)
+	bound, err := s.Bind([]*ort.Tensor{in}, out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,14 +182,25 @@ func (b bench) few(rows []float32, width int) frame.Tensor {
 	return b.tensor(planes(rows, width), 1, int64(width), anchors)
 }
 
+// input describes float32 tensors; those without a shape are left out.
+func input(at Picture, shapes ...[]int64) Input {
+	in := Input{At: at}
+	for _, shape := range shapes {
+		if shape != nil {
+			in.Tensors = append(in.Tensors, registry.Tensor{Shape: shape})
+		}
+	}
+	return in
+}
+
 // decoder opens the decoder of a tensor.
 func (b bench) decoder(p plan.Post, in frame.Tensor, at Picture, labels ...string) Decoder {
 	b.t.Helper()
 	var more []int64
 	if in.More != nil {
-		more = in.More.Shape
+		more = in.More[0].Shape
 	}
-	d, release, err := New(b.dev, &p, Input{Shape: in.Shape, More: more, At: at}, labels)
+	d, release, err := New(b.dev, &p, input(at, in.Shape, more), labels)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -228,7 +239,7 @@ func TestBoxesOfEveryHeadEqualONNXRuntimes(t *testing.T) {
 			in := b.tensor(data, shape...)
 			if c.kind == registry.Segment {
 				more := b.tensor(make([]float32, 32*4*4), 1, 32, 4, 4)
-				in.More = &more
+				in.More = []frame.Tensor{more}
 			}
 			d := b.decoder(plan.Post{Kind: c.kind, Head: c.head, Threshold: "0.6", IoU: "0.5", Agnostic: agnostic, Classes: 2, Top: 1000}, in, at)
 			got, err := d(in, nil)
@@ -372,7 +383,7 @@ func TestMasksEqualONNXRuntimes(t *testing.T) {
 	row = append(row, weights...)
 	in := b.few(row, len(row))
 	more := b.tensor(prototypes, 1, n, side, side)
-	in.More = &more
+	in.More = []frame.Tensor{more}
 	d := b.decoder(plan.Post{Kind: registry.Segment}, in, at)
 	got, err := d(in, nil)
 	if err != nil || len(got) != 1 {
@@ -548,7 +559,7 @@ func TestDetectorsRefuseUnsupportedOutputs(t *testing.T) {
 		{plan.Post{Kind: registry.Segment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
 		{plan.Post{Kind: registry.Keypoints}, []int64{1, 57, 8400}, nil, nil, "52 of the 57 values of a box are left for keypoints"},
 	} {
-		if _, err := NewParts(&c.post, Input{Shape: c.shape, More: c.more, At: whole(640, 640)}, c.labels); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
+		if _, err := NewParts(&c.post, input(whole(640, 640), c.shape, c.more), c.labels); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%+v of %v: %v", c.post, c.shape, err)
 		}
 	}
@@ -584,7 +595,7 @@ func TestDecodersSurviveGarbage(t *testing.T) {
 			in := b.tensor(fill(int(elements(shape))), shape...)
 			if p.Kind == registry.Segment {
 				more := b.tensor(fill(4*5*5), 1, 4, 5, 5)
-				in.More = &more
+				in.More = []frame.Tensor{more}
 			}
 			got, err := b.decoder(p, in, whole(100, 80))(in, nil)
 			if err != nil {
@@ -612,7 +623,7 @@ func TestDecodersAllocateNothingPerFrame(t *testing.T) {
 	rows, width := output(rng, 300, 3, 8, false)
 	in := b.tensor(planes(rows, width), 1, int64(width), 300)
 	more := b.tensor(make([]float32, 8*20*20), 1, 8, 20, 20)
-	in.More = &more
+	in.More = []frame.Tensor{more}
 	d := b.decoder(plan.Post{Kind: registry.Segment, Threshold: "0.5"}, in, whole(640, 640))
 	r, err := newRegions([]int64{1, 1, 20, 20}, whole(640, 640), 0, true, 0)
 	if err != nil {
@@ -666,7 +677,7 @@ func TestManyMasksAreDrawnInParts(t *testing.T) {
 	rows = append(rows, make([]float32, (100-boxes)*width)...)
 	in := b.tensor(planes(rows, width), 1, int64(width), 100)
 	more := b.tensor(prototypes, 1, n, side, side)
-	in.More = &more
+	in.More = []frame.Tensor{more}
 	if size := 512 * 512 / 8; boxes*size < 2*registry.MaskBytes {
 		t.Fatal("the masks fit")
 	}
@@ -681,7 +692,7 @@ func TestManyMasksAreDrawnInParts(t *testing.T) {
 	}
 	for i, r := range got {
 		alone := b.tensor(planes(append(slices.Clone(rows[i*width:][:width]), make([]float32, 99*width)...), width), 1, int64(width), 100)
-		alone.More = &more
+		alone.More = []frame.Tensor{more}
 		want, err := d(alone, nil)
 		if err != nil || len(want) != 1 || !slices.Equal(want[0].Mask.Counts, r.Mask.Counts) || len(r.Mask.Counts) < 100 {
 			t.Fatalf("box %d: %d runs, alone %v", i, len(r.Mask.Counts), err)

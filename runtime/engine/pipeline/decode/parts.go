@@ -45,11 +45,11 @@ func NewParts(p *plan.Post, in Input, labels []string) (Parts, error) {
 	}
 	switch p.Kind {
 	case registry.CTC:
-		return newCTC(in.Shape, labels, threshold)
+		return newCTC(in.shape(), labels, threshold)
 	case registry.Argmax:
-		return newArgmax(in.Shape, labels, threshold, p.Top)
+		return newArgmax(in.shape(), labels, threshold, p.Top)
 	case registry.Detect, registry.Segment, registry.Keypoints:
-		return newDetector(p, in.Shape, in.More, in.At, labels, threshold)
+		return newDetector(p, in, labels, threshold)
 	}
 	return nil, fmt.Errorf("%w: the core does not decode %q", registry.ErrPlan, p.Kind)
 }
@@ -87,8 +87,13 @@ func newLocal(dev *core.Device, parts Parts, p *plan.Post, shape []int64) (*loca
 
 func (l *local) decode(t frame.Tensor, into []result.Result) ([]result.Result, error) {
 	in := Source{Tensor: t.Buf.At(t.Off, 4*len(t.Data))}
-	if t.More != nil {
-		in.More = t.More.Buf.At(0, 4*len(t.More.Data))
+	if len(t.More) > 0 && t.More[0].Buf != nil {
+		in.More = t.More[0].Buf.At(0, 4*len(t.More[0].Data))
+	}
+	if s, ok := l.Parts.(suppression); ok {
+		if err := s.putCandidates(t, l.work.Bytes()); err != nil {
+			return into[:0], err
+		}
 	}
 	l.Add(l.list.Reset(), l.m, in)
 	for {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Errors of sources.
@@ -24,6 +25,8 @@ type Format struct {
 	Matrix        core.Matrix
 	Rate          Rate
 	Shrunk        int // factor by which the decoder reduced width and height; 0: none
+
+	Record registry.Tensor // of a source that gives tensors, which have no pixels
 }
 
 // FullSize returns the size of the undecoded picture, the coordinates of plan and results.
@@ -38,7 +41,13 @@ func (f Format) Shrink(k int) Format {
 	return f
 }
 
-func (f Format) Bytes() int { return core.FrameBytes(f.Pixels, f.Width, f.Height) }
+// Bytes returns the size of a frame or record.
+func (f Format) Bytes() int {
+	if f.Record.Shape != nil {
+		return int(f.Record.Bytes())
+	}
+	return core.FrameBytes(f.Pixels, f.Width, f.Height)
+}
 
 // Plane is a plane of a frame: rows of bytes.
 type Plane struct{ Bytes, Count int }
@@ -72,6 +81,14 @@ func (f Format) ScaleArea(a core.Preprocess) core.Preprocess {
 	a.Width, a.Height = f.Width, f.Height
 	a.Crop = core.Rect{X: a.Crop.X / k, Y: a.Crop.Y / k, Width: a.Crop.Width / k, Height: a.Crop.Height / k}
 	return a
+}
+
+// CheckSize validates the size of frames that a plan describes; tensors have been checked.
+func (f Format) CheckSize() error {
+	if f.Record.Shape != nil {
+		return nil
+	}
+	return CheckSize(f.Width, f.Height)
 }
 
 // CheckSize validates a size that comes from a plan or from a file.

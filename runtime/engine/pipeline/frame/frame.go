@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Frame is one slot of the pool: the memory of a frame in the pipeline, and its metadata.
@@ -39,7 +40,17 @@ type Frame struct {
 
 	Level    int32      // of the ladder, while the frame is in flight
 	Admitted bool       // it left the first queue
+	Record   Tensor     // Pixels of a source that gives tensors
 	Tensors  [][]Tensor // by level and stage; empty for stages without a tensor
+}
+
+// Input returns the tensor that stage k reads on a level: that of the stage before it, or of the
+// source.
+func (f *Frame) Input(level, k int) *Tensor {
+	if k == 0 {
+		return &f.Record
+	}
+	return &f.Tensors[level][k-1]
 }
 
 // Loan is driver memory that a frame holds for a while.
@@ -57,22 +68,39 @@ type Crop struct {
 // Span is how long a frame waited for a stage and was processed in it, in ns.
 type Span struct{ Queue, Service int64 }
 
-// Tensor is a dense float32 array, row-major.
+// Tensor is a dense array, row-major.
 type Tensor struct {
+	DType registry.DType
 	Shape []int64
-	Data  []float32
+	Data  []float32    // the elements, nil if they are of another type
+	Mem   []byte       // the elements of any type as they are in memory; nil: those of Data
 	ORT   *ort.Tensor  // the same memory for a model; nil if no model uses it
 	Buf   *core.Buffer // the same memory for the core; nil if the core does not use it
-	Off   int          // bytes before Data in Buf
-	More  *Tensor      // a second output of the model
+	Off   int          // bytes before the elements in Buf
+	More  []Tensor     // further outputs of the model
 
-	// On is the number of the worker whose device holds the content, which Data then lacks; 0:
-	// Data has it.
+	// On is the number of the worker whose device holds the content, which the memory here then
+	// lacks; 0: it is here.
 	On uint64
 }
 
-// Bytes returns the size of the tensor's memory.
+// NewTensor returns a tensor over memory of its size.
+func NewTensor(t registry.Tensor, memory []byte) Tensor {
+	out := Tensor{DType: t.DType, Shape: t.Shape, Mem: memory}
+	if t.DType == registry.F32 {
+		out.Data = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/4)
+	}
+	return out
+}
+
+// Type describes the tensor.
+func (t *Tensor) Type() registry.Tensor { return registry.Tensor{DType: t.DType, Shape: t.Shape} }
+
+// Bytes returns the tensor's memory.
 func (t *Tensor) Bytes() []byte {
+	if t.Mem != nil {
+		return t.Mem
+	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(t.Data))), 4*len(t.Data))
 }
 

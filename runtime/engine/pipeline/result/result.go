@@ -14,7 +14,7 @@ import (
 // Result is one detection, class or text of a frame. Kind determines which fields are set.
 type Result struct {
 	Kind   string    // ctc, argmax, detect, segment, keypoints, regions, raw, custom
-	Text   string    // ctc
+	Text   string    // ctc; of several results of raw: the name of the model's output
 	Class  int       // of argmax and boxes: index in the model's output
 	Label  string    // of argmax and boxes: "" without a labels file
 	Score  float32   // 0–1; not of raw
@@ -141,7 +141,11 @@ func (r *Result) AppendJSON(b []byte) []byte {
 		}
 		b = append(b, ']')
 	default:
-		b = append(b, `{"shape":[`...)
+		b = append(b, '{')
+		if r.Text != "" {
+			b = append(appendString(append(b, `"output":`...), r.Text), ',')
+		}
+		b = append(b, `"shape":[`...)
 		for i, d := range r.Shape {
 			if i > 0 {
 				b = append(b, ',')

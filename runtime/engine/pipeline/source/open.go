@@ -42,7 +42,6 @@ type opener struct {
 	Options
 	path   string
 	format frame.Format
-	pixels bool // the format names a pixel layout
 	after  restartPolicy
 }
 
@@ -82,16 +81,17 @@ func Open(so Options) (Source, error) {
 			kind, s.Format = registry.CommandSource, registry.Y4M
 		}
 	}
+	if registry.IsTensor(s) != (f.Record.Shape != nil) {
+		return nil, fmt.Errorf("%w: the source gives tensors, and %s is video", registry.ErrPlan, so.File)
+	}
 	open := openers[kind.Kind]
-	switch known, isFormat := registry.FormatOf(s.Format); {
+	switch _, isFormat := registry.FormatOf(s.Format); {
 	case !ok || open == nil:
 		return nil, fmt.Errorf("%w: unknown kind %q", registry.ErrPlan, s.Kind)
 	case s.Format != "" && !isFormat:
 		return nil, fmt.Errorf("%w: unknown format %q", registry.ErrPlan, s.Format)
 	case s.Format != "" && !kind.OffersFormat(s.Format):
 		return nil, fmt.Errorf("%w: a source of kind %s does not support format %s: use one of %s", registry.ErrPlan, kind.Kind, s.Format, strings.Join(kind.Formats, ", "))
-	default:
-		o.pixels = isFormat && !known.Coded
 	}
 	f.Pixels = pixelFormats[s.Format]
 	if o.after, err = newRestartPolicy(*s, so.Say); err != nil {
@@ -120,7 +120,11 @@ func sourceFormat(s *plan.PipelineSource) (frame.Format, error) {
 	if rate.Num < 0 || rate.Den < 0 || rate.Num > math.MaxInt32 || rate.Den > math.MaxInt32 {
 		return frame.Format{}, fmt.Errorf("%w: invalid frame rate %d/%d", registry.ErrPlan, rate.Num, rate.Den)
 	}
-	return frame.Format{Width: s.Width, Height: s.Height, Rate: rate, Matrix: matrixFor(s.Height, false)}, nil
+	f := frame.Format{Width: s.Width, Height: s.Height, Rate: rate, Matrix: matrixFor(s.Height, false)}
+	if registry.IsTensor(s) {
+		f.Record = registry.SourceOutput(s).Tensor()
+	}
+	return f, nil
 }
 
 func openFileSource(o opener) (Source, error) {

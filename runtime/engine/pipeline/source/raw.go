@@ -11,7 +11,7 @@ import (
 type rawSource struct{ stream }
 
 func openRaw(in Input, f frame.Format) (Source, error) {
-	if err := frame.CheckSize(f.Width, f.Height); err != nil {
+	if err := f.CheckSize(); err != nil {
 		return nil, fmt.Errorf("%w: %w; the plan must describe the frames of raw video", registry.ErrPlan, err)
 	}
 	return &rawSource{stream{f: in, r: in, at: f}}, nil

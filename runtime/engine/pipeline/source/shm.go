@@ -36,7 +36,7 @@ type ringSource struct {
 }
 
 func openRingSource(path string, f frame.Format, after restartPolicy) (Source, error) {
-	if err := frame.CheckSize(f.Width, f.Height); err != nil {
+	if err := f.CheckSize(); err != nil {
 		return nil, fmt.Errorf("%w: %w; the plan must describe the frames of a ring", registry.ErrPlan, err)
 	}
 	k, err := frame.NewClock()
