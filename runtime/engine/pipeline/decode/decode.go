@@ -16,6 +16,7 @@ import (
 type Input struct {
 	Tensors []registry.Tensor // the output of a stage, and further outputs of a model
 	At      Picture           // where they lie in the frame
+	Reused  bool              // the memory of the tensors holds those of the next frame before a sink has the results
 }
 
 // shape is that of the first tensor.
@@ -33,7 +34,7 @@ var decoders = map[string]func(p *plan.Post, in Input, threshold float32) (Decod
 		}
 		return r.results, nil
 	},
-	registry.Raw: func(_ *plan.Post, in Input, _ float32) (Decoder, error) { return raw(in.Tensors) },
+	registry.Raw: func(_ *plan.Post, in Input, _ float32) (Decoder, error) { return raw(in) },
 }
 
 // New makes the decoder of a postprocess stage. Those in parts run on dev; release frees what they
@@ -89,22 +90,31 @@ func maximum(v []float32) (int, float32) {
 }
 
 // raw returns the tensors unchanged; several have the names of the model's outputs.
-func raw(tensors []registry.Tensor) (Decoder, error) {
+func raw(in Input) (Decoder, error) {
 	n := int64(0)
-	for _, t := range tensors {
+	for _, t := range in.Tensors {
 		n += t.Bytes() / t.DType.Bytes()
 	}
 	if n > registry.MaxRaw {
-		return nil, fmt.Errorf("%w: raw would write %d values of %v per frame; at most %d are allowed", registry.ErrPlan, n, tensors, registry.MaxRaw)
+		return nil, fmt.Errorf("%w: raw would write %d values of %v per frame; at most %d are allowed", registry.ErrPlan, n, in.Tensors, registry.MaxRaw)
 	}
 	return func(t frame.Tensor, into []result.Result) ([]result.Result, error) {
-		into = append(into[:0], result.Result{Kind: registry.Raw, Shape: t.Shape, Values: t.Data})
-		for i := range t.More {
-			into = append(into, result.Result{Kind: registry.Raw, Shape: t.More[i].Shape, Values: t.More[i].Data})
-		}
-		if len(into) > 1 {
-			for i := range into {
-				into[i].Text = tensors[i].Name
+		into = into[:0]
+		for i := range in.Tensors {
+			one := &t
+			if i > 0 {
+				one = &t.More[i-1]
+			}
+			var r *result.Result
+			into, r = appendEmpty(into, registry.Raw)
+			r.Shape = one.Shape
+			if in.Reused {
+				r.Values = append(r.Values, one.Data...)
+			} else {
+				r.Values = one.Data
+			}
+			if len(in.Tensors) > 1 {
+				r.Text = in.Tensors[i].Name
 			}
 		}
 		return into, nil

@@ -408,6 +408,6 @@ func appendEmpty(into []result.Result, kind string) ([]result.Result, *result.Re
 		into = into[:n+1]
 	}
 	r := &into[n]
-	*r = result.Result{Kind: kind, Points: r.Points[:0], Mask: result.Mask{Counts: r.Mask.Counts[:0]}, Then: r.Then[:0]}
+	*r = result.Result{Kind: kind, Values: r.Values[:0], Points: r.Points[:0], Mask: result.Mask{Counts: r.Mask.Counts[:0]}, Then: r.Then[:0]}
 	return into, r
 }
