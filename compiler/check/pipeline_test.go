@@ -58,6 +58,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"a cascade with a padded batch", cascade("width: 64, only: [0, 2], margin: 0.1", "batch: {buckets: [4], pad: true}", `"argmax"`), "", "", ""},
 		{"crops of another size", cascade("width: 32", "", `"argmax"`), "model-shape", "width: 32", "receives [1 3 64 32]"},
 		{"a batch that is never full", cascade("width: 64, count: 4", "batch: {buckets: [1, 2, 8]}", `"argmax"`), "cascade", "buckets", "a batch of 8 is never full: a frame has at most 4 crops"},
+		{"seventeen sizes of batches", cascade("width: 64, count: 20", "batch: {buckets: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]}", `"argmax"`), "cascade", "buckets", "at most 16 sizes, and 17 are listed"},
 		{"a batch of crops that waits", cascade("width: 64", "batch: {buckets: [1, 2], delay: \"4ms\"}", `"argmax"`), "cascade", "delay", "complete with its frame"},
 		{"votes about crops", cascade("width: 64", "ensemble: models: b: path: \"crops.onnx\"", `"argmax"`), "cascade", "ensemble", "votes about frames"},
 		{"a fixed batch of crops", cascade("width: 64", "batch: {buckets: [1, 2]}", `"argmax"`, "crops.onnx", "crops4.onnx"), "model-batch", "batch", "its first axis is always 4"},

@@ -30,6 +30,10 @@ const DefaultCrops = 8
 // MaxCrops is how many crops a roi stage makes of a frame at most.
 const MaxCrops = MaxBatch
 
+// maxCropBuckets is how many sizes a batch of crops has at most: the model is bound to each of them
+// at each place in the tensors of every frame.
+const maxCropBuckets = 16
+
 // maxCropSide is the largest width or height of a crop's tensor.
 const maxCropSide = 8192
 
@@ -107,11 +111,13 @@ type CropSpan struct{ At, Size int }
 // and with any of its buckets as the largest, each once.
 func CropSpans(s *plan.PipelineStage, count int) []CropSpan {
 	var all []CropSpan
+	seen := map[CropSpan]bool{}
 	for _, limit := range CropBuckets(s) {
 		for n := 1; n <= count; n++ {
 			for at := 0; at < n; {
 				size := CropRun(s, limit, n-at)
-				if span := (CropSpan{at, size}); !slices.Contains(all, span) {
+				if span := (CropSpan{at, size}); !seen[span] {
+					seen[span] = true
 					all = append(all, span)
 				}
 				at += size
@@ -165,6 +171,8 @@ func checkCropModel(s *plan.PipelineStage, in Output) []Fault {
 		return fault([]string{"inputs"}, "", "remove inputs", "a model that takes crops has one input")
 	case b == nil:
 		return nil
+	case len(b.Buckets) > maxCropBuckets:
+		return fault([]string{"batch", "buckets"}, fmt.Sprint(b.Buckets), "list fewer sizes, such as [1, 2, 4, 8]", "a batch of crops has at most %d sizes, and %d are listed", maxCropBuckets, len(b.Buckets))
 	case b.Delay > 0:
 		return fault([]string{"batch", "delay"}, time.Duration(b.Delay).String(), "remove delay", "delay waits for frames, and a batch of crops is complete with its frame")
 	case len(b.Buckets) > 0 && b.Buckets[len(b.Buckets)-1] > in.Crops && !b.Pad:

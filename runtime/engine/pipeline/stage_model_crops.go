@@ -79,6 +79,9 @@ func (b *modelBuilder) buildOnCrops(crops *plan.ROI) (work, error) {
 	return b.gpuStage(b.k, b.s, cpu, do, by), nil
 }
 
+// maxCropBindings limits the bindings of one stage, of about a kilobyte each.
+const maxCropBindings = 1 << 17
+
 // part returns the rows of a tensor that a run reads or writes.
 func (b *modelBuilder) part(t *frame.Tensor, span registry.CropSpan) (frame.Tensor, error) {
 	part, err := t.ORT.Part(span.At, span.Size)
@@ -123,6 +126,10 @@ func (b *modelBuilder) cropsOnCPU(m *cropModel, count int) (work, error) {
 	spans := registry.CropSpans(b.s, count)
 	for n, span := range spans {
 		index[span] = n
+	}
+	if n := len(spans) * len(b.p.frames) * b.st.workers(); n > maxCropBindings {
+		return nil, fmt.Errorf("%w: %d runs for %d frames and %d instances, each bound to its memory, are more than %d: lower count of the roi stage, the sizes of batches, instances or the queue capacity",
+			ErrPlan, len(spans), len(b.p.frames), b.st.workers(), maxCropBindings)
 	}
 	runs := make([][][]bound, b.st.workers()) // by instance, frame and span
 	for i := range runs {

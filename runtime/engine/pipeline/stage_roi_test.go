@@ -520,6 +520,30 @@ func (m *mallocs) Write(r *result.Record) error {
 
 func (*mallocs) Close() error { return nil }
 
+// With more places of crops than the GPU's process keeps bindings for, it makes them again; with more
+// than a pipeline may have, the pipeline is refused.
+func TestACascadeWithThousandsOfBindings(t *testing.T) {
+	levels := make([]byte, 720) // each with twelve crops, in memory of its own: more than 8192 places
+	c := newCascade(t, levels...)
+	p := c.plan(12, nil, "look")
+	p.Queue.Capacity, p.Sink.Capacity = 120, 120
+	frames, sum := c.run(p, pipeline.Options{})
+	if len(frames) != len(levels) || sum.Fallbacks["look"] != 0 || sum.Runtime.Frames < len(levels) {
+		t.Fatalf("%d frames, %v, a pool of %d", len(frames), sum.Fallbacks, sum.Runtime.Frames)
+	}
+	for _, f := range frames[len(frames)-100:] {
+		c.check(f, 12)
+	}
+	batch := &plan.ModelBatch{}
+	batch.Buckets = []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
+	p = c.plan(256, batch)
+	p.Stages[4].Instances, p.Queue.Capacity = 8, 32
+	_, err := pipeline.New(pipeline.Options{Name: "many", Plan: p, Models: c.dir, Library: models.Library(t), Sink: &records{t: t}})
+	if !errors.Is(err, pipeline.ErrPlan) || !strings.Contains(fmt.Sprint(err), "each bound to its memory") {
+		t.Error(err)
+	}
+}
+
 // A tracker between detector and crops, and one after them, keep boxes and crops together.
 func TestTracksAndCropsBelongToTheSameBoxes(t *testing.T) {
 	c := newCascade(t, 0, 0, 0)

@@ -573,7 +573,8 @@ type placedTensor struct {
 	host bool
 }
 
-// maxTensors limits the cached tensors and bindings of a lane. A pool of frames needs fewer.
+// maxTensors limits the cached tensors and bindings of a lane. Most pools of frames need fewer; with
+// more the lane begins again.
 const maxTensors = 8192
 
 // size returns the bytes of a tensor that lies in a memory of the given size.
@@ -634,6 +635,9 @@ func (v *laneServer) runModel(room []byte) error {
 	copy(bytesOf(&m), room)
 	b := v.bound[m]
 	if b == nil {
+		if len(v.bound) >= maxTensors || len(v.tensors) > maxTensors-16 { // a run has fewer tensors
+			v.forgetBindings()
+		}
 		var err error
 		if b, err = v.bindModel(m); err != nil {
 			return err
@@ -660,6 +664,18 @@ func (v *laneServer) runModel(room []byte) error {
 		}
 	}
 	return v.runLists(v.after)
+}
+
+// forgetBindings closes the lane's bindings and tensors.
+func (v *laneServer) forgetBindings() {
+	for _, b := range v.bound {
+		b.Close()
+	}
+	for _, t := range v.tensors {
+		t.Close()
+	}
+	clear(v.bound)
+	clear(v.tensors)
 }
 
 // moveTensor copies a tensor that is not where a model reads or writes it. host is where the model
