@@ -124,6 +124,12 @@ func keysOf(n *yaml.Node, last int) []kasKey {
 	return out
 }
 
+// isInline reports whether the value of a key is an alias, or a map in braces: its keys have no
+// lines of their own.
+func (k kasKey) isInline() bool {
+	return k.node.Kind == yaml.AliasNode || k.node.Kind == yaml.MappingNode && k.node.Style&yaml.FlowStyle != 0
+}
+
 // readKas keeps a file until all are read: their includes decide which text wins.
 func (im *importer) readKas(lines []*Line, s Source) {
 	f, err := parseKas(s, len(lines))
@@ -249,7 +255,12 @@ func (f *kasFile) linesOf(k kasKey) []*Line {
 
 // addBlocks adds the text of a file; text with the same key of an earlier file gives way.
 func (im *importer) addBlocks(blocks []kasBlock, f *kasFile, k kasKey) []kasBlock {
-	if lines := f.linesOf(k); len(lines) > 0 && lines[0].Line == k.line {
+	lines := f.linesOf(k)
+	if k.isInline() {
+		leaveRest(lines, "only text in literal blocks (|), each below a key of its own, is read")
+		return blocks
+	}
+	if len(lines) > 0 && lines[0].Line == k.line {
 		lines[0].markUnderstood("")
 	}
 	for _, key := range keysOf(k.node, k.last) {
@@ -311,6 +322,10 @@ func (im *importer) readKasKey(f *kasFile, k kasKey) {
 	case "target":
 		im.readKasTarget(k, lines)
 	case "env":
+		if k.isInline() {
+			leaveRest(lines, keptEnvironment)
+			return
+		}
 		head.markUnderstood("")
 		for _, key := range keysOf(k.node, k.last) {
 			im.readKasEnvironment(f, key)
@@ -360,6 +375,8 @@ func (im *importer) readKasTarget(k kasKey, lines []*Line) {
 	}
 }
 
+const keptEnvironment = "a variable of bitbake's environment; it stays in this file"
+
 // readKasEnvironment reads a variable that kas passes to bitbake through the environment.
 func (im *importer) readKasEnvironment(f *kasFile, k kasKey) {
 	lines := f.linesOf(k)
@@ -369,7 +386,7 @@ func (im *importer) readKasEnvironment(f *kasFile, k kasKey) {
 	head := lines[0]
 	a, ok := parseAssignment(k.name + ` ?= "` + k.node.Value + `"`)
 	if !ok || setters()[a.base] == nil || k.node.Kind != yaml.ScalarNode {
-		leaveRest(lines, "a variable of bitbake's environment; it stays in this file")
+		leaveRest(lines, keptEnvironment)
 		return
 	}
 	r := &recipe{im: im, source: Source{Name: "conf/local.conf", Kind: BitBake}, column: 1}

@@ -46,7 +46,9 @@ func (im *importer) readModprobe(lines []*Line, _ Source) {
 			for _, w := range words[2:] {
 				im.addArgument(l, words[1]+"."+w)
 			}
-		case words[0] == "install" || words[0] == "remove":
+		case words[0] == "remove":
+			l.leave("yoctune runs no commands when modules are unloaded")
+		case words[0] == "install":
 			l.addTrap(customInstall)
 			l.leave("yoctune runs no commands when modules are loaded")
 			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && isWord(words[1]) {

@@ -15,11 +15,14 @@ type feature struct {
 // readFeature returns the files that a kernel feature names: its fragments, and other features.
 func readFeature(s Source) []feature {
 	var out []feature
-	n := 0
+	n, depth := 0, 0
 	for line := range strings.Lines(string(s.Text)) {
 		n++
 		words := strings.Fields(line)
-		for len(words) > 0 && (words[0] == "force" || words[0] == "if" || words[0] == "then") {
+		if isSccConditional(words, &depth) {
+			continue
+		}
+		if len(words) > 0 && words[0] == "force" {
 			words = words[1:]
 		}
 		switch {
@@ -32,6 +35,20 @@ func readFeature(s Source) []feature {
 	return out
 }
 
+// isSccConditional reports whether a line is part of an if of the shell, and counts how deep it is.
+func isSccConditional(words []string, depth *int) bool {
+	was := *depth
+	for _, w := range words {
+		switch strings.TrimSuffix(w, ";") {
+		case "if":
+			*depth++
+		case "fi":
+			*depth = max(*depth-1, 0)
+		}
+	}
+	return was > 0 || len(words) > 0 && words[0] == "if"
+}
+
 // readScc reads a kernel feature description. Its fragments are files of their own; the rest
 // concerns the kernel's sources.
 func (im *importer) readScc(lines []*Line, s Source) {
@@ -39,14 +56,17 @@ func (im *importer) readScc(lines []*Line, s Source) {
 	for _, name := range im.features {
 		used = used || name == s.Name
 	}
+	depth := 0
 	for _, l := range lines {
 		if l.Verdict != "" {
 			continue
 		}
 		words := strings.Fields(strings.TrimPrefix(l.Text, "force "))
-		switch {
+		switch conditional := isSccConditional(words, &depth); {
 		case !used:
 			l.leave("no recipe of these files names the feature")
+		case conditional:
+			l.leave("it runs under a condition")
 		case len(words) >= 3 && words[0] == "kconf":
 			im.noteFeatureFile(l, words[2])
 		case len(words) >= 2 && words[0] == "include":

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -190,16 +191,17 @@ func (im *importer) findBlocker(u *unit) (string, *directive) {
 	return "", nil
 }
 
-// placeholder is what recipes replace in units.
-var placeholder = lazyregexp.New(`@[A-Za-z][A-Za-z0-9_]*@`)
+// placeholder is what recipes replace in units: @NAME@, {NAME} and {{ NAME }}, but not ${NAME}, which
+// systemd reads.
+var placeholder = lazyregexp.New(`@[A-Za-z][A-Za-z0-9_]*@|(?:^|[^$])(\{[A-Za-z][A-Za-z0-9_]*\}|\{\{[^{}]*\}\})`)
 
 // blockValue explains why a configuration cannot have a value, "" if it can.
 func blockValue(d *directive) string {
 	if _, err := quote.SystemdValue(d.value); err != nil || len(d.value) > 4096 {
 		return "yoctune has no text of this form"
 	}
-	if filled := placeholder.FindString(d.value); filled != "" {
-		return "a recipe fills in " + filled
+	if m := placeholder.FindStringSubmatch(d.value); m != nil {
+		return "a recipe fills in " + clean(cmp.Or(m[1], m[0]))
 	}
 	if strings.HasPrefix(d.name, "Exec") {
 		for word := range strings.FieldsSeq(d.value) {

@@ -240,12 +240,19 @@ func (im *importer) readTunedFree(l *Line, s *tunedSection, name, value string) 
 			im.setModule(l, name, "load")
 		}
 		for _, w := range strings.Fields(strings.TrimPrefix(options, ",")) {
+			if !moduleOption.MatchString(w) {
+				l.leavePart(clean(w), "not an option of a module")
+				continue
+			}
 			im.addArgument(l, name+"."+w)
 		}
 	default:
 		leaveTuned(l, s.plugin, name)
 	}
 }
+
+// moduleOption is NAME or NAME=VALUE.
+var moduleOption = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*(=|$)`)
 
 // tunedThreads is a pattern of tuned's scheduler plugin for kernel threads, whose names it reads in
 // brackets.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -15,10 +16,90 @@ var udevKey = lazyregexp.New(`^\s*,?\s*([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=
 // readUdev reads rules that set attributes of block devices and network interfaces
 // chosen by their kernel name.
 func (im *importer) readUdev(lines []*Line, _ Source) {
-	for _, g := range groupContinuedLines(lines) {
-		im.importRule(g[0], joinLines(g))
+	groups := groupContinuedLines(lines)
+	rules := make([][]udevToken, len(groups))
+	labels := map[string]int{} // the last rule with a label
+	for i, g := range groups {
+		rules[i] = parseTokens(joinLines(g))
+		if name := findToken(rules[i], "LABEL"); name != "" {
+			labels[name] = i
+		}
+	}
+	var jumps []udevJump
+	for i, g := range groups {
+		jumps = slices.DeleteFunc(jumps, func(j udevJump) bool { return i >= j.to })
+		switch to, isKnown := labels[findToken(rules[i], "GOTO")]; {
+		case g[0].Verdict != "":
+		case isKnown && to > i:
+			jumps = append(jumps, readJump(g[0], rules[i], to))
+		case len(rules[i]) == 1 && rules[i][0].key == "LABEL":
+			g[0].markUnderstood("the end of a jump")
+		default:
+			im.importRule(g[0], rules[i], jumps)
+		}
 		copyVerdict(g)
 	}
+}
+
+// udevToken is KEY{attr} OP "value" of a rule.
+type udevToken struct{ key, attr, op, value string }
+
+// parseTokens splits a rule; nil if it is not one.
+func parseTokens(text string) []udevToken {
+	var tokens []udevToken
+	for rest := text; strings.TrimSpace(rest) != ""; {
+		m := udevKey.FindStringSubmatch(rest)
+		if m == nil {
+			return nil
+		}
+		rest = rest[len(m[0]):]
+		tokens = append(tokens, udevToken{m[1], m[2], m[3], m[4]})
+	}
+	return tokens
+}
+
+func findToken(tokens []udevToken, key string) string {
+	for _, t := range tokens {
+		if t.key == key {
+			return t.value
+		}
+	}
+	return ""
+}
+
+// udevJump is a GOTO, which leads over the rules before its label.
+type udevJump struct {
+	line, to  int
+	subsystem string // whose devices do not jump; "" if any may
+}
+
+// readJump reads a rule with GOTO. It is harmless if devices that appear do not jump.
+func readJump(l *Line, tokens []udevToken, to int) udevJump {
+	j := udevJump{line: l.Line, to: to}
+	for _, t := range tokens {
+		switch {
+		case t.key == "ACTION" && t.op == "==" && !matchesAction(t.value, "add"), t.key == "ACTION" && t.op == "!=" && matchesAction(t.value, "add"):
+			l.markUnderstood("a device that appears does not jump")
+			j.to = 0
+			return j
+		case t.key == "SUBSYSTEM" && t.op == "!=" && !strings.ContainsAny(t.value, "|*?["):
+			j.subsystem = t.value
+		}
+	}
+	if j.subsystem != "" {
+		l.markUnderstood("the rules up to its label are for the subsystem %s", clean(j.subsystem))
+		return j
+	}
+	l.leave("it leads over the rules up to its label")
+	return j
+}
+
+// matchesAction reports whether a pattern of ACTION has an action.
+func matchesAction(pattern, action string) bool {
+	return slices.ContainsFunc(strings.Split(pattern, "|"), func(p string) bool {
+		is, err := path.Match(p, action)
+		return is && err == nil
+	})
 }
 
 // udevRule is a rule that sets attributes of devices.
@@ -32,9 +113,17 @@ type udevRule struct {
 
 type udevValue struct{ attr, value string }
 
-func (im *importer) importRule(l *Line, text string) {
-	r, ok := parseRule(l, text)
+func (im *importer) importRule(l *Line, tokens []udevToken, jumps []udevJump) {
+	r, ok := readRule(l, tokens)
 	if !ok {
+		return
+	}
+	for _, j := range jumps {
+		if j.subsystem != "" && (r.subsystem == "" || r.subsystem == j.subsystem) {
+			r.subsystem = j.subsystem
+			continue
+		}
+		l.leavef("line %d may lead over it", j.line)
 		return
 	}
 	switch {
@@ -88,24 +177,29 @@ func (im *importer) setUSB(l *Line, r udevRule) {
 	}
 }
 
-// parseRule parses a rule. It leaves the line and returns false when the rule does more than
+// readRule reads a rule. It leaves the line and returns false when the rule does more than
 // set attributes of devices with a kernel name.
-func parseRule(l *Line, text string) (r udevRule, ok bool) {
+func readRule(l *Line, tokens []udevToken) (r udevRule, ok bool) {
+	if len(tokens) == 0 {
+		l.leave("not a supported rule")
+		return r, false
+	}
 	var tests []string
-	for rest := text; strings.TrimSpace(rest) != ""; {
-		m := udevKey.FindStringSubmatch(rest)
-		if m == nil {
-			l.leave("not a supported rule")
-			return r, false
-		}
-		rest = rest[len(m[0]):]
-		key, attr, op, value := m[1], m[2], m[3], m[4]
+	for _, t := range tokens {
+		key, attr, op, value := t.key, t.attr, t.op, t.value
 		switch {
 		case !slices.Contains(facts.Names(facts.Udev), key):
 			l.leavef("udev has no key %s, and ignores the rule%s", clean(key), suggestDirective(facts.Udev, key))
 			return r, false
-		case key == "ACTION" && op == "==":
-		case key == "ACTION" && op == "!=" && value == "remove":
+		case key == "ACTION" && (op == "==") != matchesAction(value, "add"):
+			// Devices that are there at boot are seen with "add"; interfaces with "move" when they
+			// get their name, and USB devices with "bind".
+			if !slices.ContainsFunc([]string{"change", "move", "bind"}, func(a string) bool { return (op == "==") == matchesAction(value, a) }) {
+				l.leave("it does not apply when a device appears")
+				return r, false
+			}
+			l.markAdjusted("also when the device appears")
+		case key == "ACTION", key == "LABEL":
 		case key == "SUBSYSTEM" && op == "==":
 			r.subsystem = value
 		case key == "KERNEL" && op == "==":
