@@ -143,7 +143,7 @@ func (t *Template) recordCause(target, id string) string {
 func Funcs() template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	m := sinks()
-	for _, name := range []string{"default", "has", "hasPrefix", "hasSuffix", "list", "lower", "replace", "reverse", "ternary"} {
+	for _, name := range []string{"default", "has", "hasPrefix", "hasSuffix", "list", "lower", "replace", "reverse", "ternary", "trimSuffix"} {
 		m[name] = all[name]
 	}
 	// parse puts the template's own in its place.

@@ -76,8 +76,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "mirror-own", Severity: diag.Warning,
-			Title: "sources may come from mirrors only, and no mirror is set",
-			Cause: `With downloads.network at "mirrors" bitbake does not use the source's own address. Without a mirror every fetch fails.`,
+			Title: "the network and the mirrors of downloads do not fit",
+			Cause: `With downloads.network at "mirrors" bitbake does not use the source's own address. Without a mirror every fetch fails. At "none" it asks no mirror either.`,
 			Fix:   "name a mirror under downloads.mirrors or downloads.own",
 			Wrong: `build: downloads: network: "mirrors"`, Right: `build: downloads: {network: "mirrors", own: "https://mirror.example.com/src"}`,
 			See:   "bitbake: BB_FETCH_PREMIRRORONLY",
@@ -214,6 +214,9 @@ func checkMirrorOnly(b *builder) {
 	network := b.Downloads.Network
 	if network.Text == "mirrors" && !b.Downloads.Own.IsSet() && len(b.Downloads.Mirrors.Entries) == 0 {
 		b.reportAt(network, network.Show(), "", "sources may come from mirrors only, and no mirror is named")
+	}
+	if network.Text == "none" && (b.Downloads.Own.IsSet() && !strings.HasPrefix(b.Downloads.Own.Text, "file:") || slices.ContainsFunc(b.Downloads.Mirrors.Entries, func(m *config.Mirror) bool { return !strings.HasPrefix(m.URL.Text, "file:") })) {
+		b.reportAt(network, network.Show(), `set network: "mirrors"`, "sources come from DL_DIR only, and the mirrors are not asked")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 )
@@ -39,6 +40,15 @@ func busRules() []Rule {
 			Wrong: `{bus: usb: autosuspend: "never", kernel: args: "usbcore.autosuspend": 5}`, Right: `bus: usb: autosuspend: "never"`,
 			See: "Documentation/admin-guide/kernel-parameters.rst: modules",
 			run: checkParameterTwice,
+		},
+		{
+			ID: "setting-twice", Severity: diag.Error,
+			Title: "two fields give one setting of the kernel different values",
+			Cause: "A kernel argument, a sysctl and a field may stand for one value of the kernel. The one that is written last is in force, and the other is lost.",
+			Fix:   "keep one of the two",
+			Wrong: `{memory: thp: "never", kernel: args: transparent_hugepage: "always"}`, Right: `memory: thp: "never"`,
+			See: "Documentation/admin-guide/kernel-parameters.txt",
+			run: checkSettingTwice,
 		},
 		{
 			ID: "offload-name", Severity: diag.Error, tables: true,
@@ -77,6 +87,49 @@ func checkParameterTwice(s *subject) {
 			}
 		}
 	}
+}
+
+// checkSettingTwice compares fields with the arguments and sysctls that stand for the same value.
+func checkSettingTwice(s *subject) {
+	c := s.Config
+	pages := c.Memory.Hugepages.Get("2MiB")
+	args, sysctl := &c.Kernel.Args, &c.Sysctl
+	for _, pair := range []struct {
+		field config.Part
+		value string
+		other *config.Scalar
+	}{
+		{c.Memory.THP, c.Memory.THP.Text, &args.Get("transparent_hugepage").Scalar},
+		{c.CPU.Governor, c.CPU.Governor.Text, &args.Get("cpufreq.default_governor").Scalar},
+		{c.Kernel.Preempt, c.Kernel.Preempt.Text, &args.Get("preempt").Scalar},
+		{pages, strconv.Itoa(pages.Value), s.defaultHugepages()},
+		{pages, strconv.Itoa(pages.Value), sysctl.Get("vm.nr_hugepages")},
+	} {
+		s.compareSetting(pair.field, pair.value, pair.other)
+	}
+	for _, a := range args.Entries {
+		if name, ok := strings.CutPrefix(a.Key(), "sysctl."); ok {
+			v := sysctl.Get(strings.ReplaceAll(name, "/", "."))
+			s.compareSetting(v, v.Text, &a.Scalar)
+		}
+	}
+}
+
+// defaultHugepages is the argument that counts pages of 2 MiB, unset if it counts pages of another size.
+func (s *subject) defaultHugepages() *config.Scalar {
+	args := &s.Config.Kernel.Args
+	if size := args.Get("default_hugepagesz"); size.IsSet() && size.Text != "2M" {
+		return &config.Scalar{}
+	}
+	return &args.Get("hugepages").Scalar
+}
+
+func (s *subject) compareSetting(field config.Part, value string, other *config.Scalar) {
+	at := field.Where()
+	if !at.IsSet() || !other.IsSet() || other.Kind() == load.Null || value == other.Text || other.Text == "" {
+		return
+	}
+	s.raise(other, "%s is %s, and sets the same", at.ID(), value).withValue(other.Show()).addRelated(at, "the other value")
 }
 
 func checkUSBMemory(s *subject) {

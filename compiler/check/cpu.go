@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -94,6 +95,13 @@ func coreLists(s *subject) []config.List[config.Int] {
 
 func checkCoreExists(s *subject) {
 	s.checkDirectiveCores()
+	for _, svc := range s.Config.Services.Entries {
+		for _, c := range commandsOf(svc) {
+			if at, cores := commandCores(c.Items); len(cores) > 0 && slices.Max(cores) >= s.Board.Cores {
+				s.refuse(s.coreCount(), at, at.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", slices.Max(cores))
+			}
+		}
+	}
 	for _, list := range coreLists(s) {
 		for _, c := range list.Items {
 			if c.Value >= s.Board.Cores {
@@ -132,8 +140,48 @@ func checkIsolateBootCore(s *subject) {
 	}
 }
 
-func checkIsolcpusAffinity(s *subject) {
+// unbalancedCores lists the cores that cpu.isolate or isolcpus takes out of the scheduler's domains.
+func (s *subject) unbalancedCores() []int {
 	isolated := s.Isolated()
+	flags, cores, ok := s.parseCoreArg(s.Config.Kernel.Args.Get("isolcpus").Text)
+	if ok && (len(flags) == 0 || slices.Contains(flags, "domain")) {
+		isolated = append(isolated, cores...)
+	}
+	slices.Sort(isolated)
+	return slices.Compact(isolated)
+}
+
+// commandCores finds the cores that a command of a service gives a program: those of containers and of taskset.
+func commandCores(words []config.String) (at config.String, cores []int) {
+	for i, w := range words {
+		_, text, inOne := strings.Cut(w.Text, "=")
+		switch flag := strings.TrimSuffix(w.Text, "="+text); {
+		case flag == "--cpuset-cpus" || flag == "--cpu-list" && isTaskset(words):
+			if !inOne && i+1 < len(words) {
+				w = words[i+1]
+				text = w.Text
+			}
+		case w.Text == "-c" && isTaskset(words[:i+1]) && i+1 < len(words):
+			w = words[i+1]
+			text = w.Text
+		default:
+			continue
+		}
+		if cores, err := cpulist.Parse(text); err == nil && len(cores) > 0 {
+			return w, cores
+		}
+	}
+	return at, nil
+}
+
+// isTaskset reports whether words begin with taskset and its flags.
+func isTaskset(words []config.String) bool {
+	return len(words) > 0 && path.Base(words[0].Text) == "taskset" &&
+		!slices.ContainsFunc(words[1:], func(w config.String) bool { return !strings.HasPrefix(w.Text, "-") })
+}
+
+func checkIsolcpusAffinity(s *subject) {
+	isolated := s.unbalancedCores()
 	if len(isolated) < 2 {
 		return
 	}
@@ -143,7 +191,12 @@ func checkIsolcpusAffinity(s *subject) {
 		}
 		at, cores := svc.CPUs.Place, config.Cores(svc.CPUs)
 		if len(cores) == 0 && svc.Slice.IsSet() {
-			at, cores = svc.Slice.Place, isolated
+			at, cores = svc.Slice.Place, s.Isolated()
+		}
+		for _, c := range commandsOf(svc) {
+			if word, list := commandCores(c.Items); len(cores) == 0 && len(list) > 0 {
+				at, cores = word.Place, list
+			}
 		}
 		several := 0
 		for _, c := range cores {

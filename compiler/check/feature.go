@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/recipe"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
@@ -46,7 +47,7 @@ func featureRules() []Rule {
 		{
 			ID: "disk-monitor", Severity: diag.Error, Firm: true,
 			Title: "an entry of the disk monitor has no limit",
-			Cause: "bitbake splits the entry at its commas, and stops where it has neither space nor inodes.",
+			Cause: "bitbake splits the entry at its commas, and stops where it has neither space nor inodes. A folder without a limit is not watched, and a limit below a stronger one never acts.",
 			Fix:   "set space, inodes or both",
 			Wrong: `build: diskMonitor: "${TMPDIR}": stop: {}`, Right: `build: diskMonitor: "${TMPDIR}": stop: space: "1GiB"`,
 			See:   "bitbake lib/bb/monitordisk.py",
@@ -155,9 +156,24 @@ func checkDiskMonitor(b *builder) {
 		if strings.Contains(d.Key(), ",") {
 			b.reportKey(d, "choose a folder without a comma", "the disk monitor splits %s at its comma", d.Key())
 		}
-		for _, l := range []*config.DiskLimit{&d.Warn, &d.Stop, &d.Halt} {
+		limits := []*config.DiskLimit{&d.Warn, &d.Stop, &d.Halt}
+		if !slices.ContainsFunc(limits, func(l *config.DiskLimit) bool { return l.IsSet() }) {
+			b.reportKey(d, "set warn, stop or halt", "nothing happens when the disk of %s fills up", d.Key())
+		}
+		for i, l := range limits {
 			if l.IsSet() && !l.Space.IsSet() && !l.Inodes.IsSet() {
 				b.reportAt(l, "", "", "the limit of %s has neither space nor inodes", d.Key())
+			}
+			for _, stronger := range limits[i+1:] {
+				if !l.Space.IsSet() || !stronger.Space.IsSet() {
+					continue
+				}
+				mine, err1 := resolve.Size(l.Space.Node())
+				other, err2 := resolve.Size(stronger.Space.Node())
+				if err1 == nil && err2 == nil && other > mine {
+					b.reportAt(l.Space, l.Space.Show(), "give it more space than "+stronger.Space.Show(), "a stronger limit of %s acts first", d.Key())
+					break
+				}
 			}
 		}
 	}

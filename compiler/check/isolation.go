@@ -38,8 +38,8 @@ func isolationRules() []Rule {
 		},
 		{
 			ID: "affinity-offline-cpu", Severity: diag.Error,
-			Title: "a service or an interrupt is pinned to cores that the default power mode turns off",
-			Cause: "A service that may run only on offline cores fails to start (EINVAL), and an interrupt cannot be moved there.",
+			Title: "a service or an interrupt is pinned to cores that a power mode turns off",
+			Cause: "A service that may run only on offline cores fails to start (EINVAL), and an interrupt cannot be moved there. The default mode counts, and each mode of the ladder.",
 			Fix:   "pin it to cores that are on, or keep the cores on",
 			Wrong: `{power: {default: "SMALL", modes: SMALL: {from: "15W", cpu: online: [0, 1, 2, 3]}}, services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5]}}`,
 			Right: `{power: {default: "SMALL", modes: SMALL: {from: "15W", cpu: online: [0, 1, 2, 3]}}, services: "a.service": {exec: ["/usr/bin/a"], cpus: [2, 3]}}`,
@@ -139,20 +139,31 @@ func checkHousekeepingLeft(s *subject) {
 }
 
 func checkAffinityOffline(s *subject) {
-	if s.Plan.Power == nil || s.Plan.Power.Default == "" {
+	if s.Plan.Power == nil {
 		return
 	}
-	mode := s.Plan.Power.Default
+	seen := map[string]bool{}
+	if mode := s.Plan.Power.Default; mode != "" {
+		s.checkOffline(mode, "the default power mode", seen)
+	}
+	for _, mode := range s.Config.Power.Adaptive.Ladder.Items {
+		s.checkOffline(mode.Text, "mode", seen)
+	}
+}
+
+// checkOffline examines the lists of cores in a power mode; seen are those already reported.
+func (s *subject) checkOffline(mode, what string, seen map[string]bool) {
 	on, fact := s.onlineCores(mode)
 	if len(on) == 0 {
 		return
 	}
 	for _, list := range coreLists(s) {
 		cores := config.Cores(list)
-		if list.ID() == "cpu.isolate" || len(cores) == 0 || slices.ContainsFunc(cores, func(c int) bool { return slices.Contains(on, c) || c >= s.Board.Cores }) {
+		if seen[list.ID()] || list.ID() == "cpu.isolate" || len(cores) == 0 || slices.ContainsFunc(cores, func(c int) bool { return slices.Contains(on, c) || c >= s.Board.Cores }) {
 			continue // power-cores covers cpu.isolate, core-exists the rest
 		}
-		s.refuse(fact, list, "cores "+cpulist.Format(cores), "mode "+mode+" keeps cores "+cpulist.Format(on)+" on", "all of these cores are off in the default power mode %s", mode)
+		s.refuse(fact, list, "cores "+cpulist.Format(cores), "mode "+mode+" keeps cores "+cpulist.Format(on)+" on", "all of these cores are off in %s %s", what, mode)
+		seen[list.ID()] = true
 	}
 }
 

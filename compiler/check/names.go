@@ -172,7 +172,9 @@ func (s *subject) splitArgs(name string) (first, second string) {
 func checkArgName(s *subject) {
 	for _, a := range s.arguments() {
 		if a.unknown && a.message != "" {
-			s.reportName(a.Scalar, a.Key(), a.help, "%s", a.message).propose(a.Scalar, a.Key(), a.near).unlessOwn(s)
+			f := s.reportName(a.Scalar, a.Key(), a.help, "%s", a.message).propose(a.Scalar, a.Key(), a.near)
+			f.unlessOwn(s)
+			f.unlessShort(a.Key())
 		}
 	}
 }

@@ -193,6 +193,15 @@ func (r *reporter) reportName(at config.Part, name, help, format string, args ..
 	return r.reportAt(at, at.Where().Show(), help, format, args...)
 }
 
+// unlessShort makes a finding about a probable slip a warning where the name is so short that every name is
+// near another one, as "i2c" and "irc" are.
+func (f *finding) unlessShort(name string) {
+	const short = 3
+	if len(name) <= short {
+		f.Severity = min(f.Severity, diag.Warning)
+	}
+}
+
 func checkRecipeName(b *builder) {
 	judge := func(at config.Part, kind recipe.Kind, what, name string) {
 		for _, r := range b.releases() {

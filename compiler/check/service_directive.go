@@ -154,6 +154,13 @@ func checkDirectiveIgnored(s *subject) {
 }
 
 func checkDirectiveValue(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		for _, c := range slices.Concat(svc.AmbientCapabilities.Items, svc.CapabilityBoundingSet.Items) {
+			if wanted := directive.WantedValue("Service.CapabilityBoundingSet", "capability_set", c.Text, s.Release.Systemd); wanted != "" {
+				s.reportAt(c, c.Show(), "write a name of capabilities(7)", "the kernel has no capability %s", c.Text)
+			}
+		}
+	}
 	for _, d := range s.directives() {
 		for _, v := range d.Elements() {
 			if wanted := directive.WantedValue(d.name, d.fact.Type, resolve.DirectiveValue(v), s.Release.Systemd); wanted != "" {

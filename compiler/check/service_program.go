@@ -152,7 +152,7 @@ func checkUserName(s *subject) {
 			continue
 		}
 		if near := system.Nearest(s.Release.Name, a.kind, a.Text); near != "" {
-			s.reportAt(a, a.Show(), fmt.Sprintf("did you mean %q? Otherwise write {value: %q, external: true}", near, a.Text), "no recipe of %s creates the %s %s of %s", s.Release.Name, a.kind, a.Text, a.of.Key()).propose(a, a.Text, near)
+			s.reportAt(a, a.Show(), fmt.Sprintf("did you mean %q? Otherwise write {value: %q, external: true}", near, a.Text), "no recipe of %s creates the %s %s of %s", s.Release.Name, a.kind, a.Text, a.of.Key()).propose(a, a.Text, near).unlessShort(a.Text)
 		}
 	}
 }

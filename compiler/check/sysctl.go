@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,24 @@ func sysctlRules() []Rule {
 			Wrong: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 10}`, Right: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 5}`,
 			See: "mm/page-writeback.c, domain_dirty_limits",
 			run: checkDirtyOrder,
+		},
+		{
+			ID: "sysctl-order", Severity: diag.Error,
+			Title: "numbers of a sysctl that must ascend",
+			Cause: "The numbers are a lower limit, a default or a point of pressure, and an upper limit, or the ends of a range. The kernel refuses a range that descends, or takes it for an empty one; of limits that descend it enforces the last.",
+			Fix:   "write the numbers in ascending order",
+			Wrong: `sysctl: "net.ipv4.tcp_rmem": "6291456 131072 4096"`, Right: `sysctl: "net.ipv4.tcp_rmem": "4096 131072 6291456"`,
+			See: "Documentation/networking/ip-sysctl.rst",
+			run: checkSysctlOrder,
+		},
+		{
+			ID: "sysctl-memory", Severity: diag.Error,
+			Title: "a sysctl reserves most of the memory",
+			Cause: "The kernel keeps this memory free, or from programs. With most of it gone, programs are ended when the device starts.",
+			Fix:   "reserve a few per cent of the memory",
+			Wrong: `sysctl: "vm.min_free_kbytes": 6291456`, Right: `sysctl: "vm.min_free_kbytes": 131072`,
+			See: "Documentation/admin-guide/sysctl/vm.rst",
+			run: checkSysctlMemory,
 		},
 		{
 			ID: "sysctl-oneshot", Severity: diag.Error, Firm: true,
@@ -237,6 +256,39 @@ func checkDirtyOrder(s *subject) {
 		fore, ok2 := foreground.Int()
 		if ok1 && ok2 && back >= fore {
 			s.raise(background, "background limit %d is not below %d", back, fore).addRelated(foreground, "the limit at which processes wait")
+		}
+	}
+}
+
+// ascending are sysctls whose numbers are limits or the ends of a range.
+var ascending = []string{
+	"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mem", "net.ipv4.udp_mem",
+	"net.sctp.sctp_rmem", "net.sctp.sctp_wmem", "net.sctp.sctp_mem", "net.ipv4.ip_local_port_range", "net.ipv4.ping_group_range",
+}
+
+func checkSysctlOrder(s *subject) {
+	for _, name := range ascending {
+		v := s.Config.Sysctl.Get(name)
+		words := strings.Fields(v.Text)
+		if name == "net.ipv4.ping_group_range" && slices.Equal(words, []string{"1", "0"}) {
+			continue // nobody
+		}
+		for i := 1; i < len(words); i++ {
+			low, err1 := strconv.ParseInt(words[i-1], 10, 64)
+			high, err2 := strconv.ParseInt(words[i], 10, 64)
+			if err1 == nil && err2 == nil && low > high {
+				s.reportAt(v, v.Show(), "", "%s: %d is above %d", name, low, high)
+				break
+			}
+		}
+	}
+}
+
+func checkSysctlMemory(s *subject) {
+	for _, name := range []string{"vm.min_free_kbytes", "vm.admin_reserve_kbytes", "vm.user_reserve_kbytes"} {
+		v := s.Config.Sysctl.Get(name)
+		if kib, ok := v.Int(); ok && s.Board.RAMBytes > 0 && kib > s.Board.RAMBytes>>11 { // half of it
+			s.refuse(s.memorySize(), v, v.Show(), "", "%s takes %d MiB of the module's %d MiB", name, kib>>10, s.Board.RAMBytes>>20)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func variableRules() []Rule {
 			Wrong: `build: variables: SSTATE_ALLOW_OVERLAP_FILES: append: ["${DEPLOYDIR_IMAGE}/boot"]`,
 			Right: `build: variables: SSTATE_ALLOW_OVERLAP_FILES: append: ["${DEPLOY_DIR_IMAGE}/boot"]`,
 			See:   "bitbake lib/bb/data_smart.py: expandWithRefs",
-			build: judgeVariables,
+			build: func(b *builder) { judgeVariables(b); checkPathReferences(b) },
 		},
 		{
 			ID: "build-variable-machine", Severity: diag.Error,

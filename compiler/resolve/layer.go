@@ -95,10 +95,16 @@ func recommend(l *plan.Layer, collection, name string, targets []*Target, why fu
 	l.Build.Optional[i].Recommended = append(l.Build.Optional[i].Recommended, wanted...)
 }
 
+func isOff(b config.Bool) bool { return b.IsSet() && !b.On }
+
 func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
 	c := &p.Config.Build
 	b := plan.Build{
 		Threads: c.Parallel.Tasks.Value, MakeJobs: c.Parallel.Make.Value, DownloadThreads: c.Parallel.Downloads.Value,
+		Off: plan.Off{
+			RmWork: isOff(c.RmWork), HashOff: isOff(c.Hashserve.Off),
+			MirrorTarballs: isOff(c.Downloads.Archive), ReadOnlyRoot: isOff(c.Image.ReadOnly),
+		},
 		RmWork: c.RmWork.On, RmWorkExclude: config.Texts(c.RmWorkExclude),
 		HashServe: c.Hashserve.Address.Text, HashUpstream: c.Hashserve.Upstream.Text,
 		HashOff: c.Hashserve.Off.On, HashDatabase: c.Hashserve.Database.Text,
@@ -194,13 +200,19 @@ func setParallelism(b *plan.Build, m *config.BuildMachine, report *diag.Report) 
 			Message: err.Error(), Got: m.Memory.Show(), Help: "write a size such as \"32GiB\""})
 		return
 	}
-	cores := int64(m.Cores.Value)
+	jobs, tasks := Parallelism(int64(m.Cores.Value), memory)
 	if b.MakeJobs == 0 {
-		b.MakeJobs = int(max(1, min(cores, memory/memoryPerJob)))
+		b.MakeJobs = jobs
 	}
 	if b.Threads == 0 {
-		b.Threads = int(max(1, min(cores, memory/memoryPerTask)))
+		b.Threads = tasks
 	}
+}
+
+// Parallelism is the number of jobs of make and of tasks that a machine with cores and bytes of memory has
+// room for.
+func Parallelism(cores, memory int64) (jobs, tasks int) {
+	return int(max(1, min(cores, memory/memoryPerJob))), int(max(1, min(cores, memory/memoryPerTask)))
 }
 
 // recordOrigins records where each field below a struct was written.

@@ -4,7 +4,6 @@ package units
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -193,9 +192,6 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 	}
 	if !strings.HasSuffix(s.Name, ".service") {
 		return emitters.File{}, refuse(target, id, fmt.Errorf("%q is not a service", s.Name))
-	}
-	if s.Type == "oneshot" && s.Restart == "always" {
-		return emitters.File{}, refuse(target, id, errors.New(`systemd refuses restart "always" for a oneshot; use "on-failure"`))
 	}
 	if s.IsWhole() && slices.Contains(reserved, s.Name) {
 		return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", s.Name))

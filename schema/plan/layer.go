@@ -282,6 +282,7 @@ type Build struct {
 	MakeJobs        int  // PARALLEL_MAKE, 0: unset
 	DownloadThreads int  // number_threads of do_fetch, 0: unset
 	RmWork          bool // INHERIT += "rm_work"
+	Off             Off
 	SStateMirrors   []Mirror
 	Premirrors      []Mirror
 	HashServe       string // BB_HASHSERVE, "" leaves it
@@ -316,6 +317,9 @@ type Build struct {
 	BitBakeSetup   bool       // files for bitbake-setup
 	Variables      []Variable // by name, sorted
 }
+
+// Off are switches that the configuration declares off: another file may have them on.
+type Off struct{ RmWork, HashOff, MirrorTarballs, ReadOnlyRoot bool }
 
 // HashServer is a hash equivalence server that several builders share.
 type HashServer struct {

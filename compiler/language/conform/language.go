@@ -89,7 +89,7 @@ var language = Schema{defs: []*definition{
 						},
 					}}},
 					{name: "own", required: false, doc: "Your own mirror for every kind of source; it is tried first (own-mirrors).", value: &shape{op: named, def: "#URL"}},
-					{name: "archive", required: false, doc: "Also archive sources fetched from version control, so that DL_DIR can serve as such a mirror (BB_GENERATE_MIRROR_TARBALLS).", value: &shape{op: basic, kind: load.Bool}},
+					{name: "archive", required: false, doc: "Also archive sources fetched from version control, so that DL_DIR can serve as such a mirror (BB_GENERATE_MIRROR_TARBALLS); false keeps them out.", value: &shape{op: basic, kind: load.Bool}},
 					{name: "network", required: false, doc: "Where sources may come from: \"any\" host, \"mirrors\" only (BB_FETCH_PREMIRRORONLY), or \"none\", that is, only DL_DIR (BB_NO_NETWORK).", value: &shape{op: either, parts: []*shape{
 						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "any", True: false}},
 						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "mirrors", True: false}},
@@ -156,7 +156,7 @@ var language = Schema{defs: []*definition{
 					}}},
 				},
 			}}},
-			{name: "rmWork", required: false, doc: "Remove work directories during the build.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "rmWork", required: false, doc: "Remove work directories during the build; false keeps them, also where another file inherits rm_work.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "rmWorkExclude", required: false, doc: "Recipes whose work directories are kept (RM_WORK_EXCLUDE), such as an image that is included in another.", value: &shape{op: list, elem: &shape{op: named, def: "#PackageName"}}},
 			{name: "format", required: false, doc: "Format of packages (PACKAGE_CLASSES).", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "ipk", True: false}},

@@ -77,10 +77,95 @@ func WantedValue(name, kind, value, version string) string {
 	case "cpu_quota":
 		return unless(quota.MatchString(value), `a percentage such as "150%"`)
 	case "capability_set":
-		return unless(capSet.MatchString(value), `capabilities such as "CAP_NET_ADMIN", separated by blanks`)
+		return unless(capSet.MatchString(value) && areWords(strings.ToUpper(value), capabilities), `capabilities such as "CAP_NET_ADMIN", separated by blanks`)
+	}
+	return wantedName(kind, value)
+}
+
+// wantedName checks types that take names or paths.
+func wantedName(kind, value string) string {
+	if strings.ContainsAny(value, "%\"'\\") {
+		return "" // a specifier, or words in quotes
+	}
+	switch kind {
+	case "syscall_filter", "syscall_log":
+		for word := range strings.FieldsSeq(strings.TrimPrefix(value, "~")) {
+			group, _, _ := strings.Cut(word, ":")
+			if strings.HasPrefix(group, "@") && !slices.Contains(systemCallGroups, group) {
+				return `names of system calls, and groups such as "@system-service"`
+			}
+		}
+	case "syscall_archs":
+		return unless(areWords(value, architectures), `architectures such as "native"`)
+	case "address_families":
+		return unless(value == "none" || areWords(value, addressFamilies), `families such as "AF_UNIX AF_INET", or "none"`)
+	case "restrict_namespaces", "namespace_flags":
+		return unless(isSwitch(value) || areWords(value, namespaces), `"yes", "no", or namespaces: `+strings.Join(namespaces, " "))
+	case "device_policy":
+		return unless(slices.Contains(devicePolicies, value), `"`+strings.Join(devicePolicies, `", "`)+`"`)
+	case "exec_output", "exec_input":
+		word, rest, hasRest := strings.Cut(value, ":")
+		streams := outputs
+		if kind == "exec_input" {
+			streams = inputs
+		}
+		isFile := slices.Contains([]string{"file", "append", "truncate"}, word) && strings.HasPrefix(rest, "/")
+		return unless(isFile || word == "fd" || !hasRest && slices.Contains(streams, word), `"`+strings.Join(streams, `", "`)+`", "fd:NAME" or "file:PATH"`)
+	case "unit_slice":
+		return unless(strings.HasSuffix(value, ".slice"), `a slice such as "vision.slice"`)
+	case "working_directory":
+		return unless(value == "~" || value == "-~" || isPath(value, "-"), "an absolute path, or ~")
+	case "unit_env_file":
+		return unless(isPath(value, "-"), "an absolute path")
+	case "unit_condition_path":
+		return unless(isPath(value, "|!"), "an absolute path")
+	case "namespace_path_strv", "unit_mounts_for", "unit_requires_mounts_for":
+		for word := range strings.FieldsSeq(value) {
+			if !isPath(word, "-+") {
+				return "absolute paths"
+			}
+		}
 	}
 	return ""
 }
+
+// isPath reports whether a value is an absolute path after prefixes.
+func isPath(value, prefixes string) bool {
+	return strings.HasPrefix(strings.TrimLeft(value, prefixes), "/")
+}
+
+// areWords reports whether a list, after "~", has no other words than some.
+func areWords(value string, words []string) bool {
+	for word := range strings.FieldsSeq(strings.TrimPrefix(value, "~")) {
+		if !slices.Contains(words, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// Names that systemd and the kernel give a meaning to: include/uapi/linux/capability.h, include/linux/socket.h,
+// and parse_syscall_archs, syscall_filter_sets, namespace_flags_map, exec_output_table and exec_input_table of systemd.
+var (
+	capabilities = strings.Fields(`CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID
+		CAP_SETPCAP CAP_LINUX_IMMUTABLE CAP_NET_BIND_SERVICE CAP_NET_BROADCAST CAP_NET_ADMIN CAP_NET_RAW CAP_IPC_LOCK CAP_IPC_OWNER
+		CAP_SYS_MODULE CAP_SYS_RAWIO CAP_SYS_CHROOT CAP_SYS_PTRACE CAP_SYS_PACCT CAP_SYS_ADMIN CAP_SYS_BOOT CAP_SYS_NICE CAP_SYS_RESOURCE
+		CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_MKNOD CAP_LEASE CAP_AUDIT_WRITE CAP_AUDIT_CONTROL CAP_SETFCAP CAP_MAC_OVERRIDE CAP_MAC_ADMIN
+		CAP_SYSLOG CAP_WAKE_ALARM CAP_BLOCK_SUSPEND CAP_AUDIT_READ CAP_PERFMON CAP_BPF CAP_CHECKPOINT_RESTORE`)
+	systemCallGroups = strings.Fields(`@aio @basic-io @chown @clock @cpu-emulation @debug @default @file-system @io-event @ipc @keyring @known
+		@memlock @module @mount @network-io @obsolete @pkey @privileged @process @raw-io @reboot @resources @sandbox @setuid @signal @swap
+		@sync @system-service @timer`)
+	architectures = strings.Fields(`native alpha arc arc-be arm arm-be arm64 arm64-be cris ia64 loongarch64 m68k mips mips-le mips64 mips64-le
+		mips64-n32 mips64-le-n32 nios2 parisc parisc64 ppc ppc-le ppc64 ppc64-le riscv32 riscv64 s390 s390x sh sh64 sparc sparc64 tilegx x32 x86 x86-64`)
+	addressFamilies = strings.Fields(`AF_UNSPEC AF_UNIX AF_LOCAL AF_FILE AF_INET AF_AX25 AF_IPX AF_APPLETALK AF_NETROM AF_BRIDGE AF_ATMPVC AF_X25
+		AF_INET6 AF_ROSE AF_DECnet AF_NETBEUI AF_SECURITY AF_KEY AF_NETLINK AF_ROUTE AF_PACKET AF_ASH AF_ECONET AF_ATMSVC AF_RDS AF_SNA AF_IRDA
+		AF_PPPOX AF_WANPIPE AF_LLC AF_IB AF_MPLS AF_CAN AF_TIPC AF_BLUETOOTH AF_IUCV AF_RXRPC AF_ISDN AF_PHONET AF_IEEE802154 AF_CAIF AF_ALG AF_NFC
+		AF_VSOCK AF_KCM AF_QIPCRTR AF_SMC AF_XDP AF_MCTP`)
+	namespaces     = strings.Fields("cgroup ipc net mnt pid user uts time")
+	devicePolicies = strings.Fields("auto closed strict")
+	outputs        = strings.Fields("inherit null tty journal journal+console kmsg kmsg+console syslog syslog+console socket")
+	inputs         = strings.Fields("null tty tty-force tty-fail socket data")
+)
 
 // wordsOf lists the words of an enumeration in a version of systemd: "bool" stands for those of
 // a switch, "number" for a number.

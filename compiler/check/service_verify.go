@@ -1,0 +1,87 @@
+package check
+
+import (
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/compiler/resolve"
+)
+
+// The rules of this file judge fields and directives of a service together, as systemd does when it
+// has read the whole unit.
+func verifyRules() []Rule {
+	return []Rule{
+		{
+			ID: "service-refused", Severity: diag.Error, Firm: true,
+			Title: "systemd refuses the unit",
+			Cause: "systemd checks a unit as a whole once it has read it. One whose directives exclude each other is not loaded, and the service never starts.",
+			Fix:   "change one of the two",
+			Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, type: "oneshot", restart: "always"}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, type: "oneshot", restart: "on-failure"}`,
+			See:   "systemd: service_verify in src/core/service.c",
+			run:   checkServiceRefused,
+		},
+		{
+			ID: "service-limits", Severity: diag.Warning,
+			Title: "a limit of a service has no effect",
+			Cause: "memoryMax ends processes before memoryHigh slows them down, and a quota above the processor time of all cores is never reached.",
+			Fix:   "lower the limit, or remove it",
+			Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, memoryHigh: "2GiB", memoryMax: "1GiB"}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, memoryHigh: "1GiB", memoryMax: "2GiB"}`,
+			See:   "systemd.resource-control(5)",
+			run:   checkServiceLimits,
+		},
+	}
+}
+
+// effective is the value of a directive that has a field: that of the field, or that of unit.
+func effective(svc *config.Service, field config.String, directive string) (config.Place, string) {
+	if field.IsSet() {
+		return field.Place, field.Text
+	}
+	d := svc.Unit.Get("Service").Get(directive)
+	return d.Place, d.Scalar.Text
+}
+
+func checkServiceRefused(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		directives := svc.Unit.Get("Service")
+		typeAt, kind := effective(svc, svc.Type, "Type")
+		restartAt, restart := effective(svc, svc.Restart, "Restart")
+		if kind == "oneshot" && (restart == "always" || restart == "on-success") {
+			s.reportAt(restartAt, restartAt.Show(), `write "on-failure"`, "systemd refuses a oneshot with Restart=%s", restart).addRelated(typeAt, "the type")
+		}
+		if kind == "dbus" && !directives.Get("BusName").IsSet() {
+			s.reportAt(typeAt, typeAt.Show(), "add unit: Service: BusName", "systemd refuses Type=dbus without BusName")
+		}
+		commands := 0
+		for _, c := range directives.Get("ExecStart").Scalar.Elements() {
+			if commands++; c.Text == "" {
+				commands = 0
+			}
+		}
+		if start := directives.Get("ExecStart"); start.IsSet() && commands > 1 && kind != "oneshot" && (kind != "" || isWhole(svc)) {
+			s.reportAt(start, start.Show(), `set type: "oneshot", or name one command`, "systemd refuses several ExecStart unless the type is oneshot")
+		}
+	}
+}
+
+// isWhole reports whether the layer writes the whole unit, whose type is then known.
+func isWhole(svc *config.Service) bool {
+	start := svc.Unit.Get("Service").Get("ExecStart")
+	return svc.Exec.IsSet() || start.IsSet() && start.Scalar.Elements()[0].Text != ""
+}
+
+func checkServiceLimits(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		if svc.MemoryHigh.IsSet() && svc.MemoryMax.IsSet() {
+			high, err1 := resolve.Size(svc.MemoryHigh.Node())
+			most, err2 := resolve.Size(svc.MemoryMax.Node())
+			if err1 == nil && err2 == nil && high >= most {
+				s.reportAt(svc.MemoryHigh, svc.MemoryHigh.Show(), "", "memoryHigh of %s is not below memoryMax", svc.Key()).addRelated(svc.MemoryMax, "the limit that acts first")
+			}
+		}
+		if cores := s.countCores(svc.CPUs); svc.CPUQuota.Value > 100*cores {
+			s.reportAt(svc.CPUQuota, svc.CPUQuota.Show(), "", "%d %% of a core are never reached on %d cores", svc.CPUQuota.Value, cores).restOn(s.coreCount())
+		}
+	}
+}
