@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import
+#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -10,8 +10,11 @@
 #   YOCTUNE_TASK_GRAPHS  task-depends.dot files of real builds, separated by blanks; a folder
 #                       NAME.buildstats beside NAME.dot has the measurements         (tasks)
 #   YOCTUNE_OE_CORE     checkout of openembedded-core, for its reader of buildstats  (tasks)
+#   YOCTUNE_CORE_CHECKOUTS  folder with RELEASE/{bitbake,openembedded-core,meta-yocto-bsp}  (boards)
 #   YOCTUNE_UPSTREAM    folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded
-#                       meta-tegra-community and meta-virtualization                 (facts)
+#                       meta-tegra-community, meta-virtualization, kmod and tuned, with unpacked
+#                       sources in systemd/VERSION, and base-passwd with its two files   (facts)
+#   YOCTUNE_MIRRORS     folder with clones of the kernels that the tables name, each as OWNER+NAME (facts)
 #   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)
 #   YOCTUNE_BITBAKE_PACKAGES  RELEASE=FILE of outputs of tests/names/packages.py      (facts)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig, facts, import)
@@ -138,21 +141,24 @@ names() {
 	run go run ./tests/names/random -yoctune build/bin/yoctune -o "$results/$day-random-names.json"
 }
 
-# count_names counts kernel arguments and modules in kernel sources, beside the table.
+# count_names counts names in the sources, beside the tables.
 count_names() {
-	[ -n "${YOCTUNE_KERNELS-}" ] || { skip "count of kernel arguments and modules: set YOCTUNE_KERNELS"; return; }
 	local of=() tree
-	for tree in $YOCTUNE_KERNELS; do
+	for tree in ${YOCTUNE_KERNELS-}; do
 		of+=(-src "$(awk -F' *= *' '/^VERSION/ {v = $2} /^PATCHLEVEL/ {print v "." $2; exit}' "$tree/Makefile")=$tree")
 	done
-	run go run ./tests/names/prove "${of[@]}" -o "$results/$day-names.json"
+	[ -n "${YOCTUNE_KERNELS-}" ] || skip "count of kernel arguments and modules: set YOCTUNE_KERNELS"
+	[ -n "${YOCTUNE_MIRRORS-}" ] || skip "count of disks, threads, features and interfaces, idle states: set YOCTUNE_MIRRORS"
+	[ -n "${YOCTUNE_UPSTREAM-}" ] || skip "count of recipes, options, features and directives: set YOCTUNE_UPSTREAM"
+	run go run ./tests/names/prove "${of[@]}" -upstream "${YOCTUNE_UPSTREAM-}" -mirror "${YOCTUNE_MIRRORS-}" -o "$results/$day-names.json"
 }
 
 facts() {
 	title "facts: the tables of names again from their sources"
 	count_names
 	[ -n "${YOCTUNE_UPSTREAM-}" ] || { skip "set YOCTUNE_UPSTREAM"; return; }
-	run go test ./internal/cmd/facts -run 'TheGeneratorWrites|DocumentedVariables|DeclaredUnits' -count 1 -v
+	go test ./internal/cmd/facts -run 'GeneratorWrites|DocumentedVariables|DeclaredUnits' -count 1 -v -timeout 60m >build/facts.log 2>&1 || { failed=1; cat build/facts.log >&2; }
+	grep -E '^ *--- |saw:|in the sources|not in the table|^ok' build/facts.log | sed 's/^ *//' | tee "$results/$day-facts.txt"
 	if [ -n "${YOCTUNE_BITBAKE_PACKAGES-}" ]; then
 		run go test ./schema/facts/recipe -run EveryPackageOfBitbake -count 1 -v
 	else
@@ -368,8 +374,15 @@ import() {
 	run build/bb-venv/bin/python tests/import/alarms.py "${kernels[@]}" --yoctune build/bin/yoctune --board-file examples/own-board/boards/qemuarm64.json --layers "$YOCTUNE_LAYERS" --tegra "$YOCTUNE_UPSTREAM/meta-tegra" --core "$YOCTUNE_UPSTREAM/openembedded-core" --imported build/alarms.json -o "$results/$day-false-alarms.json"
 }
 
+attack() {
+	title "attack: sources that hang, a ladder without processor time, clients that do not read"
+	scripts/setup.sh models rtsp
+	{ uptime; YOCTUNE_ATTACK=1 go test ./tests/attack -v -count=1 -timeout 20m; } >build/attack.log 2>&1 || { failed=1; cat build/attack.log >&2; }
+	grep -E 'load average|saw:|^ *--- |^ok' build/attack.log | sed 's/^ *[a-z_]*.go:[0-9]*: *//; s/^ *//' | tee "$results/$day-attack.txt"
+}
+
 mkdir -p build
-all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import"
+all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

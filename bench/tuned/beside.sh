@@ -24,6 +24,16 @@ await() { # FILE TEXT
 	echo "$1 never had: $2"
 	exit 1
 }
+# end waits for a process. TuneD waits for its threads before it ends, and sometimes for ever.
+end() { # PID
+	local n
+	for ((n = 0; n < 300; n++)); do
+		kill -0 "$1" 2>/dev/null || break
+		sleep 0.1
+	done
+	if kill -KILL "$1" 2>/dev/null; then echo "killed: it did not end within 30 s of SIGTERM"; fi
+	wait "$1" || true
+}
 before=$(values)
 mkdir /etc/tuned/beside
 printf '[main]\nsummary=beside\n[sysctl]\nvm.swappiness=33\nvm.dirty_ratio=33\n' >/etc/tuned/beside/tuned.conf
@@ -39,7 +49,7 @@ for _ in 1 2 3 4 5; do
 	tuned=$!
 	await /var/log/tuned/log 'static tuning from profile'
 	kill "$tuned"
-	wait "$tuned" || true
+	end "$tuned"
 done
 "$yoctuned" status "$work/plan.json" | grep '^contested '
 kill "$enforcer"

@@ -124,8 +124,7 @@ func (t *tuned) verify() *exec.Cmd {
 // verifying runs tuned on a private bus, through which tuned-adm communicates with it.
 func (t *tuned) verifying(start bool) error {
 	if !start {
-		_ = t.served.Process.Signal(unix.SIGTERM)
-		return ignoreExit(t.served.Wait())
+		return end(t.served)
 	}
 	socket := filepath.Join(t.work, "bus")
 	t.bus = "unix:path=" + socket
@@ -173,8 +172,7 @@ func (t *tuned) recover(start func() (*exec.Cmd, error)) error {
 	if err != nil {
 		return err
 	}
-	_ = cmd.Process.Signal(unix.SIGTERM)
-	return ignoreExit(cmd.Wait())
+	return end(cmd)
 }
 
 func (t *tuned) forget() error { return nil }
@@ -207,8 +205,27 @@ func output(argv ...string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// ignoreExit ignores the exit code of a daemon that SIGTERM ended.
-func ignoreExit(err error) error {
+// end sends SIGTERM to a daemon and waits for it.
+func end(cmd *exec.Cmd) error {
+	_ = cmd.Process.Signal(unix.SIGTERM) // it may have ended by itself
+	return wait(cmd)
+}
+
+// runLimited runs a command. Its exit code is ignored: some kernels refuse one of the knobs.
+func runLimited(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return wait(cmd)
+}
+
+// wait waits until a process has ended, whatever its exit code, and kills it after endPatience.
+func wait(cmd *exec.Cmd) error {
+	late := time.AfterFunc(endPatience, func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	if !late.Stop() {
+		return fmt.Errorf("%s did not end within %v", filepath.Base(cmd.Path), endPatience)
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return nil

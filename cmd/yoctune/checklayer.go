@@ -19,9 +19,10 @@ import (
 func newCheckLayerCommand() *cobra.Command {
 	var o checklayer.Options
 	cmd := &cobra.Command{
-		Use:   "check-layer LAYER --release R --machine M --bitbake DIR --oe-core DIR --meta-tegra DIR",
+		Use:   "check-layer LAYER --release R --machine M --bitbake DIR --oe-core DIR",
 		Short: "Check a generated layer with your bitbake",
 		Long: `Check a layer with the real bitbake, openembedded-core and meta-tegra, offline.
+A layer for boards of your own needs no meta-tegra.
 
 The quick mode takes about a minute. It masks every recipe except those that the layer
 has or appends to, and replaces their dependencies by empty recipes. It then
@@ -50,14 +51,14 @@ Exit status: 0 all checks passed, 1 they could not be run, 3 a check failed.`,
 	f.StringVar(&o.Machine, "machine", "", "`M` machine to check, such as jetson-orin-nano-devkit")
 	f.StringVar(&o.BitBake, "bitbake", "", "`DIR` checkout of bitbake")
 	f.StringVar(&o.OECore, "oe-core", "", "`DIR` checkout of openembedded-core or poky")
-	f.StringVar(&o.MetaTegra, "meta-tegra", "", "`DIR` checkout of meta-tegra")
+	f.StringVar(&o.MetaTegra, "meta-tegra", "", "`DIR` checkout of meta-tegra; a layer for boards of your own needs none")
 	f.StringArrayVar(&o.Extra, "extra-layer", nil, "`DIR` another layer that this one depends on; may be repeated")
 	f.StringVar(&o.WorkDir, "workdir", "", "`DIR` for build folders and logs (default: temporary, kept when a check fails)")
 	f.StringVar(&o.User, "user", "", "`ACCOUNT` that runs bitbake when started as root (default: nobody)")
 	f.BoolVar(&o.Full, "full", false, "also parse and check with nothing masked")
 	f.DurationVar(&o.Timeout, "timeout", 0, "`TIME` limit of one step (default: 15m, and 6h for the steps of --full)")
 	f.IntVar(&o.Threads, "threads", 0, "`N` threads of bitbake (default: one per CPU)")
-	for _, name := range []string{"release", "machine", "bitbake", "oe-core", "meta-tegra"} {
+	for _, name := range []string{"release", "machine", "bitbake", "oe-core"} {
 		cobra.CheckErr(cmd.MarkFlagRequired(name))
 	}
 	return cmd

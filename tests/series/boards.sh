@@ -3,6 +3,8 @@
 #
 #   boards.sh CHECKOUTS RELEASE MACHINE KERNEL
 #
+# Then `yoctune check-layer` runs on the layer.
+#
 # CHECKOUTS/RELEASE has bitbake, openembedded-core and, for a machine of it, meta-yocto-bsp. No
 # meta-tegra is in the build. bitbake parses all recipes, says which kernel it takes and with
 # which fragment, and finds a provider of everything that the layer's packages need.
@@ -22,8 +24,8 @@ sed -i -e "s/release: \"scarthgap\"/release: \"$release\"/" -e "s/version: \"6.6
 "$yoctune" build "$work/config" -o "$work/layer" --runtime "${YOCTUNE_RUNTIME:-build/lib/yoctune}" >"$work/built" 2>&1 || { cat "$work/built" >&2; exit 1; }
 
 mkdir -p "$work/build/conf"
-layers="$src/openembedded-core/meta"
-[ ! -e "$src/meta-yocto-bsp/conf/machine/$machine.conf" ] || layers+=" $src/meta-yocto-bsp"
+layers="$src/openembedded-core/meta" extra=()
+[ ! -e "$src/meta-yocto-bsp/conf/machine/$machine.conf" ] || { layers+=" $src/meta-yocto-bsp" extra=(--extra-layer "$src/meta-yocto-bsp"); }
 printf 'BBPATH = "%s"\nBBFILES ?= ""\nBBLAYERS = "%s %s"\n' "$work/build" "$layers" "$work/layer" >"$work/build/conf/bblayers.conf"
 {
 	printf 'MACHINE = "%s"\nDISTRO = "nodistro"\nBB_NO_NETWORK = "1"\nCONNECTIVITY_CHECK_URIS = ""\n' "$machine"
@@ -55,3 +57,6 @@ in_build bitbake -g packagegroup-yoctune-own-board yoctune-own-board-config yoct
 tasks=$(grep -c -- '->' "$work/build/task-depends.dot")
 ! grep -rniE 'tegra|nvidia' "$work/layer/conf" "$work/layer/recipes-kernel" "$work/layer/recipes-yoctune/packagegroups" >&2 || refuse "a layer without meta-tegra"
 echo "$release $machine: linux-yocto $version; parsed $parsed; $tasks dependencies of tasks resolved"
+"$yoctune" check-layer "$work/layer" --release "$release" --machine "$machine" --bitbake "$src/bitbake" --oe-core "$src/openembedded-core" \
+	"${extra[@]}" >"$work/checked" 2>"$work/log" || { cat "$work/checked" >&2; refuse "yoctune check-layer"; }
+grep -E '^(skipped|fail)|passed,' "$work/checked" | sed "s/^/  check-layer: /"

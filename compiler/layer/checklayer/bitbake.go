@@ -110,6 +110,9 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 	if g.layer, err = readLayer(dir, o.Layer, o.Machine); err != nil {
 		return nil, err
 	}
+	if o.MetaTegra == "" && g.layer.NeedsTegra {
+		return nil, fmt.Errorf("the layer depends on meta-tegra: give its folder with --meta-tegra")
+	}
 	for _, a := range g.layer.Appends {
 		if !word.MatchString(a.Name) {
 			return nil, fmt.Errorf("%s: %q is not a recipe name", a.File, a.Name)
@@ -233,10 +236,11 @@ func (g *rig) checkAccountAccess(ctx context.Context) error {
 	if g.owner == nil {
 		return nil
 	}
-	for _, f := range []string{
-		filepath.Join(g.src.BitBake, "bin", "bitbake"), filepath.Join(g.src.Meta, "conf", "bitbake.conf"),
-		filepath.Join(g.src.MetaTegra, "conf", "layer.conf"), filepath.Join(g.layer.Dir, "conf", "layer.conf"),
-	} {
+	files := []string{filepath.Join(g.src.BitBake, "bin", "bitbake")}
+	for _, dir := range append(g.src.layers(), g.layer.Dir) {
+		files = append(files, filepath.Join(dir, "conf", "layer.conf"))
+	}
+	for _, f := range files {
 		cmd := exec.CommandContext(ctx, "test", "-r", f)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: g.owner}
 		cmd.Dir = "/"

@@ -33,9 +33,9 @@ type Options struct {
 	Layer     string // the layer's folder
 	Release   string // meta-tegra branch, e.g. "scarthgap-l4t-r35.x"
 	Machine   string
-	BitBake   string // checkout of bitbake
-	OECore    string // checkout of openembedded-core (or poky)
-	MetaTegra string
+	BitBake   string   // checkout of bitbake
+	OECore    string   // checkout of openembedded-core (or poky)
+	MetaTegra string   // "": for a layer that depends on openembedded-core only
 	Extra     []string // further layers that the layer depends on
 	WorkDir   string   // "": a temporary folder, removed again when all passed
 	User      string   // account that runs bitbake if the caller is root, which bitbake refuses; "": nobody

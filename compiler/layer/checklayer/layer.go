@@ -31,6 +31,7 @@ type layer struct {
 	Appends    []bbappend
 	Plans      []*plan.Plan // of the machine being checked
 	Machines   []string     // of all its plans
+	NeedsTegra bool         // LAYERDEPENDS has the collection of meta-tegra
 
 	SettingLines map[string][]line // what each of Settings assigns
 }
@@ -126,6 +127,9 @@ func readLayer(dir, origin, machine string) (*layer, error) {
 			for _, a := range linesOf(f) {
 				if a.Variable == "BBFILE_COLLECTIONS" {
 					l.Collection = strings.TrimSpace(a.Value)
+				}
+				if strings.HasPrefix(a.Variable, "LAYERDEPENDS_") {
+					l.NeedsTegra = l.NeedsTegra || slices.Contains(strings.Fields(a.Value), "tegra")
 				}
 			}
 		case path.Dir(f.Path) == "conf/yoctune" && path.Ext(base) == ".conf":

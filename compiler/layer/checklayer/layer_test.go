@@ -20,6 +20,7 @@ func writeCheckouts(t *testing.T, root string) Options {
 		"oe-core/meta/conf/sanity.conf":                 "BB_MIN_VERSION = \"2.8.0\"\nLOCALCONF_VERSION  ?= \"2\"\n",
 		"oe-core/meta/recipes-a/util-linux_2.39.bb":     "",
 		"oe-core/meta/recipes-a/kmod.inc":               "RPROVIDES:${PN} += \"module-init-tools\"\n",
+		"oe-core/meta/conf/machine/qemuarm64.conf":      "",
 		"meta-tegra/conf/layer.conf":                    "",
 		"meta-tegra/conf/machine/jetson-a.conf":         "",
 		"meta-tegra/recipes-bsp/tegra-nvpmodel_36.5.bb": "",
@@ -53,6 +54,8 @@ func TestWrongCheckoutsAreNamed(t *testing.T) {
 		{"release with code", func(o *Options) { o.Release = "${@x}" }, "--release scarthgap"},
 		{"L4T branch of the series", func(o *Options) { o.Release = "scarthgap-l4t-r35.x" }, ""},
 		{"unknown machine", func(o *Options) { o.Machine = "jetson-b" }, "it has: jetson-a"},
+		{"openembedded-core alone", func(o *Options) { o.MetaTegra, o.Machine = "", "qemuarm64" }, ""},
+		{"openembedded-core alone has no Jetson", func(o *Options) { o.MetaTegra = "" }, "it has: qemuarm64"},
 		{"machine with a path", func(o *Options) { o.Machine = "../jetson-a" }, "--machine"},
 		{"extra layer that is none", func(o *Options) { o.Extra = []string{t.TempDir()} }, "--extra-layer"},
 	} {
@@ -139,7 +142,7 @@ func TestForeignWorkFolderIsKept(t *testing.T) {
 func TestLayerIsReadFromASnapshot(t *testing.T) {
 	from := filepath.Join(t.TempDir(), `a "layer" $HOME`)
 	for name, text := range map[string]string{
-		"conf/layer.conf":        "BBFILE_COLLECTIONS += \"edge\"\n",
+		"conf/layer.conf":        "BBFILE_COLLECTIONS += \"edge\"\nLAYERDEPENDS_edge = \"core tegra\"\n",
 		"conf/yoctune/edge.conf": "",
 		"recipes-kernel/linux/linux-jammy-nvidia-tegra_%.bbappend":       "require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-edge', 'linux-yoctune-edge.inc', '', d)}\n",
 		"recipes-kernel/linux/linux-yoctune-edge.inc":                    "SRC_URI:append:jetson-a = \" file://edge.cfg\"\n",
@@ -164,7 +167,7 @@ func TestLayerIsReadFromASnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Collection != "edge" || len(l.Recipes) != 2 || len(l.Appends) != 1 || l.Appends[0].Name != "linux-jammy-nvidia-tegra" {
+	if l.Collection != "edge" || !l.NeedsTegra || len(l.Recipes) != 2 || len(l.Appends) != 1 || l.Appends[0].Name != "linux-jammy-nvidia-tegra" {
 		t.Errorf("read as %+v", l)
 	}
 	if got := collectPromises(l.Appends[0].Lines, []string{"jetson-a"}); len(got) != 1 || got[0].Words[0] != "file://edge.cfg" {

@@ -21,7 +21,8 @@ const otherCase = "other"
 func (g *rig) checkOtherMachines(ctx context.Context, log string) outcome {
 	machine := g.similarMachine()
 	if machine == "" {
-		return outcome{skip: "no machine of meta-tegra that shares files with " + g.opt.Machine + " is left: the others are targets of the layer, or derived from them"}
+		name, _ := g.src.bsp()
+		return outcome{skip: "no machine of " + name + " that shares files with " + g.opt.Machine + " is left: the others are targets of the layer, or derived from them"}
 	}
 	mine := g.opt.Machine
 	g.opt.Machine = machine
@@ -73,7 +74,7 @@ var machineOverrides = lazyregexp.New(`(?m)^MACHINEOVERRIDES\s*=\.\s*"([^"]*)"`)
 
 var machineInclude = lazyregexp.New(`(?m)^\s*(?:require|include)\s+conf/machine/(\S+)`)
 
-// similarMachine returns the machine of meta-tegra that shares the most files with the one
+// similarMachine returns the machine of the BSP that shares the most files with the one
 // being checked and is not a target of the layer, or "".
 func (g *rig) similarMachine() string {
 	mine, _ := g.machineFiles(g.opt.Machine, 3)

@@ -109,7 +109,7 @@ func TestMachineMayComeFromExtraLayer(t *testing.T) {
 // What stood in for a recipe that the next build folder has would be a second
 // provider of it.
 func TestStandInsNeverReplaceSamples(t *testing.T) {
-	g := rig{work: t.TempDir(), standIns: map[string]*standIns{quickBuild: {
+	g := rig{work: t.TempDir(), src: sources{MetaTegra: "tegra"}, standIns: map[string]*standIns{quickBuild: {
 		Providers: map[string]string{},
 		Recipes:   []string{"virtual/kernel", "tegra-nvpower"},
 		Packages:  []string{"bash", "tegra-nvpower", "tegra-nvpower-dbg"},

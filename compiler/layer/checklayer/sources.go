@@ -16,10 +16,10 @@ import (
 
 // sources are the user's checkouts.
 type sources struct {
-	BitBake   string // with bin/bitbake
-	OECore    string // with meta/ and scripts/
-	Meta      string // the layer in it
-	MetaTegra string
+	BitBake   string   // with bin/bitbake
+	OECore    string   // with meta/ and scripts/
+	Meta      string   // the layer in it
+	MetaTegra string   // "" where the layer does without it
 	Extra     []string // further layers
 
 	BitBakeVersion   string
@@ -64,7 +64,9 @@ func findSources(o Options) (sources, error) {
 		core = filepath.Join(core, "..") // the user named oe-core/meta itself
 	}
 	s.OECore, errs[1] = resolve("a checkout of openembedded-core", "--oe-core", core, "meta/conf/bitbake.conf")
-	s.MetaTegra, errs[2] = resolve("a checkout of meta-tegra", "--meta-tegra", o.MetaTegra, "conf/layer.conf")
+	if o.MetaTegra != "" {
+		s.MetaTegra, errs[2] = resolve("a checkout of meta-tegra", "--meta-tegra", o.MetaTegra, "conf/layer.conf")
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return s, err
 	}
@@ -123,23 +125,33 @@ func (s sources) checkTarget(release, machine string) error {
 		return fmt.Errorf("openembedded-core in %s is the series %s, not %s as --release %s needs", s.OECore, strings.Join(s.Series, ", "), series, release)
 	}
 	if !word.MatchString(machine) {
-		return fmt.Errorf("machine %q: give a machine of meta-tegra, for example --machine jetson-orin-nano-devkit", machine)
+		return fmt.Errorf("machine %q: give the name of a machine, for example --machine jetson-orin-nano-devkit", machine)
 	}
 	if _, err := os.Stat(s.machineFile(machine)); err != nil {
-		return fmt.Errorf("machine %q is unknown to meta-tegra in %s (it has: %s); give the layer of a machine of your own with --extra-layer",
-			machine, s.MetaTegra, strings.Join(s.machines(), ", "))
+		name, _ := s.bsp()
+		return fmt.Errorf("machine %q is unknown to %s (it has: %s); give the layer of another machine with --extra-layer", machine, name, strings.Join(s.machines(), ", "))
 	}
 	return nil
 }
 
-// machineFile is the configuration of a machine: meta-tegra's, or of a further
+// bsp returns the name and the folder of the layer whose machines a layer is for:
+// openembedded-core where it does without meta-tegra.
+func (s sources) bsp() (name, dir string) {
+	if s.MetaTegra == "" {
+		return "openembedded-core in " + s.OECore, s.Meta
+	}
+	return "meta-tegra in " + s.MetaTegra, s.MetaTegra
+}
+
+// machineFile is the configuration of a machine: that of the BSP, or of a further
 // layer that has it.
 func (s sources) machineFile(machine string) string {
 	name := filepath.Join("conf", "machine", machine+".conf")
 	if file := s.extraFile(name); file != "" {
 		return file
 	}
-	return filepath.Join(s.MetaTegra, name)
+	_, dir := s.bsp()
+	return filepath.Join(dir, name)
 }
 
 // extraFile returns a file of the first extra layer that has it, or "".
@@ -154,7 +166,8 @@ func (s sources) extraFile(name string) string {
 }
 
 func (s sources) machines() []string {
-	files, err := filepath.Glob(filepath.Join(s.MetaTegra, "conf", "machine", "*.conf"))
+	_, dir := s.bsp()
+	files, err := filepath.Glob(filepath.Join(dir, "conf", "machine", "*.conf"))
 	if err != nil {
 		return nil
 	}
@@ -296,5 +309,9 @@ func (s sources) trace(name string) (int, error) {
 
 // layers are the checkouts' layers, openembedded-core first.
 func (s sources) layers() []string {
-	return append([]string{s.Meta, s.MetaTegra}, s.Extra...)
+	dirs := []string{s.Meta}
+	if s.MetaTegra != "" {
+		dirs = append(dirs, s.MetaTegra)
+	}
+	return append(dirs, s.Extra...)
 }

@@ -193,7 +193,7 @@ func (s *standIns) addMissing(out string, l *layer, src sources) (bool, error) {
 func (g *rig) sampleStandIns(build string) (*standIns, error) {
 	s := newStandIns(filepath.Join(g.work, "stand-ins", build))
 	sample := func(name string) bool {
-		return slices.ContainsFunc(sampleRecipes(), func(s string) bool { return name == s || strings.HasPrefix(name, s+"-") })
+		return slices.ContainsFunc(g.sampleRecipes(), func(s string) bool { return name == s || strings.HasPrefix(name, s+"-") })
 	}
 	for _, earlier := range []string{unusedCase, quickBuild} {
 		q := g.standIns[earlier]

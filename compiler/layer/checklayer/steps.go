@@ -28,8 +28,12 @@ const (
 // sampleRecipes returns the recipes of the base system whose signatures yocto-check-layer
 // compares in quick mode, besides those that the layer appends to. The launcher depends on
 // the kernel, which is not part of a world build by itself.
-func sampleRecipes() []string {
-	return []string{"netbase", "ca-certificates", "tegra-nvpmodel", "tegra-nvpower", "l4t-launcher-extlinux", "cboot-extlinux"}
+func (g *rig) sampleRecipes() []string {
+	names := []string{"netbase", "ca-certificates"}
+	if g.src.MetaTegra != "" {
+		names = append(names, "tegra-nvpmodel", "tegra-nvpower", "l4t-launcher-extlinux", "cboot-extlinux")
+	}
+	return names
 }
 
 // errorLines returns the error lines of a program's output, or its last lines if it failed
@@ -156,7 +160,7 @@ func (g *rig) checkDependencies(ctx context.Context, log string) outcome {
 		notes:  []string{fmt.Sprintf("stand-ins for %d recipes and %d packages", len(s.Recipes), len(s.Packages))},
 	}
 	for _, name := range s.Unknown {
-		o.errors = append(o.errors, fmt.Sprintf("the layer needs %q, which neither openembedded-core nor meta-tegra provides; give the layer that does with --extra-layer", name))
+		o.errors = append(o.errors, fmt.Sprintf("the layer needs %q, which none of the checkouts provides; give the layer that does with --extra-layer", name))
 	}
 	if len(s.Trusted) > 0 {
 		o.notes = append(o.notes, "not verified, because these packages exist only after packaging: "+strings.Join(s.Trusted, " "))
@@ -472,7 +476,7 @@ func (g *rig) runYoctoCheckLayer(ctx context.Context, log string) outcome {
 		return failedOutcome(err)
 	}
 	o = g.checkLayer(ctx, unusedCase, log)
-	o.notes = append(o.notes, "signatures compared for the appended recipes and "+strings.Join(sampleRecipes(), ", "))
+	o.notes = append(o.notes, "signatures compared for the appended recipes and "+strings.Join(g.sampleRecipes(), ", "))
 	return o
 }
 
@@ -495,12 +499,14 @@ func (g *rig) resolveSamples(ctx context.Context, log, build string, extra []str
 
 // sampleMask masks every recipe but the samples and those that the layer appends to.
 func (g *rig) sampleMask() []string {
-	return g.maskLines(append(sampleRecipes(), g.layer.appended()...))
+	return g.maskLines(append(g.sampleRecipes(), g.layer.appended()...))
 }
 
 func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
-	argv := []string{"yocto-check-layer", "-n", "--no-auto-dependency", "--dependency"}
-	argv = append(argv, g.src.layers()[1:]...)
+	argv := []string{"yocto-check-layer", "-n", "--no-auto-dependency"}
+	if dirs := g.src.layers()[1:]; len(dirs) > 0 {
+		argv = append(append(argv, "--dependency"), dirs...)
+	}
 	out, err := g.bitbake(ctx, build, log, append(argv, "--", g.layer.Dir)...)
 	c := checkLayerOutput(out)
 	o := outcome{errors: c.Errors}
@@ -552,12 +558,17 @@ func (g *rig) checkFullDependencies(ctx context.Context, log string) outcome {
 // things that openembedded-core lacks: the distro features of its graphics recipes, and
 // libusbgx of meta-oe.
 func (g *rig) runFullYoctoCheckLayer(ctx context.Context, log string) outcome {
-	extra := []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode[^/]*\.bb$"`}
+	var extra []string
+	if g.src.MetaTegra != "" {
+		extra = []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode[^/]*\.bb$"`}
+	}
 	if err := g.configureWorld(worldCheck, nil, extra); err != nil {
 		return failedOutcome(err)
 	}
 	o := g.checkLayer(ctx, worldCheck, log)
-	o.notes = append(o.notes, "without l4t-usb-device-mode, which needs meta-oe")
+	if g.src.MetaTegra != "" {
+		o.notes = append(o.notes, "without l4t-usb-device-mode, which needs meta-oe")
+	}
 	return o
 }
 

@@ -1,6 +1,7 @@
-// Command prove counts, in unpacked kernel sources, the arguments that __setup, early_param and
-// core_param register, and compares them with the table of package linux. The count is a search
-// for text, independent of the generator: it follows no Makefile and no condition.
+// Command prove counts names in the sources of the tables of facts, and compares them with the
+// tables. The counts are searches for text, independent of the generators: they follow no Makefile,
+// no condition and no include. -src counts the arguments that __setup, early_param and core_param
+// register in unpacked kernel sources, and the modules of their Makefiles.
 package main
 
 import (
@@ -36,6 +37,8 @@ type count struct {
 func main() {
 	var all []count
 	out := flag.String("o", "", "`file` for the record")
+	upstream := flag.String("upstream", "", "`folder` with clones of the layers, and sources of systemd and tuned")
+	mirror := flag.String("mirror", "", "`folder` with clones of the kernels that linux.Sources names, each as OWNER+NAME")
 	flag.Func("src", "compare `KERNEL=DIR`", func(s string) error {
 		kernel, dir, ok := strings.Cut(s, "=")
 		if !ok {
@@ -46,7 +49,17 @@ func main() {
 		return err
 	})
 	flag.Parse()
-	data, err := json.MarshalIndent(all, "", " ")
+	tables, err := countTables(*upstream, *mirror)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	data, err := json.MarshalIndent(struct {
+		Command string  `json:"command"`
+		Real    string  `json:"real"`
+		Kernels []count `json:"arguments and modules,omitempty"`
+		Tables  []tally `json:"tables,omitempty"`
+	}{"scripts/prove.sh facts", "the sources at the commits that the tables name", all, tables}, "", " ")
 	if err == nil && *out != "" {
 		err = os.WriteFile(*out, append(data, '\n'), 0o644)
 	}
@@ -54,11 +67,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(string(data))
+	failed := false
 	for _, c := range all {
-		if len(c.Missing) > 0 || len(c.ModulesLost) > 0 {
-			os.Exit(1)
-		}
+		fmt.Printf("%s: %d arguments in the source, %d missing; %d modules, %d missing\n", c.Kernel, c.Registered, len(c.Missing), c.Modules, len(c.ModulesLost))
+		failed = failed || len(c.Missing) > 0 || len(c.ModulesLost) > 0
+	}
+	for _, t := range tables {
+		fmt.Printf("%s, %s: %d in the source, %d in the table, out %v, missing %q\n", t.Table, t.Of, t.Source, t.Known, t.Out, t.Missing[:min(len(t.Missing), 20)])
+		failed = failed || len(t.Missing) > 0
+	}
+	if failed {
+		os.Exit(1)
 	}
 }
 

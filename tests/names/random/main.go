@@ -20,9 +20,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/directive"
+	"github.com/yoctune/yoctune/schema/facts/idle"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/linux"
+	"github.com/yoctune/yoctune/schema/facts/netif"
 	"github.com/yoctune/yoctune/schema/facts/recipe"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
@@ -52,7 +55,8 @@ type kind struct {
 	names    []string
 	skip     func(string) bool // a slip that is not tried
 	// ask returns the severity of the finding about each name that has one.
-	ask func(names []string) map[string]string
+	ask   func(names []string) map[string]string
+	wrong []string // tried instead of slips
 }
 
 var program string
@@ -107,8 +111,11 @@ func try(k kind, limit int) row {
 	names := slices.Clone(k.names)
 	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:min(limit, len(names))]
-	var slips []string
+	slips := k.wrong
 	for _, n := range names {
+		if k.wrong != nil {
+			break
+		}
 		for range 4 { // a slip may give another name
 			if s := slip(r, n); !all[linux.Fold(s)] && !slices.Contains(slips, s) && (k.skip == nil || !k.skip(s)) {
 				slips = append(slips, s)
@@ -194,6 +201,14 @@ func ofKernel(line string) []kind {
 			threads = append(threads, name)
 		}
 	}
+	var disks []string
+	for _, d := range linux.Disks(line) {
+		if name := strings.ReplaceAll(d.Names, "#", "0"); !isPattern(name) {
+			disks = append(disks, name)
+		} else if name = strings.ReplaceAll(name, "*", "a"); !isPattern(name) { // sda
+			disks = append(disks, name)
+		}
+	}
 	tree, _, err := kernel.Open(line)
 	if err != nil {
 		log.Fatal(err)
@@ -204,20 +219,29 @@ func ofKernel(line string) []kind {
 		}
 	}
 	return []kind{
-		{"kernel arguments", line, args, func(s string) bool { return !isName(s) }, target("kernel.args", `"1"`, "kernel-arg-name", "kernel-arg-unknown", "kernel-arg-arch")},
-		{"kernel options", line, options, isLower, func(names []string) map[string]string {
+		{name: "kernel arguments", of: line, names: args, skip: func(s string) bool { return !isName(s) }, ask: target("kernel.args", `"1"`, "kernel-arg-name", "kernel-arg-unknown", "kernel-arg-arch")},
+		{name: "kernel options", of: line, names: options, skip: isLower, ask: func(names []string) map[string]string {
 			return vetWhere(board, "kernel.config", `"y"`, names, func(d finding) bool {
 				return strings.Contains(d.Message, "no such symbol") || d.ID == "kconfig-unknown"
 			})
 		}},
-		{"modules", line, modules, nil, target("modules", `"blacklist"`, "module-name", "module-unknown")},
-		{"kernel threads", line, threads, func(s string) bool { return strings.HasSuffix(s, "/") }, target("threads", "{nice: 1}", "thread-name", "thread-unknown")},
+		{name: "modules", of: line, names: modules, ask: target("modules", `"blacklist"`, "module-name", "module-unknown")},
+		{name: "kernel threads", of: line, names: threads, skip: func(s string) bool { return strings.HasSuffix(s, "/") }, ask: target("threads", "{nice: 1}", "thread-name", "thread-unknown")},
+		{name: "disks", of: line, names: disks, skip: isPattern, ask: target("storage", `{readahead: "128KiB"}`, "disk-name", "disk-unknown")},
+		{name: "features of interfaces", of: line, names: linux.NetFeatures(line), skip: isPattern, ask: func(names []string) map[string]string {
+			return vet(board, `network."eth*".offloads`, "false", names, []string{"offload-name"})
+		}},
 	}
+}
+
+// isPattern reports whether a name of a disk or of a feature has other letters than those.
+func isPattern(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || strings.HasPrefix(s, "-")
 }
 
 // ofRelease are the kinds that differ between releases.
 func ofRelease() []kind {
-	board := boards["5.15"]
+	on := boards["5.15"]
 	r, ok := release.Lookup(series)
 	if !ok {
 		log.Fatal("no release " + series)
@@ -252,21 +276,21 @@ func ofRelease() []kind {
 	recipes = slices.DeleteFunc(slices.Collect(recipe.Names(series, recipe.Recipe)), isOddName)
 	images := slices.Collect(recipe.Names(series, recipe.Image))
 	all := []kind{
-		{"bitbake variables", series, variables, nil, func(names []string) map[string]string {
+		{name: "bitbake variables", of: series, names: variables, ask: func(names []string) map[string]string {
 			return build("variables", func(n string) string { return fmt.Sprintf("%q: {value: \"1\"}", n) }, names, "build-variable-unknown", "build-variable-renamed")
 		}},
-		{"packages", series, packages, nil, func(names []string) map[string]string {
-			return vet(board, "packages", `"install"`, names, []string{"package-name", "package-unknown"})
+		{name: "packages", of: series, names: packages, ask: func(names []string) map[string]string {
+			return vet(on, "packages", `"install"`, names, []string{"package-name", "package-unknown"})
 		}},
-		{"recipes", series, recipes, func(s string) bool { return strings.HasSuffix(s, "-") }, func(names []string) map[string]string {
+		{name: "recipes", of: series, names: recipes, skip: func(s string) bool { return strings.HasSuffix(s, "-") }, ask: func(names []string) map[string]string {
 			return build("parallel: recipes", func(n string) string { return fmt.Sprintf("%q: 2", n) }, names, "recipe-name")
 		}},
-		{"images", series, images, nil, eachImage},
-		{"machines", series, machines, nil, eachMachine},
-		{"sysctls", series, sysctls, knob.ForbiddenSysctl, func(names []string) map[string]string {
-			return vet(board, "sysctl", "1", names, []string{"sysctl-unknown", "sysctl-absent"})
+		{name: "images", of: series, names: images, ask: eachImage},
+		{name: "machines", of: series, names: machines, ask: eachMachine},
+		{name: "sysctls", of: series, names: sysctls, skip: knob.ForbiddenSysctl, ask: func(names []string) map[string]string {
+			return vet(on, "sysctl", "1", names, []string{"sysctl-unknown", "sysctl-absent"})
 		}},
-		{"unit directives", series, units, isForeignSection, eachDirective},
+		{name: "unit directives", of: series, names: units, skip: isForeignSection, ask: eachDirective},
 	}
 	var services, users []string
 	for n := range system.Names(series, system.Unit) {
@@ -278,10 +302,10 @@ func ofRelease() []kind {
 		users = append(users, n)
 	}
 	all = append(all,
-		kind{"units", series, services, func(s string) bool { return !strings.HasSuffix(s, ".service") || strings.Contains(s, "@") }, func(names []string) map[string]string {
-			return vet(board, "services", "{nice: 5}", names, []string{"unit-name", "unit-unknown"})
+		kind{name: "units", of: series, names: services, skip: func(s string) bool { return !strings.HasSuffix(s, ".service") || strings.Contains(s, "@") }, ask: func(names []string) map[string]string {
+			return vet(on, "services", "{nice: 5}", names, []string{"unit-name", "unit-unknown"})
 		}},
-		kind{"users", series, users, nil, eachUser})
+		kind{name: "users", of: series, names: users, ask: eachUser})
 	for _, k := range []string{directive.Link, directive.Network, directive.NetDev} {
 		var names []string
 		for _, n := range directive.Names(k) {
@@ -289,9 +313,148 @@ func ofRelease() []kind {
 				names = append(names, n)
 			}
 		}
-		all = append(all, kind{"." + k + " directives", series, names, isSectionless, func(names []string) map[string]string { return networkd(k, names) }})
+		all = append(all, kind{name: "." + k + " directives", of: series, names: names, skip: isSectionless, ask: func(names []string) map[string]string { return networkd(k, names) }})
 	}
-	return append(all, kind{"options of tuned", series, tunedOptions(), isSectionless, importTuned})
+	all = append(all, ofBuild()...)
+	all = append(all,
+		kind{name: "interfaces", of: series, names: interfaces(), ask: func(names []string) map[string]string {
+			return vet(on, "network", "{mtu: 1400}", names, []string{"interface-name"})
+		}},
+		kind{name: "container images", of: series, names: containerImages(r.L4T, r.CUDA, true), wrong: containerImages(r.L4T, r.CUDA, false), ask: eachContainer})
+	for _, of := range [][2]string{{"nano-4gb", "kirkstone-l4t-r32.7.x"}, {"agx-orin-64gb", "kirkstone"}} {
+		facts, _ := release.Lookup(of[1])
+		soc, _ := board.Lookup(of[0])
+		all = append(all, kind{name: "idle states", of: of[1], names: idle.States(soc.SoC, facts.Line()), ask: func(names []string) map[string]string {
+			return vet(of, "cpu.idleStates", "false", names, []string{"idle-state"})
+		}})
+	}
+	return append(all, kind{name: "options of tuned", of: series, names: tunedOptions(), skip: isSectionless, ask: importTuned})
+}
+
+// eachContainer asks about the images that a service runs.
+func eachContainer(names []string) map[string]string {
+	return ask(names, func(d finding) (string, bool) {
+		i := slices.IndexFunc(names, func(n string) bool { return strings.Contains(d.Message, n+" of ") })
+		if i < 0 {
+			return "", false
+		}
+		return names[i], d.ID == "container-l4t" || d.ID == "container-cuda"
+	}, func(b *strings.Builder, names []string) {
+		fmt.Fprintf(b, "targets: cam: {board: %q, release: %q, services: {\n", boards["5.15"][0], series)
+		for i, n := range names {
+			fmt.Fprintf(b, "\"c%d.service\": {exec: [\"/usr/bin/docker\", \"run\", %q], external: true}\n", i, n)
+		}
+		b.WriteString("}}\n")
+	})
+}
+
+// ofBuild are the features and the options of recipes.
+func ofBuild() []kind {
+	words := func(field string) func([]string) map[string]string {
+		return func(names []string) map[string]string {
+			return ask(names, func(d finding) (string, bool) { return strings.Trim(d.Got, `"`), d.ID == "build-feature" }, func(b *strings.Builder, names []string) {
+				fmt.Fprintf(b, "targets: cam: {board: %q, release: %q}\nbuild: %s: [", boards["5.15"][0], series, field)
+				for _, n := range names {
+					fmt.Fprintf(b, "%q, ", n)
+				}
+				b.WriteString("]\n")
+			})
+		}
+	}
+	collect := func(of recipe.Kind) []string {
+		return slices.DeleteFunc(slices.Collect(recipe.Names(series, of)), isOddName)
+	}
+	var options []string
+	for r := range recipe.Names(series, recipe.Recipe) {
+		for _, o := range recipe.Options(series, r) {
+			if !isOddName(r) && !isOddName(o) {
+				options = append(options, r+" "+o)
+			}
+		}
+	}
+	return []kind{
+		{name: "distro features", of: series, names: collect(recipe.DistroFeature), skip: isOddName, ask: words("distroFeatures: append")},
+		{name: "machine features", of: series, names: collect(recipe.MachineFeature), skip: isOddName, ask: words("machineFeatures: append")},
+		{name: "image features", of: series, names: collect(recipe.ImageFeature), skip: isOddName, ask: words("image: features")},
+		{name: "options of recipes", of: series, names: options, skip: func(s string) bool {
+			r, o, ok := strings.Cut(s, " ")
+			// A slip in the recipe's name is another kind, and one in a short word may give another option.
+			return !ok || isOddName(o) || o == "" || !recipe.Has(series, r, recipe.Recipe) || slices.Contains(recipe.Options(series, r), o)
+		}, ask: eachOption},
+	}
+}
+
+// eachOption asks about pairs of a recipe and an option.
+func eachOption(names []string) map[string]string {
+	recipeOf := regexp.MustCompile(`packageConfig\."?([a-z0-9.+-]+?)"?\.append`)
+	return ask(names, func(d finding) (string, bool) {
+		m := recipeOf.FindStringSubmatch(d.Path)
+		if m == nil {
+			return "", false
+		}
+		return m[1] + " " + strings.Trim(d.Got, `"`), d.ID == "build-option"
+	}, func(b *strings.Builder, names []string) {
+		fmt.Fprintf(b, "targets: cam: {board: %q, release: %q}\nbuild: packageConfig: {\n", boards["5.15"][0], series)
+		of := map[string][]string{}
+		for _, n := range names {
+			r, o, _ := strings.Cut(n, " ")
+			of[r] = append(of[r], strconv.Quote(o))
+		}
+		for r, list := range of {
+			fmt.Fprintf(b, "%q: append: [%s]\n", r, strings.Join(list, ", "))
+		}
+		b.WriteString("}\n")
+	})
+}
+
+// interfaces lists names that drivers of the kernel and the BSP give, and those of the ports of the board.
+func interfaces() (names []string) {
+	data, err := os.ReadFile("schema/facts/netif/data/interfaces.txt")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		words := strings.Fields(line)
+		switch words[0] {
+		case "kernel", "bsp":
+			for _, w := range words[1:] {
+				names = append(names, strings.TrimRight(w, "0123456789*")+"0")
+			}
+		}
+	}
+	tree, ok := netif.FindTree("tegra234-p3737-0000+p3701-0000")
+	if !ok {
+		log.Fatal("no device tree of the board")
+	}
+	for _, p := range tree.Ports {
+		name := fmt.Sprintf("enP%dp1s0", p.Domain)
+		if p.Domain == 0 {
+			name = "enp1s0"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// containerImages lists names of container images whose tags fit the L4T and CUDA of a release, or do not.
+func containerImages(l4t, cuda string, fits bool) (names []string) {
+	var major, minor int
+	if _, err := fmt.Sscanf(cuda, "%d.%d", &major, &minor); err != nil {
+		log.Fatal(err)
+	}
+	for _, tag := range []string{"r32.5.0", "r32.7.1", "r34.1.0", "r35.2.1", "r35.4.1", "r36.2.0", "r36.3.0", "r36.4.0", "r36.4.3", "r38.2.0"} {
+		// Containers run from 36.4 on with every later 36.
+		if strings.HasPrefix(tag, "r36.4") == fits && strings.HasPrefix(l4t, "36.") {
+			names = append(names, "dustynv/l4t-pytorch:"+tag, "registry.example.com/nvidia/l4t-jetpack:"+tag, "registry.example.com:5000/vision/detector:"+tag+"-cu126-22.04", "registry.example.com/nvidia/l4t-ml:"+tag+"-py3")
+		}
+	}
+	for _, v := range [][2]int{{10, 2}, {11, 4}, {11, 8}, {12, 2}, {12, 4}, {12, 6}, {12, 8}, {12, 9}, {13, 0}} {
+		if (v[0] < major || v[0] == major && v[1] <= minor) == fits {
+			names = append(names, fmt.Sprintf("registry.example.com/nvidia/cuda:%d.%d.0-runtime-ubuntu22.04", v[0], v[1]), fmt.Sprintf("registry.example.com/nvidia/l4t-cuda:%d.%d.14-runtime", v[0], v[1]), fmt.Sprintf("dustynv/onnxruntime:1.20-cu%d%d-22.04", v[0], v[1]))
+		}
+	}
+	return names
 }
 
 func isSectionless(s string) bool {
