@@ -14,6 +14,7 @@ func TestDroppedKconfigOptionsAreReportedWithCause(t *testing.T) {
 	for _, c := range []struct{ target, config, id, text string }{
 		{r36, `config: PREEMPT_RT: "y"`, "kconfig-lost", "falls back to PREEMPT_NONE"},
 		{r35, `config: PREEMPT_RT: "y"`, "preempt-rt-route", "no real-time kernel"},
+		{r39, `recipe: "linux-yocto", version: "6.18", config: PREEMPT_RT: "y"`, "kconfig-lost", "needs EXPERT"},
 		{r36, `config: {HZ_250: "y", HZ_1000: "y"}`, "kconfig-lost", "choice"},
 		{r36, `config: {NO_HZ_FULL: "y", NO_HZ_IDLE: "y"}`, "kconfig-lost", "choice"},
 		{r36, `config: {TRANSPARENT_HUGEPAGE_ALWAYS: "y", TRANSPARENT_HUGEPAGE_MADVISE: "y"}`, "kconfig-lost", "choice"},

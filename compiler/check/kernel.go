@@ -191,9 +191,6 @@ func hasRealtime(r release.Release) bool { return r.RTProvider != "" || r.RTByCo
 
 // releasesThat advises the releases of the board that have something; "" when no release has.
 func (s *subject) releasesThat(have func(release.Release) bool) string {
-	if s.Config.Kernel.Recipe.IsSet() {
-		return `name a real-time recipe in kernel.recipe, for instance "linux-yocto-rt"`
-	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Board.Releases)) {
 		if r, ok := release.Lookup(name); ok && have(r) {
@@ -214,7 +211,7 @@ func checkPreemptRoute(s *subject) {
 			s.markExplained("PREEMPT_RT")
 			s.reportAt(option, option.Show(), `use kernel: preempt: "rt", which chooses the recipe`, "release %s has a separate recipe for the real-time kernel", s.Release.Name)
 		}
-	case s.Release.RTByConfig:
+	case s.Release.RTByConfig || s.Config.Kernel.Recipe.IsSet(): // the Kconfig of another kernel decides
 	case s.isRealtime():
 		s.markExplained("PREEMPT_RT")
 		s.reportAt(model, model.Show(), s.releasesThat(hasRealtime), "release %s has no real-time kernel", s.Release.Name)

@@ -187,6 +187,11 @@ func (r *resolver) resolvePreemption(model config.String) {
 			// NAMESPACES is on by default only without EXPERT (init/Kconfig); systemd's
 			// sandbox and containers need it.
 			r.implyOption("NAMESPACES", "y", model)
+		case r.c.Kernel.Recipe.IsSet():
+			// Linux has it from 6.12 on, with KVM; what an older one does is for its recipe to say.
+			r.implyOption("EXPERT", "y", model)
+			r.implyOption("PREEMPT_RT", "y", model)
+			r.implyOption("NAMESPACES", "y", model)
 		}
 		r.set(model, plan.Setting{Domain: plan.DomainKernel, Type: plan.TypeInt, Want: "1",
 			Select: plan.Select{Path: "/sys/kernel/realtime"}, Policy: plan.Report, Needs: plan.NeedsReflash})

@@ -27,7 +27,7 @@ func gperfTables() map[string]string {
 }
 
 var (
-	gperfRow   = regexp.MustCompile(`^((?:\{\{type\}\}|[A-Za-z0-9]+)\.[A-Za-z0-9]+),\s*(\w+),\s*([^,]+),`)
+	gperfRow   = regexp.MustCompile(`^((?:\{\{type\}\}|[A-Za-z0-9-]+)\.[A-Za-z0-9-]+)\s*,\s*(\w+)\s*,\s*([^,]+),`)
 	macroStart = regexp.MustCompile(`^\{%-? *macro (\w+)\(type\)`)
 	macroCall  = regexp.MustCompile(`^\{\{ *(\w+)\('(\w+)'\) *\}\}`)
 	parserOf   = regexp.MustCompile(`DEFINE_CONFIG_PARSE\w*\(\s*config_parse_(\w+),\s*(\w+?)(?:_from_string)?,`)

@@ -22,6 +22,9 @@ var (
 	portComment = regexp.MustCompile(`/\*\s*C\d+\s*-\s*([^*]+?)\s*\*/\s*(pcie@[0-9a-f]+)\s*\{`)
 	// Names that drivers give to the interfaces they register.
 	driverNames = regexp.MustCompile(`(?:alloc_netdev\w*|alloc_candev\w*|->name\b|dev_alloc_name|ieee80211_if_add|alloc_hdlcdev)[^;"]*"([a-z][a-z0-9]*?)%[du]"`)
+	// A name that is written before the interface is allocated, in a file that allocates one.
+	writtenNames = regexp.MustCompile(`(?:\bsn?printf\((?:p\.)?(?:if)?name(?:buf)?,(?: sizeof\(\w+\),)?\s*|\b(?:if)?name(?:\[\])? = |#define \w*(?:DEV_NAME|IFACE_NAME_TEMPLATE)\s+|(?:add_virtual_intf|dev_change_net_namespace)\([^"]*)"([a-z][a-z0-9]*?)%[du]"`)
+	allocates    = regexp.MustCompile(`\balloc_netdev|\bregister_netdev|\balloc_etherdev|hdlcdrv_register|add_virtual_intf|change_net_namespace`)
 	// rtnl_create_link names an interface after its kind.
 	linkKinds  = regexp.MustCompile(`struct rtnl_link_ops \w+[^;]*?\.kind\s*=\s*"([a-z][a-z0-9]*)"`)
 	matchNames = regexp.MustCompile(`(?m)^Name=(.+)$`)
@@ -148,6 +151,11 @@ func writeInterfaces(sources string, metaTegra repository, out string) error {
 		case !isTree:
 			for _, re := range []*regexp.Regexp{driverNames, linkKinds} {
 				for _, m := range re.FindAllStringSubmatch(files[file], -1) {
+					names[m[1]] = true
+				}
+			}
+			if allocates.MatchString(files[file]) {
+				for _, m := range writtenNames.FindAllStringSubmatch(files[file], -1) {
 					names[m[1]] = true
 				}
 			}

@@ -11,7 +11,7 @@ import (
 
 var (
 	tunedOptions = regexp.MustCompile(`(?ms)^\tdef _get_config_options\(\w+\):\n(.*?)\n\t(?:def|@)`)
-	tunedKey     = regexp.MustCompile(`"([a-z_.]+)"\s*:`)
+	tunedKey     = regexp.MustCompile(`"([a-z0-9_.]+)"\s*:`)
 )
 
 // writeTuned writes the plugins of tuned with the options that each declares.

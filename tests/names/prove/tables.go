@@ -41,7 +41,7 @@ func compareNames(table, of, search string, names map[string]bool, has func(stri
 			t.Known++
 		} else if why := out(name); why != "" {
 			t.Out[why]++
-			if len(t.Sample) < 12 {
+			if len(t.Sample) < 100 {
 				t.Sample = append(t.Sample, name)
 			}
 		} else {
@@ -102,7 +102,7 @@ func recipes(folder string) (all []tally, err error) {
 		if len(repos) == 0 {
 			continue
 		}
-		files, options, features := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		files, options, features, computed := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 		for _, r := range repos {
 			names, err := list(r[0], r[1])
 			if err != nil {
@@ -114,7 +114,16 @@ func recipes(folder string) (all []tally, err error) {
 					files[base] = true
 				}
 			}
-			lines, err := grep(r[0], r[1], `^PACKAGECONFIG\[[^\]]+\]`, "*.bb")
+			lines, err := grep(r[0], r[1], `^PN *= *"[^"]*\$`, "*.bb", "*.inc")
+			if err != nil {
+				return nil, err
+			}
+			for _, line := range lines {
+				_, value, _ := strings.Cut(line, `"`)
+				stem, _, _ := strings.Cut(value, "$")
+				computed[strings.TrimSuffix(stem, "-")] = true
+			}
+			lines, err = grep(r[0], r[1], `^PACKAGECONFIG\[[^\]]+\]`, "*.bb")
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +154,12 @@ func recipes(folder string) (all []tally, err error) {
 		all = append(all,
 			compareNames("recipes", name, "git ls-tree: *.bb, up to the first _", files, func(n string) bool {
 				return recipe.Has(name, n, recipe.Recipe) || recipe.Has(name, n, recipe.Image)
-			}, never),
+			}, func(n string) string {
+				if computed[n] {
+					return "the recipe has another name, with a variable in it"
+				}
+				return ""
+			}),
 			compareNames("options of PACKAGECONFIG", name, "git grep ^PACKAGECONFIG[NAME] in *.bb", options, func(pair string) bool {
 				of, option, _ := strings.Cut(pair, " ")
 				return slices.Contains(recipe.Options(name, of), option)
@@ -163,8 +177,8 @@ func recipes(folder string) (all []tally, err error) {
 				}
 				return recipe.Has(name, word, kind)
 			}, func(pair string) string {
-				if strings.ContainsAny(pair, "${%") {
-					return "a variable in the name"
+				if _, word, _ := strings.Cut(pair, " "); strings.ContainsAny(word, "${%") || strings.ToUpper(word) == word {
+					return "a variable"
 				}
 				return ""
 			}))
@@ -208,14 +222,43 @@ func directives(folder string) (all []tally, err error) {
 			known := map[string]bool{}
 			for _, n := range directive.Names(kind) {
 				_, word, _ := strings.Cut(n, ".")
-				if directive.Lookup(kind, n, version).State == directive.Present {
+				if s := directive.Lookup(kind, n, version).State; s == directive.Present || s == directive.Legacy {
 					known[word] = true
 				}
 			}
-			all = append(all, compareNames("directives of "+kind, "systemd "+version, "<term><varname>NAME= in man/*.xml", names, func(n string) bool { return known[n] }, never))
+			text, err := parsers(filepath.Join(folder, version), parserOf[kind])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, compareNames("directives of "+kind, "systemd "+version, "<term><varname>NAME= in man/*.xml", names, func(n string) bool { return known[n] }, func(n string) string {
+				if !strings.Contains(text, "."+n+",") && !strings.Contains(text, "."+n+" ") {
+					return "described, and in no parser of this version"
+				}
+				return ""
+			}))
 		}
 	}
 	return all, nil
+}
+
+// parserOf is a part of the name of a kind's parser.
+var parserOf = map[string]string{
+	directive.Unit: "load-fragment", directive.Network: "networkd-network-gperf", directive.NetDev: "netdev-gperf", directive.Link: "link-config-gperf",
+	"journald": "journald-gperf", "logind": "logind-gperf", "resolved": "resolved-gperf", "timesyncd": "timesyncd-gperf", "networkd": "networkd-gperf",
+}
+
+// parsers returns the text of a version's parser.
+func parsers(folder, part string) (string, error) {
+	var all strings.Builder
+	err := filepath.WalkDir(filepath.Join(folder, "src"), func(name string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(filepath.Base(name), part) {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		all.Write(text)
+		return err
+	})
+	return all.String(), err
 }
 
 var (
@@ -281,7 +324,7 @@ func interfaces(mirror, metaTegra string) (all []tally, err error) {
 	}
 	all = append(all, compareNames("interfaces", "Linux 6.18", `git grep "NAME%d" in drivers/net and net`, names, func(n string) bool { return known[n] }, func(n string) string {
 		if !registers.MatchString(where[n]) {
-			return "the line registers no interface"
+			return "an interrupt, a queue, a port, a file or a message: the line mentions no interface"
 		}
 		return ""
 	}))
@@ -301,7 +344,7 @@ func interfaces(mirror, metaTegra string) (all []tally, err error) {
 	return all, nil
 }
 
-var registers = regexp.MustCompile(`alloc_(?:netdev|candev|etherdev|hdlcdev)|dev_alloc_name|->name,|dev->name|net_device|ndev->name`)
+var registers = regexp.MustCompile(`alloc_(?:netdev|candev|etherdev|hdlcdev)|dev_alloc_name|dev->name|net_device|ndev->name|ifname|IFACE|DEV_NAME|virtual_intf|\bname = "`)
 
 // idleStates counts the nodes of idle states in the device trees of each L4T.
 func idleStates(mirror string) (all []tally, err error) {
@@ -342,10 +385,17 @@ func idleStates(mirror string) (all []tally, err error) {
 }
 
 var (
-	diskName   = regexp.MustCompile(`disk_name.*"([a-z][a-z0-9_]*)`)
+	diskName   = regexp.MustCompile(`(?:printf|strcpy|strscpy)\s*\([^,"]*disk_name[^"]*"([a-z][a-z0-9_]*)`)
 	threadName = regexp.MustCompile(`kthread_(?:run|create)\w*\s*\([^"]*"([^"]+)"`)
 	netFeature = regexp.MustCompile(`\[NETIF_F_\w+\]\s*=\s*"([^"]+)"`)
 )
+
+// foreignDisks are the disks of drivers that the Kconfig of the kernel offers on no arm64 machine.
+var foreignDisks = map[string]string{
+	"dasd": "drivers/s390", "dcssblk": "drivers/s390", "scm": "drivers/s390", "slram": "drivers/s390: xpram.c",
+	"fd": "BLK_DEV_FD needs ARCH_MAY_HAVE_PC_FDC, the others Amiga, Atari or Macintosh", "hd": "IDE needs HAVE_IDE",
+	"jsfd": "drivers/sbus", "n64cart": "N64CART needs MACH_NINTENDO64", "xs": "XILINX_SYSACE needs 4xx or MICROBLAZE", "z2ram": "AMIGA_Z2RAM needs ZORRO",
+}
 
 // kernels counts the names of disks, threads and features of interfaces in each kernel that is there.
 func kernels(mirror string) (all []tally, err error) {
@@ -388,7 +438,7 @@ func kernels(mirror string) (all []tally, err error) {
 		all = append(all,
 			compareNames("disks", of, `git grep disk_name.*"NAME`, disks, func(n string) bool {
 				return slices.ContainsFunc(kinds, func(d linux.Disk) bool { return strings.HasPrefix(d.Names, n) })
-			}, never),
+			}, func(n string) string { return foreignDisks[n] }),
 			compareNames("features of interfaces", of, "git grep [NETIF_F_NAME]", features, func(n string) bool { return slices.Contains(linux.NetFeatures(s.Kernel), n) }, func(n string) string {
 				if strings.Contains(n, "%") {
 					return "a pattern"
