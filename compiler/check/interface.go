@@ -21,6 +21,14 @@ func interfaceRules() []Rule {
 		Wrong: `network: "wlna0": mtu: 1400`, Right: `network: "wlan0": mtu: 1400`,
 		See: "systemd.net-naming-scheme(7); the device tree of the machine",
 		run: checkInterfaceName,
+	}, {
+		ID: "interface-unknown", Severity: diag.Warning,
+		Title: "unknown name of a network interface",
+		Cause: "No driver of the kernel and no file of the BSP gives an interface such a name, and it is none that bridges, tunnels and renamed ports usually have. A .link or .netdev file of yours may give it.",
+		Fix:   "write the name that ip link shows on the device; suppress the rule if a layer of yours gives the name",
+		Wrong: `network: "acme0": mtu: 1400`, Right: `network: "lan0": mtu: 1400`,
+		See: "systemd.link(5): Name=; alloc_netdev in the kernel's drivers",
+		run: checkInterfaceUnknown,
 	}}
 }
 
@@ -53,6 +61,17 @@ func checkInterfaceName(s *subject) {
 			if near := netif.Nearest(name); near != "" && part.Where().Key() == name {
 				f.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Pos, Text: diag.Label(near)}}
 			}
+		}
+	})
+}
+
+func checkInterfaceUnknown(s *subject) {
+	if s.IsOwn() {
+		return // board-device compares with the board file
+	}
+	s.interfaces(func(part config.Part, name string) {
+		if message, _ := s.judgeInterface(name); message == "" && !netif.IsKnown(name) {
+			s.reportKey(part, "check ip link on the device", "unknown: no driver of the kernel and no file of the BSP names an interface %s", name)
 		}
 	})
 }

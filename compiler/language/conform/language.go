@@ -573,7 +573,7 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#FeatureName", doc: "a feature of network interfaces, as `ethtool -k` shows it, such as \"rx-gro\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 31},
-		&shape{op: matches, text: "^[a-z0-9][a-z0-9-]*$"},
+		&shape{op: matches, text: "^[a-z0-9][a-z0-9_-]*$"},
 	}}},
 	{name: "#Frequency", doc: "a frequency with its unit, such as \"918MHz\", or an integer in Hz", value: &shape{op: either, parts: []*shape{
 		&shape{op: all, parts: []*shape{

@@ -86,13 +86,17 @@ func matches(pattern, glob string) bool {
 			return match(i, j+1) || a != "" && match(i+1, j)
 		case a == "" || b == "":
 			return false
+		case a[0] == '#' && b[0] == '0' && len(b) > 1 && isDigit(b[1]) && (j == 0 || !isDigit(glob[j-1])):
+			return false // the kernel writes no leading zero
 		case a[0] == '#':
-			return (b[0] == '?' || b[0] >= '0' && b[0] <= '9') && (match(i, j+1) || match(i+1, j+1))
+			return (b[0] == '?' || isDigit(b[0])) && (match(i, j+1) || match(i+1, j+1))
 		}
 		return (a[0] == b[0] || a[0] == '?' || b[0] == '?') && match(i+1, j+1)
 	}
 	return match(0, 0)
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func parseThread(name, rest string, n int) (Thread, bool) {
 	for variant := range strings.SplitSeq(rest, "\t") {

@@ -6,6 +6,7 @@ package netif
 
 import (
 	_ "embed"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,6 +107,26 @@ func DomainOf(name string) (domain int, ok bool) {
 
 // base is a name without its number or pattern.
 func base(name string) string { return strings.TrimRight(name, "0123456789*?") }
+
+// given are names that programs and people usually give: bridges, tunnels, containers, renamed ports.
+var given = []string{"lo", "br", "br-lan", "br-wan", "lan", "wan", "lan-", "wan-", "wifi", "ap", "mesh", "wg", "tun", "tap", "veth", "vcan", "vxcan", "docker", "br-", "virbr", "cni", "cni-podman", "podman", "lxcbr", "lxdbr", "flannel.", "vmnet", "tailscale", "zt", "ovs-br", "bat", "mgbe", "eqos", "uplink", "mgmt", "end"}
+
+// IsKnown reports whether the kernel, the BSP, systemd or a usual program names an interface so. A
+// pattern is known if it can match such a name.
+func IsKnown(name string) bool {
+	if IsPredictable(name) || vlan.MatchString(name) && IsKnown(name[:strings.LastIndexByte(name, '.')]) {
+		return true
+	}
+	stem := base(name)
+	is := func(known string) bool {
+		ok, err := path.Match(name, known+"0")
+		return known == stem || strings.HasSuffix(known, "-") && strings.HasPrefix(name, known) || err == nil && ok
+	}
+	return slices.ContainsFunc(load().names, is) || slices.ContainsFunc(given, is) || is("enP1p1s")
+}
+
+// vlan is the usual name of a VLAN: the interface and the number.
+var vlan = lazyregexp.New(`^[^.]+\.[0-9]{1,4}$`)
 
 // nameLetters is the length of a name from which one wrong letter is a slip: products give names of
 // their own, such as lan0.

@@ -9,6 +9,12 @@ func TestNamesOfInterfaces(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+	for name, want := range map[string]bool{"eth0": true, "eth*": true, "*": true, "e*": true, "wl*": true, "wlan1": true, "l4tbr0": true, "eth0.100": true, "br-3f2a": true, "lo": true, "docker0": true,
+		"mlan0": true, "end0": true, "acme0": false, "et0": false, "acme*": false} {
+		if got := IsKnown(name); got != want {
+			t.Errorf("%s is known: %t, want %t", name, got, want)
+		}
+	}
 	for name, want := range map[string]bool{"enP8p1s0": true, "enp1s0": true, "wlP1p1s0": true, "en*": true, "enP8*": true, "end0": true, "enx00044bdeadbe": true,
 		"eth0": false, "wlan0": false, "enable": false, "wlan*": false, "wwan0": false} {
 		if got := IsPredictable(name); got != want {

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -227,7 +228,13 @@ func ofKernel(line string) []kind {
 		}},
 		{name: "modules", of: line, names: modules, ask: target("modules", `"blacklist"`, "module-name", "module-unknown")},
 		{name: "kernel threads", of: line, names: threads, skip: func(s string) bool { return strings.HasSuffix(s, "/") }, ask: target("threads", "{nice: 1}", "thread-name", "thread-unknown")},
-		{name: "disks", of: line, names: disks, skip: isPattern, ask: target("storage", `{readahead: "128KiB"}`, "disk-name", "disk-unknown")},
+		{name: "disks", of: line, names: disks, skip: func(s string) bool {
+			// sdv is another disk, and not a slip of sda.
+			return isPattern(s) || slices.ContainsFunc(linux.Disks(line), func(d linux.Disk) bool {
+				stem, lettered := strings.CutSuffix(d.Names, "*")
+				return lettered && !strings.Contains(stem, "#") && strings.HasPrefix(s, stem)
+			})
+		}, ask: target("storage", `{readahead: "128KiB"}`, "disk-name", "disk-unknown")},
 		{name: "features of interfaces", of: line, names: linux.NetFeatures(line), skip: isPattern, ask: func(names []string) map[string]string {
 			return vet(board, `network."eth*".offloads`, "false", names, []string{"offload-name"})
 		}},
@@ -318,7 +325,7 @@ func ofRelease() []kind {
 	all = append(all, ofBuild()...)
 	all = append(all,
 		kind{name: "interfaces", of: series, names: interfaces(), ask: func(names []string) map[string]string {
-			return vet(on, "network", "{mtu: 1400}", names, []string{"interface-name"})
+			return vet(on, "network", "{mtu: 1400}", names, []string{"interface-name", "interface-unknown"})
 		}},
 		kind{name: "container images", of: series, names: containerImages(r.L4T, r.CUDA, true), wrong: containerImages(r.L4T, r.CUDA, false), ask: eachContainer})
 	for _, of := range [][2]string{{"nano-4gb", "kirkstone-l4t-r32.7.x"}, {"agx-orin-64gb", "kirkstone"}} {
@@ -698,6 +705,13 @@ func eachDirective(names []string) map[string]string {
 // importLines imports a file of SECTION.NAME settings, and returns the lines whose reason has a
 // text.
 func importLines(file string, names []string, reasons ...string) map[string]string {
+	// A longer file is not read.
+	const most = 400
+	result := map[string]string{}
+	for len(names) > most {
+		maps.Copy(result, importLines(file, names[:most], reasons...))
+		names = names[most:]
+	}
 	text, of := "", map[int]string{}
 	number := 0
 	for _, n := range names {
@@ -706,7 +720,6 @@ func importLines(file string, names []string, reasons ...string) map[string]stri
 		number += 2
 		of[number] = n
 	}
-	result := map[string]string{}
 	for line := range bytes.Lines(run(map[string]string{file: text}, "import", "DIR/"+file, "--board", boards["5.15"][0], "--release", series, "--all", "--format", "json", "-o", "DIR/out.cue")) {
 		var l struct {
 			Line int
