@@ -86,12 +86,9 @@ func checkPictures(p *plan.Pipeline) []Fault {
 	var all []Fault
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		if s.Post == nil {
-			continue
-		}
-		if d, _ := DecodeOf(s.Post.Kind); d.Boxes || d.Name == Regions {
-			all = append(all, Fault{Topic: Line, Path: stagePath(s, "decode"), Value: d.Name,
-				Reason: fmt.Sprintf("stage %s: decode %s gives places in a picture, and the source gives tensors", s.ID, d.Name), Advice: "choose argmax, ctc or raw"})
+		if s.Post != nil && FindsBoxes(s.Post) {
+			all = append(all, Fault{Topic: Line, Path: stagePath(s, "decode"), Value: s.Post.Kind,
+				Reason: fmt.Sprintf("stage %s: decode %s gives places in a picture, and the source gives tensors", s.ID, s.Post.Kind), Advice: "choose argmax, ctc or raw"})
 		}
 	}
 	return all

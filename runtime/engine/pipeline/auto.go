@@ -150,7 +150,7 @@ func trialOf(o Options, open []int, bits int) (Options, string) {
 	p.Source, p.Sink, p.SLO, p.Degrade, p.Budget, p.Utilisation, p.Queue = src, plan.PipelineSink{}, nil, nil, nil, "", plan.PipelineQueue{}
 	return Options{
 		Name: o.Name, Plan: p, Dir: o.Dir, Models: o.Models, Library: o.Library, Frames: autoFrames, Sink: discard{}, Start: o.Start,
-		Engines: o.Engines, Host: o.Host, GPU: o.GPU, Worker: o.Worker, Backoff: o.Backoff, Device: o.Device, faults: o.faults, host: o.host,
+		Engines: o.Engines, Host: o.Host, GPU: o.GPU, Worker: o.Worker, Backoff: o.Backoff, Device: o.Device, faults: o.faults, host: o.host, measuring: true,
 	}, strings.Join(name, ", ")
 }
 

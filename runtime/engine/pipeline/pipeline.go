@@ -63,6 +63,7 @@ type Options struct {
 	faults    []string    // per GPU, overriding those of GPU
 	system    v4l2.System // of cameras, nil: the kernel
 	host      []string    // host program of a plug-in, nil: this program
+	measuring bool        // synthetic frames measure devices: a roi stage makes as many crops as it may
 
 	room func(dir string) (int64, error) // free bytes of a directory's file system, nil: statfs
 }

@@ -196,7 +196,7 @@ func buildROI(b stageBuilder) (work, error) {
 	first := b.builder
 	return func(ctx context.Context, instance int, batch []*frame.Frame) error {
 		for _, fr := range batch {
-			if first.warming {
+			if first.warming || first.o.measuring {
 				first.cropForWarmUp(fr)
 			} else {
 				c.choose(fr)

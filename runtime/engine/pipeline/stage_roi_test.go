@@ -544,6 +544,67 @@ func TestACascadeWithThousandsOfBindings(t *testing.T) {
 	}
 }
 
+// Devices of stages on crops are measured with as many crops as a frame may have, although no box is
+// found in the synthetic frames.
+func TestDevicesOfACascadeAreMeasuredWithCrops(t *testing.T) {
+	c := newCascade(t, 0, 100)
+	none := cellBoxes()
+	for n := range none {
+		none[n] = [4]float32{-9, -9, 1, 1} // outside
+	}
+	c.write("find.onnx", cellDetector(none))
+	p := c.plan(6, &plan.ModelBatch{Buckets: []int{1, 2, 4}})
+	p.Stages[3].Device = "auto"
+	_, sum := c.run(p, pipeline.Options{Cache: t.TempDir(), GPU: core.Options{Faults: "launch:hang=20ms@kernel=roi"}})
+	d := sum.Runtime.Devices
+	if d == nil || d.Devices["crops"] != "cpu" || d.Rates["crops cpu"] < 2*d.Rates["crops gpu"] || sum.Crops["crops"].Boxes != 0 {
+		t.Errorf("%+v, %+v", d, sum.Crops)
+	}
+}
+
+// A ladder may replace the model on crops and the size of the detector's tensor.
+func TestALadderOfACascade(t *testing.T) {
+	c := newCascade(t, 0, 100, 60, 255, 80, 0)
+	c.write("small.onnx", cropMean(0))
+	p := c.plan(6, &plan.ModelBatch{Buckets: []int{1, 2, 4}})
+	p.Source.Live, p.Source.FPSNum = true, 50
+	p.SLO = &plan.PipelineSLO{LatencyP95: int64(time.Second)}
+	p.Degrade = &plan.PipelineDegrade{Ladder: []plan.DegradeStep{{Models: []plan.StageModel{{Stage: "look", Path: "small.onnx"}}}, {FPS: 10}}}
+	frames, sum := c.run(p, pipeline.Options{})
+	if len(sum.Runtime.Models) != 3 || len(frames) != int(sum.Frames.Done) || sum.Frames.Failed > 0 {
+		t.Errorf("%+v, models %+v", sum.Frames, sum.Runtime.Models)
+	}
+	for _, f := range frames {
+		c.check(f, 6)
+	}
+}
+
+// A model on crops may give other elements than float32.
+func TestModelsOnCropsGiveHalves(t *testing.T) {
+	c := newCascade(t, 0, 100, 60)
+	g := onnx.Graph{
+		Inputs: []onnx.Value{onnx.Tensor("x", onnx.Float32, 0, 3, 6, 8)},
+		Nodes: []onnx.Node{
+			{Op: "ReduceMean", In: []string{"x"}, Out: []string{"m"}, Attributes: map[string]any{"keepdims": int64(0), "axes": []int64{2, 3}}},
+			{Op: "Cast", In: []string{"m"}, Out: []string{"y"}, Attributes: map[string]any{"to": int64(onnx.Float16)}},
+		},
+		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float16, 0, 3)},
+	}
+	c.write("mean.onnx", g.Encode())
+	var want []string
+	for _, gpu := range [][]string{nil, {"crops", "look"}, {"pre", "find", "boxes", "crops", "look", "mean"}} {
+		p := c.plan(6, &plan.ModelBatch{Buckets: []int{1, 2, 4}}, gpu...)
+		p.Stages[5].Post = &plan.Post{Kind: "argmax", Top: 3}
+		got, _ := c.run(p, pipeline.Options{})
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) || !strings.Contains(got[0], `"then":{"mean":[{"class":1,"score":0.`) {
+			t.Errorf("%v on the GPU:\n%v\non the CPU\n%v", gpu, got, want)
+		}
+	}
+}
+
 // A tracker between detector and crops, and one after them, keep boxes and crops together.
 func TestTracksAndCropsBelongToTheSameBoxes(t *testing.T) {
 	c := newCascade(t, 0, 0, 0)
