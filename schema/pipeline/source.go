@@ -32,6 +32,21 @@ var (
 	sources = []Source{FileSource, SyntheticSource, CameraSource, CommandSource, RTSPSource, RingSource}
 )
 
+// DriverBuffers is how many buffers a camera's driver keeps while every frame holds one: one is filled,
+// one is queued next, one is being handed over.
+const DriverBuffers = 3
+
+// CameraBytes is the memory beside that of frames into which a camera's driver captures where the GPU's
+// process reads them.
+func CameraBytes(p *plan.Pipeline) int64 {
+	k, _ := SourceOf(p.Source.Kind)
+	f, _ := FormatOf(p.Source.Format)
+	if !k.Camera || f.Coded || !slices.ContainsFunc(p.Stages, func(s plan.PipelineStage) bool { return Isolated(p, &s) }) {
+		return 0
+	}
+	return DriverBuffers * FrameBytes(&p.Source)
+}
+
 // Sources lists the kinds of sources.
 func Sources() []Source { return sources }
 

@@ -51,6 +51,7 @@ func Compute(p plan.Pipeline, models Models) Budget {
 			b.addStage(&p, level, k, models, seen)
 		}
 	}
+	b.Pool += pipeline.CameraBytes(&p)
 	if b.away > 0 { // frames and tensors are the memory that both processes see
 		b.GPU = b.Pool + b.away
 	}

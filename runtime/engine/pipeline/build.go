@@ -312,11 +312,11 @@ func (b *builder) allocate() error {
 		each = (size + 63) / 64 * 64 // which models need
 	}
 	if s, ok := b.p.source.(source.SelfPaced); ok {
-		want := n
+		l := source.Lending{Frames: n, Share: registry.StageOf(b.o.Plan.Stages[0].Kind).Buffers}
 		if b.gpu != nil {
-			want = math.MaxInt16 // No driver has this many buffers: frames must be in memory that the worker shares.
+			l.Share, l.Memory = false, b.cameraMemory
 		}
-		lends, err := s.Lend(want, registry.StageOf(b.o.Plan.Stages[0].Kind).Buffers)
+		lends, err := s.Lend(l)
 		if err != nil {
 			return err
 		}
@@ -347,6 +347,22 @@ func (b *builder) allocate() error {
 		}
 	}
 	return nil
+}
+
+// cameraMemory allocates areas that a driver captures into and the worker reads.
+func (b *builder) cameraMemory(areas, bytes int) ([][]byte, error) {
+	// Those of the frames are accounted for.
+	if err := b.account(registry.DriverBuffers, int64(bytes)); err != nil {
+		return nil, err
+	}
+	all := make([][]byte, areas)
+	for i := range all {
+		var err error
+		if all[i], err = b.gpu.alloc(bytes); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // stageBuilder builds one stage of one level.

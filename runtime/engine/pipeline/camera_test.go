@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
@@ -55,7 +56,7 @@ func greyCamera() *v4l2test.Camera {
 func runCamera(t *testing.T, c *v4l2test.Camera, pl plan.Pipeline, frames uint64) (*Summary, *records, error) {
 	t.Helper()
 	seen := &records{}
-	p, err := New(Options{Name: "cam", Plan: pl, Frames: frames, Sink: seen, system: c})
+	p, err := New(Options{Name: "cam", Plan: pl, Frames: frames, Sink: seen, system: c, GPU: core.Options{Backend: core.Strict}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +113,59 @@ func TestCameraFramesAreCopiedOnlyIfNecessary(t *testing.T) {
 				t.Errorf("frames are all the same: %v", seen.values)
 			}
 		})
+	}
+}
+
+// The driver captures into the memory that the GPU's process reads, if it can use the memory of programs.
+// Otherwise each frame is copied once, and an event has the reason.
+func TestCameraFramesReachTheGPUWithoutACopy(t *testing.T) {
+	nv12 := v4l2test.Format{Pixels: "NV12", Width: 64, Height: 32, Size: 3072}
+	for _, c := range []struct {
+		name   string
+		camera *v4l2test.Camera
+		copies uint64
+		event  string
+	}{
+		{"into the program's memory", &v4l2test.Camera{Foreign: 1 << 20, Formats: []v4l2test.Format{nv12}}, 0, ""},
+		{"multi-planar", &v4l2test.Camera{Foreign: 1 << 20, Multi: true, Formats: []v4l2test.Format{nv12}}, 0, ""},
+		{"only the driver's", &v4l2test.Camera{Formats: []v4l2test.Format{nv12}}, 20, "does not capture into the memory of programs"},
+		{"memory in one piece", &v4l2test.Camera{Foreign: 16, Formats: []v4l2test.Format{nv12}}, 20, "bad address"},
+		{"planes apart", &v4l2test.Camera{Foreign: 1 << 20, Multi: true, Formats: []v4l2test.Format{{Pixels: "NM12", Width: 64, Height: 32, Memories: 2, Size: 4096}}}, 20, ""},
+		{"padded rows", &v4l2test.Camera{Foreign: 1 << 20, Formats: []v4l2test.Format{{Pixels: "NV12", Width: 64, Height: 32, Pitch: 96, Size: 96 * 48}}}, 20, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pl := cameraPlan("nv12")
+			pl.Stages[0].Device = "gpu"
+			c.camera.Fill = func(n, _ int, b []byte) {
+				for i := range b {
+					b[i] = byte(100 + 2*n)
+				}
+			}
+			sum, seen, err := runCamera(t, c.camera, pl, 20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if events := joinEvents(sum); sum.Frames.Done != 20 || sum.Copies[copyRead] != c.copies || sum.Fallbacks["pre"] != 0 || !strings.Contains(events, c.event) {
+				t.Errorf("%+v, copies %v, fallbacks %v, %s", sum.Frames, sum.Copies, sum.Fallbacks, events)
+			}
+			for n := range seen.values[1:] {
+				if !(seen.values[n+1] > seen.values[n]) {
+					t.Fatalf("frame %d is not brighter than the one before: %v", n+1, seen.values)
+				}
+			}
+		})
+	}
+	// The memory is used again only when no frame of the time before is in work.
+	cam := &v4l2test.Camera{Foreign: 1 << 20, Formats: []v4l2test.Format{nv12}, Absent: 1, Script: func(_, n int) v4l2test.Fault {
+		if n == 10 {
+			return v4l2test.Gone
+		}
+		return v4l2test.None
+	}}
+	pl := cameraPlan("nv12")
+	pl.Stages[0].Device = "gpu"
+	if sum, _, err := runCamera(t, cam, pl, 30); err != nil || sum.Frames.Done != 30 || sum.Copies[copyRead] != 0 || !strings.Contains(joinEvents(sum), "is back after") {
+		t.Errorf("%v, %+v, %s", err, sum.Frames, joinEvents(sum))
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 
 const (
 	memoryMMAP    = 1 // enum v4l2_memory
+	memoryUserPtr = 2
 	fieldNone     = 1 // enum v4l2_field: progressive
 	fieldAny      = 0
 	maxPlanes     = 8  // VIDEO_MAX_PLANES

@@ -106,7 +106,7 @@ func numbers() map[string]uint64 {
 		"VIDIOC_ENUM_FRAMESIZES": reqEnumFrameSize,
 		"VIDIOC_SUBSCRIBE_EVENT": reqSubscribe, "VIDIOC_DQEVENT": reqDQEvent, "V4L2_EVENT_SOURCE_CHANGE": eventSourceChange,
 		"VIDIOC_QUERY_DV_TIMINGS": reqQueryTimings, "VIDIOC_S_DV_TIMINGS": reqSetTimings,
-		"V4L2_BUF_TYPE_VIDEO_CAPTURE": bufCapture, "V4L2_BUF_TYPE_VIDEO_CAPTURE_MPLANE": bufCaptureMPlane, "V4L2_MEMORY_MMAP": memoryMMAP,
+		"V4L2_BUF_TYPE_VIDEO_CAPTURE": bufCapture, "V4L2_BUF_TYPE_VIDEO_CAPTURE_MPLANE": bufCaptureMPlane, "V4L2_MEMORY_MMAP": memoryMMAP, "V4L2_MEMORY_USERPTR": memoryUserPtr,
 		"V4L2_FIELD_NONE": fieldNone, "V4L2_FIELD_ANY": fieldAny, "VIDEO_MAX_PLANES": maxPlanes, "VIDEO_MAX_FRAME": maxBuffers,
 		"V4L2_CAP_TIMEPERFRAME": capPerFrame, "V4L2_CAP_VIDEO_CAPTURE": capVideoCapture, "V4L2_CAP_VIDEO_CAPTURE_MPLANE": capVideoCaptureMPlane,
 		"V4L2_CAP_META_CAPTURE": capMeta, "V4L2_CAP_STREAMING": capStreaming, "V4L2_CAP_DEVICE_CAPS": capDeviceCaps,

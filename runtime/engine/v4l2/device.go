@@ -43,6 +43,7 @@ var (
 	ErrNoSignal    = errors.New("the input has no signal")
 	ErrChanged     = errors.New("the signal of the input has changed")
 	ErrInterrupted = errors.New("interrupted")
+	ErrMemory      = errors.New("the driver does not capture into the memory of programs")
 )
 
 // Want is the requested format.
@@ -85,8 +86,10 @@ type Device struct {
 	format  Format
 	offered []FourCC
 
+	memory    uint32   // of the buffers
 	mem       [][]byte // by buffer and plane
 	count     int
+	queued    bool // all buffers, before the start
 	streaming bool
 	seen      bool // this stream has delivered a frame
 	last      uint32
@@ -434,7 +437,8 @@ func (d *Device) Allocate(buffers int) error {
 }
 
 func (d *Device) allocate(buffers int) error {
-	req := requestBuffers{count: uint32(min(max(buffers, 2), maxBuffers)), typ: d.typ, memory: memoryMMAP}
+	d.memory = memoryMMAP
+	req := requestBuffers{count: uint32(min(max(buffers, 2), maxBuffers)), typ: d.typ, memory: d.memory}
 	if err := d.ioctl(reqReqBufs, "REQBUFS", unsafe.Pointer(&req)); err != nil {
 		return err
 	}
@@ -465,13 +469,61 @@ func (d *Device) allocate(buffers int) error {
 	return nil
 }
 
+// AllocateOver makes the driver capture into memory of the program. get returns that many areas of
+// that many bytes each, which stay the program's; they must begin at a page and remain until Close.
+// The error wraps [ErrMemory] if the driver cannot; then Allocate still can.
+func (d *Device) AllocateOver(buffers int, get func(buffers, bytes int) ([][]byte, error)) error {
+	if err := d.allocateOver(buffers, get); err != nil {
+		return fmt.Errorf("camera %s: %w", d.path, err)
+	}
+	return nil
+}
+
+func (d *Device) allocateOver(buffers int, get func(buffers, bytes int) ([][]byte, error)) (err error) {
+	if d.format.Planes != 1 {
+		return fmt.Errorf("%w: it uses %d areas for a frame", ErrMemory, d.format.Planes)
+	}
+	d.memory = memoryUserPtr
+	req := requestBuffers{count: uint32(buffers), typ: d.typ, memory: d.memory}
+	if err := d.ioctl(reqReqBufs, "REQBUFS", unsafe.Pointer(&req)); err != nil {
+		return fmt.Errorf("%w: %w", ErrMemory, err)
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		none := requestBuffers{typ: d.typ, memory: memoryUserPtr} // and nothing is queued
+		err = errors.Join(err, d.ioctl(reqReqBufs, "REQBUFS", unsafe.Pointer(&none)))
+		d.mem, d.count = nil, 0
+	}()
+	if int(req.count) != buffers {
+		return fmt.Errorf("%w: it takes %d buffers", ErrMemory, req.count)
+	}
+	if d.mem, err = get(buffers, d.format.Size[0]); err != nil {
+		return err
+	}
+	d.count, d.fds = buffers, make([][]int, buffers)
+	for i := range d.count {
+		// Drivers that need memory in one piece find out here.
+		if err := d.Queue(i); err != nil {
+			return fmt.Errorf("%w: %w", ErrMemory, err)
+		}
+	}
+	d.queued = true
+	return nil
+}
+
 // Start queues all buffers and starts capturing.
 func (d *Device) Start() error {
 	for i := range d.count {
+		if d.queued {
+			break
+		}
 		if err := d.Queue(i); err != nil {
 			return err
 		}
 	}
+	d.queued = false
 	on := int32(d.typ)
 	if err := d.ioctl(reqStreamOn, "STREAMON", unsafe.Pointer(&on)); err != nil {
 		return fmt.Errorf("camera %s: %w", d.path, err)
@@ -485,11 +537,17 @@ func (d *Device) Buffers() int { return d.count }
 
 // prepare sets d.buf for buffer i.
 func (d *Device) prepare(i int) {
-	d.buf = buffer{index: uint32(i), typ: d.typ, memory: memoryMMAP}
+	d.buf = buffer{index: uint32(i), typ: d.typ, memory: d.memory}
+	var at, length uint64
+	if d.memory == memoryUserPtr {
+		at, length = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(d.mem[i])))), uint64(len(d.mem[i]))
+	}
 	if d.isMultiPlanar() {
 		clear(d.planes[:])
-		d.buf.m, d.buf.length = uint64(uintptr(unsafe.Pointer(&d.planes[0]))), uint32(d.format.Planes)
+		d.planes[0].m, d.planes[0].length = at, uint32(length)
+		at, length = uint64(uintptr(unsafe.Pointer(&d.planes[0]))), uint64(d.format.Planes)
 	}
+	d.buf.m, d.buf.length = at, uint32(length)
 }
 
 // Queue returns a buffer to the driver.
@@ -658,7 +716,7 @@ func (d *Device) Close() error {
 	}
 	d.fds = nil
 	for _, mem := range d.mem {
-		if mem != nil {
+		if mem != nil && d.memory == memoryMMAP {
 			errs = append(errs, d.sys.Unmap(mem))
 		}
 	}

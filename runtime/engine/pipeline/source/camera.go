@@ -18,9 +18,7 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// Buffers that the driver keeps while every frame holds one: one is filled, one is queued next,
-// one is being handed over.
-const driverBuffers = 3
+const driverBuffers = registry.DriverBuffers
 
 // cameraSource reads a V4L2 device. If the driver's layout is the pipeline's, frames use the
 // driver's memory, which is queued again when the frame slot is reused. Otherwise each frame is
@@ -37,6 +35,7 @@ type cameraSource struct {
 	after  restartPolicy
 	clock  frame.Clock
 	frames int           // frames that hold buffers, 0: frames are copied
+	areas  [][]byte      // memory of the program that the driver captures into, nil: its own
 	share  bool          // buffers are exported as DMA buffers
 	shared uint64        // number of buffers exported so far
 	began  bool          // the first frame was requested
@@ -152,19 +151,34 @@ func (c *cameraSource) Format() frame.Format { return c.at }
 func (c *cameraSource) ReadFrame([]byte) error { return errors.ErrUnsupported }
 
 // Lend lets frames use the driver's memory if the layouts match and the driver has a buffer for
-// each frame.
-func (c *cameraSource) Lend(frames int, share bool) (bool, error) {
+// each frame. Where another process reads frames, the driver captures into the memory of both, if it can.
+func (c *cameraSource) Lend(l Lending) (bool, error) {
 	d := c.now.dev
-	lends := c.fits(d.Format()) && frames+driverBuffers <= 32
-	n := driverBuffers + 1
-	if lends {
-		n = frames + driverBuffers
+	n := l.Frames + driverBuffers
+	lends := c.fits(d.Format()) && n <= 32
+	if lends && l.Memory != nil {
+		err := d.AllocateOver(n, func(areas, bytes int) (_ [][]byte, err error) {
+			c.areas, err = l.Memory(areas, bytes)
+			return c.areas, err
+		})
+		if err == nil {
+			c.frames = l.Frames
+			c.initBuffers(c.now)
+			return true, nil
+		}
+		if c.areas = nil; !errors.Is(err, v4l2.ErrMemory) {
+			return false, err
+		}
+		c.after.event("frames are copied to the memory that the GPU's process reads: %v", err)
+	}
+	if lends = lends && l.Memory == nil; !lends {
+		n = driverBuffers + 1
 	}
 	if err := d.Allocate(n); err != nil {
 		return false, err
 	}
 	if lends && d.Buffers() >= n {
-		c.frames, c.share = frames, share
+		c.frames, c.share = l.Frames, l.Share
 	}
 	c.initBuffers(c.now)
 	return c.frames > 0, nil
@@ -445,6 +459,9 @@ func (c *cameraSource) reopen() error {
 // errAnother is the error of a camera whose frames no longer match the pipeline.
 var errAnother = errors.New("the pipeline was built for another frame size; restart it")
 
+// errInUse is the error of a camera that cannot start again yet.
+var errInUse = errors.New("frames of the time before are still in work")
+
 // connect opens the camera again and starts a stream. The error wraps errAnother if the camera
 // now delivers other frames.
 func (c *cameraSource) connect() (*capture, error) {
@@ -462,6 +479,13 @@ func (c *cameraSource) connect() (*capture, error) {
 		err = fmt.Errorf("%w: camera %s now delivers frames of %dx%d, not %dx%d: %w", frame.ErrFormat, c.path, f.Width, f.Height, c.want.Width, c.want.Height, errAnother)
 	case c.frames > 0 && !c.fits(f):
 		err = fmt.Errorf("%w: camera %s now has rows of %d bytes: %w", frame.ErrFormat, c.path, f.Pitch[0], errAnother)
+	case c.areas != nil:
+		// A frame in work still uses them.
+		if slices.ContainsFunc(c.old, func(s *capture) bool { return s.out > 0 }) {
+			err = errInUse
+			break
+		}
+		err = d.AllocateOver(n, func(int, int) ([][]byte, error) { return c.areas, nil })
 	default:
 		err = d.Allocate(n)
 	}

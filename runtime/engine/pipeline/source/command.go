@@ -101,9 +101,9 @@ const startTime = 10 * time.Second
 
 func (s *commandSource) name() string { return filepath.Base(s.argv[0]) }
 
-func (s *commandSource) Format() frame.Format         { return s.at }
-func (s *commandSource) Lend(int, bool) (bool, error) { return false, nil }
-func (s *commandSource) ReadFrame([]byte) error       { return errors.ErrUnsupported }
+func (s *commandSource) Format() frame.Format       { return s.at }
+func (s *commandSource) Lend(Lending) (bool, error) { return false, nil }
+func (s *commandSource) ReadFrame([]byte) error     { return errors.ErrUnsupported }
 
 func (s *commandSource) Interrupt() {
 	s.mu.Lock()

@@ -59,10 +59,10 @@ func (s *ringSource) open() error {
 	return nil
 }
 
-func (s *ringSource) Format() frame.Format         { return s.at }
-func (s *ringSource) Lend(int, bool) (bool, error) { return false, nil }
-func (s *ringSource) ReadFrame([]byte) error       { return errors.ErrUnsupported }
-func (s *ringSource) Interrupt()                   { s.once.Do(func() { close(s.stop) }) }
+func (s *ringSource) Format() frame.Format       { return s.at }
+func (s *ringSource) Lend(Lending) (bool, error) { return false, nil }
+func (s *ringSource) ReadFrame([]byte) error     { return errors.ErrUnsupported }
+func (s *ringSource) Interrupt()                 { s.once.Do(func() { close(s.stop) }) }
 
 func (s *ringSource) Capture(f *frame.Frame) (int, error) {
 	t := time.NewTimer(0)

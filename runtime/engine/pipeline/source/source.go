@@ -44,9 +44,18 @@ type SelfPaced interface {
 	// Capture fills f and its capture time, and returns how many frames were lost before it.
 	// Its errors are those of ReadFrame.
 	Capture(f *frame.Frame) (lost int, err error)
-	// Lend prepares the given number of frames, as DMA buffers if share is set. It reports
-	// whether the source lends its own memory to them, so that none is allocated.
-	Lend(frames int, share bool) (bool, error)
+	// Lend prepares the memory of frames. It reports whether the source lends it to them, so that
+	// none is allocated for their pixels.
+	Lend(Lending) (bool, error)
+}
+
+// Lending describes the memory that a source lends to frames.
+type Lending struct {
+	Frames int
+	Share  bool // as DMA buffers
+	// Memory returns areas for frames, each page-aligned, where another process reads them, too. If it is
+	// nil, the memory is the driver's.
+	Memory func(areas, bytes int) ([][]byte, error)
 }
 
 // Input is the byte stream that a source reads.

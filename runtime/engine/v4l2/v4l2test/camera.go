@@ -53,6 +53,7 @@ type HDMI struct {
 // Camera is a scripted camera; the zero value offers nothing.
 type Camera struct {
 	Multi   bool // implements the multi-planar API
+	Foreign int  // bytes of the largest area of a program that it captures into in one piece; 0: into none
 	Formats []Format
 	Num     int                           // selected frames per second, 0: as requested
 	Script  func(stream, n int) Fault     // fault of frame n, counted from 0 over all streams; nil: none
@@ -75,6 +76,7 @@ type Camera struct {
 	absent   int
 	paths    []string
 	mapped   int
+	foreign  bool           // buffers are areas of the program
 	held     map[*byte]bool // mappings since it was last plugged in
 }
 
@@ -101,8 +103,10 @@ func newMemory(size int) (memory, error) {
 func (c *Camera) freeBuffers() {
 	for _, b := range c.buffers {
 		for _, m := range b {
-			_ = m.file.Close()
-			_ = unix.Munmap(m.b)
+			if m.file != nil {
+				_ = m.file.Close()
+				_ = unix.Munmap(m.b)
+			}
 		}
 	}
 	c.buffers = nil
@@ -341,8 +345,15 @@ func (c *Camera) enumerateSize(v view) error {
 
 func (c *Camera) requestBuffers(v view) error {
 	c.freeBuffers()
+	if c.foreign = v.u32(8) == 2; c.foreign && c.Foreign == 0 {
+		return unix.EINVAL
+	}
 	for range v.u32(0) {
 		var all []memory
+		if c.foreign {
+			c.buffers = append(c.buffers, make([]memory, c.now.Memories))
+			continue
+		}
 		for range c.now.Memories {
 			m, err := newMemory(c.now.Size / c.now.Memories)
 			if err != nil {
@@ -376,6 +387,20 @@ func (c *Camera) queue(v view) error {
 	i := int(v.u32(0))
 	if i >= len(c.buffers) || slices.Contains(c.queued, i) {
 		return unix.EINVAL
+	}
+	if c.foreign {
+		at, length := 64, 72
+		if c.Multi {
+			v, at, length = v.planes(1)[0], 8, 4
+		}
+		if int(v.u32(length)) < c.now.Size {
+			return unix.EINVAL
+		}
+		if int(v.u32(length)) > c.Foreign {
+			return unix.EFAULT
+		}
+		p := *(*unsafe.Pointer)(unsafe.Pointer(&v[at]))
+		c.buffers[i][0] = memory{b: unsafe.Slice((*byte)(p), c.now.Size)}
 	}
 	c.queued = append(c.queued, i)
 	return nil
