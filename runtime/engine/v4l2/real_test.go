@@ -94,6 +94,67 @@ func TestRealDriverDeliversItsPattern(t *testing.T) {
 	}
 }
 
+// The driver captures into memory that this program also shares with others, and writes nowhere else.
+func TestRealDriverCapturesIntoOurMemory(t *testing.T) {
+	for kind, path := range realCameras(t) {
+		t.Run(kind, func(t *testing.T) {
+			d, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.NV12}, Width: 320, Height: 180, Num: 30, Den: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			var all []byte
+			var areas [][]byte
+			if err := d.AllocateOver(4, func(n, bytes int) ([][]byte, error) {
+				each := (bytes + 4095) / 4096 * 4096
+				fd, err := unix.MemfdCreate("frames", unix.MFD_CLOEXEC)
+				if err != nil {
+					return nil, err
+				}
+				defer unix.Close(fd)
+				if err := unix.Ftruncate(fd, int64(n*each)); err != nil {
+					return nil, err
+				}
+				if all, err = unix.Mmap(fd, 0, n*each, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+					return nil, err
+				}
+				for i := range n {
+					areas = append(areas, all[i*each:][:bytes])
+				}
+				return areas, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for range 8 {
+				f, err := d.Next(long)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if &f.Planes[0][0] != &areas[f.Index][0] {
+					t.Fatalf("frame %d is elsewhere", f.Sequence)
+				}
+				format := d.Format()
+				planes, pitch, err := format.Image(&f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkBars(t, format, planes[0], pitch[0])
+				clear(areas[f.Index])
+				if err := d.Queue(f.Index); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(d.Close(), unix.Munmap(all)); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Printf("CAMERA %s captures into memory of the program\n", kind)
+		})
+	}
+}
+
 // checkBars looks at the luma in the middle of each bar, below the driver's text.
 func checkBars(t *testing.T, f v4l2.Format, luma []byte, pitch int) {
 	t.Helper()
