@@ -79,6 +79,7 @@ type pipelineLine struct {
 	Runtime   struct {
 		Worker  worker.Status
 		Devices *pipeline.DeviceChoice
+		Tensors []pipeline.TensorInfo
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -451,6 +453,7 @@ func TestADetectorOfFloat16RunsOnTheGPUToItsBoxes(t *testing.T) {
 	writeModel(t, dir, "m.onnx", fixedOutputs(map[string]onnx.Type{"y": onnx.Float16}, onnxOutput{"y", []int64{1, 5, 12}, values}))
 	var want string
 	for _, device := range []string{"", "gpu"} {
+		memory := map[string]string{"": "host memory", "gpu": "GPU memory"}[device]
 		p := modelPipeline(plan.Post{Kind: "detect"})
 		for i := range p.Stages {
 			p.Stages[i].Device = device
@@ -461,6 +464,12 @@ func TestADetectorOfFloat16RunsOnTheGPUToItsBoxes(t *testing.T) {
 		}
 		if r.frames[2].results != want || !strings.Contains(want, "0.8999") {
 			t.Errorf("on %q %s, on the CPU %s", device, r.frames[2].results, want)
+		}
+		tensors := []pipeline.TensorInfo{
+			{Stage: "pre", DType: "f32", Shape: []int64{1, 3, 4, 4}, Memory: memory}, {Stage: "m", Name: "y", DType: "f16", Shape: []int64{1, 5, 12}, Memory: memory},
+		}
+		if got := r.sum.Runtime.Tensors; !reflect.DeepEqual(got, tensors) {
+			t.Errorf("tensors %+v, want %+v", got, tensors)
 		}
 		for stage, n := range r.sum.Fallbacks {
 			if n > 0 {

@@ -57,8 +57,8 @@ func headFault(u modelUse) (what, fits string) {
 	if d, _ := pipeline.DecodeOf(u.next.Post.Kind); !ok || !d.Boxes || !out.Ranked || pipeline.ReadsNamedOutputs(u.next.Post) {
 		return "", ""
 	}
-	if what := separateOutputs(u.model.Outputs, out); what != "" {
-		return what, ""
+	if what, fits := separateOutputs(u.model.Outputs, out); what != "" {
+		return what, fits
 	}
 	head := cmp.Or(u.next.Post.Head, "v8")
 	fits, why := u.findHead(out)
@@ -131,14 +131,14 @@ func fittingHead(a, b, height, width int64, kind string) (head, why string) {
 	return "", ""
 }
 
-// separateOutputs describes detections that a model gives as several outputs, one of which is out;
-// "" for any others.
-func separateOutputs(all []onnx.Value, out onnx.Value) string {
+// separateOutputs describes detections that a model gives as several outputs, one of which is out,
+// and the head that reads them; "" for any others.
+func separateOutputs(all []onnx.Value, out onnx.Value) (what, fits string) {
 	is := func(v onnx.Value, rank int) bool { return v.Ranked && len(v.Shape) == rank }
 	size := func(v onnx.Value, axis int) int64 { return v.Shape[axis].Size }
 	boxes := slices.IndexFunc(all, func(v onnx.Value) bool { return is(v, 3) && size(v, 2) == 4 })
 	if boxes < 0 || len(all) < 2 {
-		return ""
+		return "", ""
 	}
 	n := size(all[boxes], 1)
 	var rows, tables, counts []onnx.Value
@@ -155,22 +155,21 @@ func separateOutputs(all []onnx.Value, out onnx.Value) string {
 	}
 	parts := slices.Concat([]onnx.Value{all[boxes]}, rows, tables, counts)
 	if !slices.ContainsFunc(parts, func(v onnx.Value) bool { return v.Name == out.Name }) {
-		return ""
+		return "", ""
 	}
 	list := formatValues(parts)
 	switch {
 	case len(rows) >= 2 && len(counts) > 0:
-		kind := "EfficientNMS"
 		if strings.HasPrefix(all[boxes].Name, "detection_boxes") && is(counts[0], 1) {
-			kind = "SSD of TensorFlow"
+			return "they are those of SSD of TensorFlow: " + list, "" // rows before columns
 		}
-		return fmt.Sprintf("they are those of %s: %s", kind, list)
+		return "they are those of EfficientNMS: " + list, pipeline.HeadEfficientNMS
 	case len(rows) >= 2:
-		return "they are boxes, scores and classes apart, as RT-DETR gives them: " + list
+		return "they are boxes, scores and classes apart, as RT-DETR gives them: " + list, ""
 	case len(tables) == 1 && n > 0 && n <= 1000:
-		return "they are boxes and classes of queries, as DETR gives them: " + list
+		return "they are boxes and classes of queries, as DETR gives them: " + list, pipeline.HeadDETR
 	case len(tables) == 1:
-		return "they are boxes and scores apart, as SSD gives them: " + list
+		return "they are boxes and scores apart, as SSD gives them: " + list, pipeline.HeadSSD
 	}
-	return ""
+	return "", ""
 }

@@ -359,10 +359,10 @@ func (s *subject) compareShape(u modelUse, in, given onnx.Value, inlet pipeline.
 		}
 	}
 	help := ""
-	if pre := u.before; pre != nil && pre.Preprocess != nil && inlet.From == "" && inlet.Constant == nil {
+	if pre := u.before; pre != nil && (pre.Preprocess != nil || pre.ROI != nil) && inlet.From == "" && inlet.Constant == nil {
 		rows, columns := 2, 3
 		own, other, turned := 1, 3, pipeline.NHWC // axes of the channels
-		if pre.Preprocess.Layout == pipeline.NHWC {
+		if pre.Preprocess != nil && pre.Preprocess.Layout == pipeline.NHWC {
 			rows, columns = 1, 2
 			own, other, turned = 3, 1, pipeline.NCHW
 		}
@@ -377,7 +377,7 @@ func (s *subject) compareShape(u modelUse, in, given onnx.Value, inlet pipeline.
 		if u.level == 0 && size.IsSet() { // the preprocess stage sets the size
 			part = size.Place
 		}
-		if len(in.Shape) == 4 && in.Shape[other].Size == 3 && in.Shape[own].Size != 3 {
+		if pre.Preprocess != nil && len(in.Shape) == 4 && in.Shape[other].Size == 3 && in.Shape[own].Size != 3 {
 			help = fmt.Sprintf("set layout: %q of stage %s", turned, pre.ID)
 			part = s.findPart(u, from.Layout, from)
 		}

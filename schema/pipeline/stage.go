@@ -185,6 +185,31 @@ func StaysOnGPU(p *plan.Pipeline, stages []plan.PipelineStage, k int) bool {
 	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2 && !votes && !later
 }
 
+// DescribeOutput describes the tensor that stage k gives, and the memory in which the next stage finds
+// it; "" for a stage that gives none.
+func DescribeOutput(p *plan.Pipeline, k int) string {
+	out := StageOutput(&p.Stages[k])
+	if out.Data != Tensors && out.Data != Crops {
+		return ""
+	}
+	text := "tensor"
+	if out.Shape != nil {
+		text = out.Tensor().String()
+	}
+	return text + ", " + MemoryOf(p, k)
+}
+
+// MemoryOf names the memory in which the stage after it finds the tensor of stage k.
+func MemoryOf(p *plan.Pipeline, k int) string {
+	switch {
+	case StaysOnGPU(p, p.Stages, k):
+		return "GPU memory"
+	case Isolated(p, &p.Stages[k]), k+1 < len(p.Stages) && Isolated(p, &p.Stages[k+1]):
+		return "shared memory"
+	}
+	return "host memory"
+}
+
 // SharesFrame reports whether the GPU that runs a stage keeps the frame for the stages after it.
 // With several GPUs another may run those.
 func SharesFrame(p *plan.Pipeline, s *plan.PipelineStage) bool {

@@ -55,6 +55,9 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 	if p.Source.FPSNum > 0 && p.Source.FPSDen > 0 {
 		about = append(about, strconv.FormatFloat(float64(p.Source.FPSNum)/float64(p.Source.FPSDen), 'f', -1, 64)+" fps")
 	}
+	if out := registry.SourceOutput(&p.Source); out.Data == registry.Tensors {
+		about = append(about, out.Tensor().String())
+	}
 	first := name
 	if p.CPUs != "" {
 		first += " (" + cores(p.CPUs) + ")"
@@ -70,6 +73,9 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 		lines := []string{s.ID, about.Text}
 		if more := describeWorker(s); more != "" {
 			lines = append(lines, more)
+		}
+		if tensor := registry.DescribeOutput(&p, i); tensor != "" {
+			lines = append(lines, tensor)
 		}
 		n := add(s.ID, class, about.File, lines...)
 		if from, ok := at[s.Input]; ok && from != n {

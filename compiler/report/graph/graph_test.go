@@ -159,7 +159,7 @@ func TestPipelineGraphShowsDevicesAndLatency(t *testing.T) {
 		Queue: plan.PipelineQueue{Capacity: 1, Policy: "drop-oldest"}, Sink: plan.PipelineSink{Kind: "ndjson", Time: 1e6},
 	}}})
 	texts, _ := parts(t, d)
-	for _, want := range []string{"on the GPU, ≤ 2ms", "2×, mean of 2, batch 1 2, ≤ 45ms", "≤ 4ms"} {
+	for _, want := range []string{"on the GPU, ≤ 2ms", "2×, mean of 2, batch 1 2, ≤ 45ms", "≤ 4ms", "f32 [1 3 32 32], shared memory", "tensor, host memory"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("%q is not in %q", want, texts)
 		}

@@ -97,6 +97,7 @@ func (b *builder) stages() error {
 			return err
 		}
 	}
+	b.describeTensors()
 	if b.gpu != nil {
 		b.p.memory.Begin("start of the GPU's process")
 	}
@@ -105,6 +106,21 @@ func (b *builder) stages() error {
 	}
 	b.p.memory.Begin("warm up")
 	return b.warm()
+}
+
+// describeTensors records the tensors between the stages.
+func (b *builder) describeTensors() {
+	l := &b.levels[0]
+	for k := range l.stages {
+		if data := registry.StageOutput(&l.stages[k]).Data; data != registry.Tensors && data != registry.Crops {
+			continue
+		}
+		for _, t := range l.made[k] {
+			b.p.info.Tensors = append(b.p.info.Tensors, TensorInfo{
+				Stage: l.stages[k].ID, Name: t.Name, DType: t.DType.String(), Shape: t.Shape, Memory: registry.MemoryOf(&b.o.Plan, k),
+			})
+		}
+	}
 }
 
 // markSteps names the stages for NVIDIA's profilers, where their library is installed.

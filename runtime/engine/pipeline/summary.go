@@ -118,7 +118,18 @@ type RuntimeInfo struct {
 
 	Models []ModelInfo `json:"models,omitempty"` // models of all levels, each once
 
+	Tensors []TensorInfo `json:"tensors,omitempty"` // that stages give to the next one, without a ladder
+
 	Devices *DeviceChoice `json:"devices,omitempty"` // of stages with device auto
+}
+
+// TensorInfo is a tensor that a stage gives for a frame, or for a crop of it.
+type TensorInfo struct {
+	Stage  string  `json:"stage"`
+	Name   string  `json:"name,omitempty"` // of the model's output
+	DType  string  `json:"dtype"`
+	Shape  []int64 `json:"shape"`
+	Memory string  `json:"memory"` // in which the next stage finds it
 }
 
 // Size of a picture in pixels.
