@@ -65,7 +65,7 @@ func (c conf) write(dir string) error {
 }
 
 // masks returns BBMASK expressions that leave, of the layers in dirs, only the
-// recipes named in keep and no append. bitbake searches each expression in the
+// recipes named in keep and their appends: a layer of a machine makes a kernel its own by one. bitbake searches each expression in the
 // absolute path of a recipe, with Python's re, hence the look-ahead.
 func masks(dirs, keep []string) []string {
 	if len(keep) == 0 {
@@ -79,10 +79,8 @@ func masks(dirs, keep []string) []string {
 	names = slices.Compact(names)
 	var out []string
 	for _, dir := range dirs {
-		below := "^" + regexp.QuoteMeta(dir) + "/"
-		out = append(out,
-			below+`(.*/)?(?!(`+strings.Join(names, "|")+`)(_[^/]*)?\.bb$)[^/]*\.bb$`,
-			below+`.*\.bbappend$`)
+		others := "^" + regexp.QuoteMeta(dir) + `/(.*/)?(?!(` + strings.Join(names, "|") + `)(_[^/]*)?\.`
+		out = append(out, others+`bb$)[^/]*\.bb$`, others+`bbappend$)[^/]*\.bbappend$`)
 	}
 	return out
 }

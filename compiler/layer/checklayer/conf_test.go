@@ -12,9 +12,9 @@ func TestBBMASKLeavesOnlyWhatTheLayerNeeds(t *testing.T) {
 	got := masks([]string{"/src/oe-core/meta", "/src/meta.tegra"}, []string{"tegra-nvpmodel-base", "linux-tegra", "linux-tegra"})
 	want := []string{
 		`^/src/oe-core/meta/(.*/)?(?!(linux-tegra|tegra-nvpmodel-base)(_[^/]*)?\.bb$)[^/]*\.bb$`,
-		`^/src/oe-core/meta/.*\.bbappend$`,
+		`^/src/oe-core/meta/(.*/)?(?!(linux-tegra|tegra-nvpmodel-base)(_[^/]*)?\.bbappend$)[^/]*\.bbappend$`,
 		`^/src/meta\.tegra/(.*/)?(?!(linux-tegra|tegra-nvpmodel-base)(_[^/]*)?\.bb$)[^/]*\.bb$`,
-		`^/src/meta\.tegra/.*\.bbappend$`,
+		`^/src/meta\.tegra/(.*/)?(?!(linux-tegra|tegra-nvpmodel-base)(_[^/]*)?\.bbappend$)[^/]*\.bbappend$`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

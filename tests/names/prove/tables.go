@@ -385,7 +385,7 @@ func idleStates(mirror string) (all []tally, err error) {
 }
 
 var (
-	diskName   = regexp.MustCompile(`(?:printf|strcpy|strscpy)\s*\([^,"]*disk_name[^"]*"([a-z][a-z0-9_]*)`)
+	diskName   = regexp.MustCompile(`(?:printf|strcpy|strscpy)\s*\([^,"]*disk_name[^"]*"([a-z][a-z0-9_]*)[%"]`)
 	threadName = regexp.MustCompile(`kthread_(?:run|create)\w*\s*\([^"]*"([^"]+)"`)
 	netFeature = regexp.MustCompile(`\[NETIF_F_\w+\]\s*=\s*"([^"]+)"`)
 )
