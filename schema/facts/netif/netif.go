@@ -118,12 +118,21 @@ func IsKnown(name string) bool {
 		return true
 	}
 	stem := base(name)
-	is := func(known string) bool {
+	matches := func(known string) bool {
 		ok, err := path.Match(name, known+"0")
-		return known == stem || strings.HasSuffix(known, "-") && strings.HasPrefix(name, known) || err == nil && ok
+		return err == nil && ok
 	}
-	return slices.ContainsFunc(load().names, is) || slices.ContainsFunc(given, is) || is("enP1p1s")
+	isGiven := func(known string) bool {
+		return known == stem || strings.HasSuffix(known, "-") && strings.HasPrefix(name, known) || matches(known)
+	}
+	isOfDriver := func(known string) bool {
+		return known == stem && driverNumber.MatchString(name[len(stem):]) || matches(known)
+	}
+	return slices.ContainsFunc(load().names, isOfDriver) || slices.ContainsFunc(given, isGiven) || matches("enP1p1s")
 }
+
+// driverNumber is what a driver writes after its name, or a pattern for it.
+var driverNumber = lazyregexp.New(`^(?:0|[1-9][0-9]*|[0-9]*[*?][0-9*?]*)$`)
 
 // vlan is the usual name of a VLAN: the interface and the number.
 var vlan = lazyregexp.New(`^[^.]+\.[0-9]{1,4}$`)

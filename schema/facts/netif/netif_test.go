@@ -10,7 +10,7 @@ func TestNamesOfInterfaces(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"eth0": true, "eth*": true, "*": true, "e*": true, "wl*": true, "wlan1": true, "l4tbr0": true, "eth0.100": true, "br-3f2a": true, "lo": true, "docker0": true,
-		"mlan0": true, "end0": true, "acme0": false, "et0": false, "acme*": false} {
+		"mlan0": true, "mlan": false, "mlan00": false, "mlan?": true, "lan": true, "end0": true, "acme0": false, "et0": false, "acme*": false} {
 		if got := IsKnown(name); got != want {
 			t.Errorf("%s is known: %t, want %t", name, got, want)
 		}

@@ -65,9 +65,14 @@ var program string
 func main() {
 	out := flag.String("o", "", "`file` for the record")
 	limit := flag.Int("n", 1000, "`number` of names of each kind")
+	only := flag.String("only", "", "`pattern` of the kinds to try")
 	flag.StringVar(&program, "yoctune", "build/bin/yoctune", "`program` to ask")
 	flag.Parse()
 	log.SetFlags(0)
+	chosen, err := regexp.Compile(*only)
+	if err != nil {
+		log.Fatal(err)
+	}
 	record := struct {
 		Command  string `json:"command"`
 		Real     string `json:"real"`
@@ -82,6 +87,9 @@ func main() {
 		StandIn: "slips come from a random generator with a fixed seed: a letter changed, dropped or doubled, or two swapped",
 	}
 	for _, k := range kinds() {
+		if !chosen.MatchString(k.name) {
+			continue
+		}
 		r := try(k, *limit)
 		if r.Refused > 0 || r.Percent < 95 {
 			record.Failures++
