@@ -59,7 +59,7 @@ schema.#Config & {
 // frameBytes is the size of a frame of the sources that run a program.
 const frameBytes = 192 * 48 * 3 / 2
 
-// bytes keeps the pipelines that test sources quick.
+// stages are those of pipelines that test sources.
 const stages = `
 	stages: {
 		pre: {kind: "preprocess", input: "source", width: 32, height: 32}
@@ -80,9 +80,15 @@ func start(t *testing.T, dir, declared string, args ...string) *pipeline {
 	if err := os.WriteFile(filepath.Join(work, "config.cue"), fmt.Appendf(nil, config, declared), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	text, err := exec.Command(filepath.Join(dir, "yoctune"), "plan", work, "--target", "t").Output()
+	if strings.Contains(declared, models.TextDetector) {
+		models.Copy(t, work, models.TextDetector)
+	}
+	var refused bytes.Buffer
+	compile := exec.Command(filepath.Join(dir, "yoctune"), "plan", work, "--target", "t")
+	compile.Stderr = &refused
+	text, err := compile.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("%v\n%s", err, refused.String())
 	}
 	plan := filepath.Join(work, "plan.json")
 	if err := os.WriteFile(plan, text, 0o644); err != nil {
@@ -236,7 +242,7 @@ func TestSourcesThatHang(t *testing.T) {
 			late, open := residentMiB(pid), descriptors(pid)
 			took, s := p.stop(t)
 			restarts := max(s.restarts(), strings.Count(p.stderr.String(), "restarting it"))
-			t.Logf("saw: in %v %d restarts, %d connections, %d frames done; %d MiB after 3 s, then %d MiB, %d descriptors; SIGTERM %.2f s", tc.wait, restarts, connections.Load(), s.Frames.Done, early, late, open, took.Seconds())
+			t.Logf("saw: in %v %d restarts, %d connections to the RTSP server so far, %d frames done; %d MiB after 3 s, then %d MiB, %d descriptors; SIGTERM %.2f s", tc.wait, restarts, connections.Load(), s.Frames.Done, early, late, open, took.Seconds())
 			if restarts < tc.restarts || s.Frames.Done < tc.done {
 				t.Errorf("%d restarts, %+v: %s", restarts, s, p.stderr.String())
 			}
@@ -255,7 +261,7 @@ func TestLadderUnderLoad(t *testing.T) {
 	stages: {
 		pre: {kind: "preprocess", input: "source", width: 320, height: 320}
 		find: {kind: "model", input: "pre", path: "` + models.TextDetector + `"}
-		out: {kind: "postprocess", input: "find", decode: "raw"}
+		out: {kind: "postprocess", input: "find", decode: "regions", threshold: 0.5}
 	}
 	` + more
 	}

@@ -72,6 +72,20 @@ func optional(t testing.TB, name string) string {
 	return path
 }
 
+// Copy copies files of [Dir] to a folder: a configuration needs its models beside it.
+func Copy(t testing.TB, to string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(Dir(t), name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Releases of ONNX Runtime that tests run: the current one, and the oldest that
 // meta-tegra's layers ship.
 const (

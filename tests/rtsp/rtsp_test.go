@@ -100,6 +100,7 @@ func compile(t *testing.T, yoctune, user, port, via, restart string) string {
 	if err := os.WriteFile(filepath.Join(dir, "config.cue"), fmt.Appendf(nil, config, user, port, via, restart), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	models.Copy(t, dir, models.Recogniser, models.Characters)
 	out, err := exec.Command(yoctune, "plan", dir, "--target", "line").Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
