@@ -392,6 +392,7 @@ var (
 
 // foreignDisks are the disks of drivers that the Kconfig of the kernel offers on no arm64 machine.
 var foreignDisks = map[string]string{
+	"a":    "the end of mgda of mg_disk.c, which begins with a macro",
 	"dasd": "drivers/s390", "dcssblk": "drivers/s390", "scm": "drivers/s390", "slram": "drivers/s390: xpram.c",
 	"fd": "BLK_DEV_FD needs ARCH_MAY_HAVE_PC_FDC, the others Amiga, Atari or Macintosh", "hd": "IDE needs HAVE_IDE",
 	"jsfd": "drivers/sbus", "n64cart": "N64CART needs MACH_NINTENDO64", "xs": "XILINX_SYSACE needs 4xx or MICROBLAZE", "z2ram": "AMIGA_Z2RAM needs ZORRO",
