@@ -398,6 +398,12 @@ var foreignDisks = map[string]string{
 	"jsfd": "drivers/sbus", "n64cart": "N64CART needs MACH_NINTENDO64", "xs": "XILINX_SYSACE needs 4xx or MICROBLAZE", "z2ram": "AMIGA_Z2RAM needs ZORRO",
 }
 
+// lackingThreads are known gaps: the generator follows no #include of a C file, and no ${CONFIG_NAME}
+// of a Makefile.
+var lackingThreads = map[string]string{
+	"psimon": "build_utility.c includes psi.c", "sched_ext_helper": "build_policy.c includes ext.c", "t7xx_fsm": "obj-${CONFIG_MTK_T7XX}",
+}
+
 // kernels counts the names of disks, threads and features of interfaces in each kernel that is there.
 func kernels(mirror string) (all []tally, err error) {
 	for _, s := range linux.Sources() {
@@ -452,6 +458,9 @@ func kernels(mirror string) (all []tally, err error) {
 			}, func(n string) string {
 				if strings.HasPrefix(n, "%") {
 					return "named after a device or a caller"
+				}
+				if gap := lackingThreads[n]; gap != "" {
+					return "a gap of the table: " + gap
 				}
 				return "of code that no arm64 kernel can have, or outside of its Makefiles"
 			}))
