@@ -25,25 +25,32 @@ func TestAPipelineRunsOnTheGPUToItsResults(t *testing.T) {
 	// The best two boxes, and because one of them is in the border those of all candidates.
 	boxes := func(anchors int) uint64 { return uint64(core.BoxesBytes(2) + core.BoxesBytes(anchors)) }
 	nan := float32(math.NaN())
+	prototypes := make([]float32, 4*8*8)
+	for i := range prototypes {
+		prototypes[i] = float32(i%7) - 2.5
+	}
 	for _, c := range []struct {
 		post plan.Post
-		out  onnxOutput // of the model
-		back uint64     // bytes of one frame
-		up   uint64     // beside the pixels
-		kept string     // of the kernels, one that fails
+		outs []onnxOutput // of the model
+		back uint64       // bytes of one frame
+		up   uint64       // beside the pixels
+		kept string       // of the kernels, one that fails
 	}{
-		{plan.Post{Kind: "detect", Top: 2}, boxesOutput(0), boxes(12), 0, "nms"},
+		{plan.Post{Kind: "detect", Top: 2}, []onnxOutput{boxesOutput(0)}, boxes(12), 0, "nms"},
 		// Their points follow the best two, and those chosen among all are sent for theirs.
-		{plan.Post{Kind: "keypoints", Classes: 1, Top: 2}, boxesOutput(points), boxes(6+points) + 2*2*4*points, uint64(core.BoxesBytes(2)), "gather"},
-		{plan.Post{Kind: "argmax", Top: 3}, onnxOutput{"y", []int64{1, 5}, []float32{1, 4, -2, 4, 3}}, 8 + 2*3*rank, 0, "softmax"},
-		{plan.Post{Kind: "argmax", Top: 2}, onnxOutput{"y", []int64{1, 4}, []float32{0.25, 0, 0.625, 0.125}}, 8 + 2*2*rank, 0, "topk"},
-		{plan.Post{Kind: "ctc", Labels: "labels.txt"}, onnxOutput{"y", []int64{1, 5, 4}, []float32{
+		{plan.Post{Kind: "keypoints", Classes: 1, Top: 2}, []onnxOutput{boxesOutput(points)}, boxes(6+points) + 2*2*4*points, uint64(core.BoxesBytes(2)), "gather"},
+		// So are the places of their masks, of which each has 16 bits.
+		{plan.Post{Kind: "segment", Prototypes: "p", Top: 2}, []onnxOutput{boxesOutput(4), {"p", []int64{1, 4, 8, 8}, prototypes}}, boxes(12) + 2*4,
+			uint64(core.BoxesBytes(2) + 2*core.GridBytes), "masks"},
+		{plan.Post{Kind: "argmax", Top: 3}, []onnxOutput{{"y", []int64{1, 5}, []float32{1, 4, -2, 4, 3}}}, 8 + 2*3*rank, 0, "softmax"},
+		{plan.Post{Kind: "argmax", Top: 2}, []onnxOutput{{"y", []int64{1, 4}, []float32{0.25, 0, 0.625, 0.125}}}, 8 + 2*2*rank, 0, "topk"},
+		{plan.Post{Kind: "ctc", Labels: "labels.txt"}, []onnxOutput{{"y", []int64{1, 5, 4}, []float32{
 			0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, nan, 0, 0, 0.5, 0, 0, 0, 0, 0.75,
-		}}, 5 * rank, 0, "topk"},
+		}}}, 5 * rank, 0, "topk"},
 	} {
 		t.Run(c.post.Kind, func(t *testing.T) {
 			dir := t.TempDir()
-			writeFiles(t, dir, map[string]string{"m.onnx": string(fixedModel(c.out)), "labels.txt": "a\nb\nc\n"})
+			writeFiles(t, dir, map[string]string{"m.onnx": string(fixedModel(c.outs...)), "labels.txt": "a\nb\nc\n"})
 			run := func(device string, frames int, args ...string) (results []string, sum pipelineLine) {
 				p := modelPipeline(c.post)
 				for i := range p.Stages {

@@ -70,7 +70,11 @@ type pipelineLine struct {
 		Text  string
 		Score float64
 		ID    uint64
+		Class int
 		Box   [4]float64
+
+		Points [][3]float64
+		Mask   json.RawMessage
 	}
 	Frames    struct{ Read, Done, Dropped, Failed uint64 }
 	Errors    []struct{ Error string }

@@ -21,7 +21,7 @@ var Postprocess = Stage{
 	onCPU: func(s *plan.PipelineStage) string {
 		d, ok := DecodeOf(s.Post.Kind)
 		switch {
-		case ok && (!d.Core || d.Second):
+		case ok && !d.Core:
 			return "decodes " + s.Post.Kind + ", which the CPU does"
 		case d.Boxes && !HeadOf(s.Post).Core:
 			return "reads boxes of the head " + s.Post.Head + ", which the CPU does"

@@ -157,7 +157,7 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 	k, level, v, copies := b.k, b.now, b.vote, &b.p.copies
 	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		for _, fr := range f {
-			fr.Tensors[level][k].On = 0
+			fr.Tensors[level][k].SetOn(0)
 		}
 		if len(f) == 1 {
 			r := &single[instance][f[0].Slot]
@@ -282,7 +282,7 @@ func (b *modelBuilder) allocateOutputs() error {
 	for i := range b.p.frames {
 		out := &b.p.frames[i].Tensors[b.now][b.k]
 		for _, t := range b.outs[1:] {
-			more, err := b.newTensor(t)
+			more, err := b.allocateTensor(b.k, t, true)
 			if err != nil {
 				return err
 			}
@@ -486,6 +486,7 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 	}
 	copies := &b.p.copies
 	keeps, inlets := b.keepsOutput(k), b.inlets
+	kepts := make([][]frame.Tensor, b.st.workers()) // outputs of one frame
 	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		r := runs[instance][len(f)]
 		if r == nil {
@@ -519,7 +520,9 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 				case n > 0:
 					made = r.votes[n-1 : n]
 				case keeps && len(f) == 1:
-					made = f[0].Tensors[level][k : k+1]
+					t := &f[0].Tensors[level][k]
+					kepts[instance] = append(append(kepts[instance][:0], *t), t.More...)
+					made = kepts[instance]
 				}
 				for m := range made {
 					if outs[m] = at(&made[m]); keeps {
@@ -531,7 +534,7 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 					return err
 				}
 				if keeps {
-					return g.keep(c, on, lane+instance, lists[instance].Reset(), &r.outs[0], f, level, k, limit)
+					return g.keep(c, on, lane+instance, lists[instance].Reset(), r.outs, f, level, k, limit)
 				}
 			}
 			return nil
@@ -545,7 +548,7 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 			v(r.outs[0].Data, r.data, int(r.outs[0].Shape[len(r.outs[0].Shape)-1]))
 		}
 		for _, fr := range f {
-			fr.Tensors[level][k].On = 0
+			fr.Tensors[level][k].SetOn(0)
 		}
 		scatter(f, level, k, r.outs)
 		copies.Add(uint64(len(r.outs) * len(f)))
@@ -555,20 +558,24 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 
 // keep marks the outputs of frames as those that a worker holds. Those of a batch are copied from
 // one tensor in the device's memory.
-func (g *gpu) keep(c *worker.Client, on uint64, lane int, list *core.List, out *frame.Tensor, f []*frame.Frame, level, k int, limit time.Duration) error {
-	each := len(out.Bytes()) / len(f)
-	for n, fr := range f {
-		if len(f) > 1 {
-			list.Copy(g.resident(fr.Tensors[level][k].Bytes()), g.resident(out.Bytes()[n*each:][:each]))
-		}
-	}
+func (g *gpu) keep(c *worker.Client, on uint64, lane int, list *core.List, outs []frame.Tensor, f []*frame.Frame, level, k int, limit time.Duration) error {
 	if len(f) > 1 {
+		for m := range outs {
+			each := len(outs[m].Bytes()) / len(f)
+			for n, fr := range f {
+				t := &fr.Tensors[level][k]
+				if m > 0 {
+					t = &t.More[m-1]
+				}
+				list.Copy(g.resident(t.Bytes()), g.resident(outs[m].Bytes()[n*each:][:each]))
+			}
+		}
 		if _, err := c.RunOn(on, lane, list, limit); err != nil {
 			return err
 		}
 	}
 	for _, fr := range f {
-		fr.Tensors[level][k].On = on
+		fr.Tensors[level][k].SetOn(on)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func (b *modelBuilder) cropsOnCPU(m *cropModel, count int) (work, error) {
 	}
 	return func(_ context.Context, instance int, batch []*frame.Frame) error {
 		for _, f := range batch {
-			f.Tensors[m.level][m.k].On = 0
+			f.Tensors[m.level][m.k].SetOn(0)
 			if err := m.runAll(instance, len(f.Crops), func(span registry.CropSpan) error {
 				return runs[instance][f.Slot][index[span]].run(b.vote, m.level)
 			}); err != nil {
@@ -194,7 +194,7 @@ func (b *modelBuilder) cropsOnGPU(m *cropModel, by *gpuBalance) (work, error) {
 	return func(_ context.Context, instance int, batch []*frame.Frame) error {
 		for _, f := range batch {
 			in, out := &f.Tensors[level][k-1], &f.Tensors[level][k]
-			out.On = 0
+			out.SetOn(0)
 			if len(f.Crops) == 0 {
 				continue
 			}

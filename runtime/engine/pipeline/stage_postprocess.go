@@ -117,6 +117,11 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 	if _, known := coreTypes[b.made[0].DType]; !known {
 		return nil, fmt.Errorf("%w: the GPU does not decode %s elements: remove device", ErrPlan, b.made[0].DType)
 	}
+	for _, more := range b.made[1:] {
+		if more.DType != registry.F32 {
+			return nil, fmt.Errorf("%w: the GPU reads output %s as float32, and it has %s elements: remove device", ErrPlan, more.Name, more.DType)
+		}
+	}
 	open := func() (*remote, error) {
 		d, err := decode.NewParts(b.s.Post, b.decoderInput(), labels)
 		if err != nil {
@@ -178,6 +183,9 @@ func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, 
 		if err := by.runOnGPU(instance, 1, func(c *worker.Client) error {
 			r.list.Reset()
 			in := r.input(g.where(t), args)
+			if len(t.More) > 0 {
+				in.More = g.where(&t.More[0])
+			}
 			r.Add(r.list, r.m, in)
 			on, err := c.RunOn(t.On, lane+instance, r.list, limit)
 			for err == nil {

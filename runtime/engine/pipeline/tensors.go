@@ -64,25 +64,28 @@ func (b *builder) feedsModel(k int) bool {
 // in this process.
 func (b *builder) allocateTensors(k int, t registry.Tensor, model bool) error {
 	for i := range b.p.frames {
-		out := &b.p.frames[i].Tensors[b.now][k]
 		var err error
-		switch {
-		case b.isShared(k):
-			*out, err = b.sharedTensor(t, model)
-		case model:
-			*out, err = b.newTensor(t)
-		default:
-			var mem []byte
-			if mem, err = frame.MapMemory(int(t.Bytes())); err == nil {
-				b.p.closers = append(b.p.closers, func() error { return unix.Munmap(mem) })
-				*out = frame.NewTensor(t, mem)
-			}
-		}
-		if err != nil {
+		if b.p.frames[i].Tensors[b.now][k], err = b.allocateTensor(k, t, model); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// allocateTensor allocates one tensor of those that stage k gives.
+func (b *builder) allocateTensor(k int, t registry.Tensor, model bool) (frame.Tensor, error) {
+	switch {
+	case b.isShared(k):
+		return b.sharedTensor(t, model)
+	case model:
+		return b.newTensor(t)
+	}
+	mem, err := frame.MapMemory(int(t.Bytes()))
+	if err != nil {
+		return frame.Tensor{}, err
+	}
+	b.p.closers = append(b.p.closers, func() error { return unix.Munmap(mem) })
+	return frame.NewTensor(t, mem), nil
 }
 
 // newTensor allocates a tensor that a model can use for the life of the pipeline.

@@ -104,6 +104,14 @@ func (t *Tensor) Bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(t.Data))), 4*len(t.Data))
 }
 
+// SetOn sets the worker that holds the content of a tensor and of the tensors beside it; 0: none.
+func (t *Tensor) SetOn(on uint64) {
+	t.On = on
+	for n := range t.More {
+		t.More[n].On = on
+	}
+}
+
 // Clock reads CLOCK_MONOTONIC, the clock of V4L2 timestamps. Go's own monotonic clock has
 // another zero.
 type Clock struct {
