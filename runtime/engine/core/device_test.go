@@ -374,6 +374,64 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 // Lists through Go, beside a call into C that does nothing: what they cost more is
 // what the core adds. least-ns is the quickest of many short turns, which other programs
 // on the machine disturb least.
+// A list that is submitted again is not checked again, but must notice all that has changed.
+func TestListSubmittedAgainNoticesChanges(t *testing.T) {
+	d := openCPU(t)
+	s, err := d.NewStream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alloc := func() *core.Buffer {
+		b, err := d.Alloc(64, core.MemHost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	submit := func(l *core.List) {
+		t.Helper()
+		if err := l.Submit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b, other := alloc(), alloc(), alloc()
+	one, two := s.List().Memset(a.At(0, 4), 1), s.List().Memset(b.At(0, 4), 2)
+	for range 3 {
+		submit(one)
+		submit(two)
+		submit(two)
+		if got := []byte{a.Bytes()[0], b.Bytes()[0]}; !bytes.Equal(got, []byte{1, 2}) {
+			t.Fatalf("two lists in turn wrote %v", got)
+		}
+		clear(a.Bytes())
+		clear(b.Bytes())
+	}
+	one.Memset(a.At(4, 4), 3)
+	submit(one)
+	if a.Bytes()[4] != 3 {
+		t.Error("a command that was added after the first submission did not run")
+	}
+	if err := other.Release(); err != nil {
+		t.Fatal(err)
+	}
+	submit(one)
+	if err := a.Release(); err != nil {
+		t.Fatal(err)
+	}
+	a = alloc() // takes the slot of the released one
+	clear(a.Bytes())
+	if err := one.Submit(); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("a list that names a released buffer: %v", err)
+	}
+	if a.Bytes()[0] != 0 {
+		t.Error("the list wrote to the buffer that replaced the released one")
+	}
+	submit(two)
+	if err := one.Reset().Memset(a.At(0, 4), 5).Submit(); err != nil || a.Bytes()[0] != 5 {
+		t.Errorf("after Reset: %v, %d", err, a.Bytes()[0])
+	}
+}
+
 func BenchmarkSubmit(b *testing.B) {
 	d := openCPU(b)
 	s, err := d.NewStream(0)

@@ -119,7 +119,7 @@ func (ln *lane) runInPlace(ctx context.Context, op string, cmd c.Cmd, src [][]by
 		cmd.Src[i] = ln.pinHost(b)
 	}
 	ln.cmds[0] = cmd
-	if code := ln.stream.s.Submit(ln.cmds[:1]); code != 0 {
+	if code := ln.stream.s.Submit(ln.cmds[:1], 0); code != 0 {
 		ln.unpin()
 		return backendError(op, ln.stream.s.Why(code))
 	}
@@ -177,7 +177,7 @@ func (ln *lane) runStaged(ctx context.Context, op string, cmd c.Cmd, src [][]byt
 		down.Src[0] = cmd.Dst
 		list = append(list, down)
 	}
-	if code := ln.stream.s.Submit(list); code != 0 {
+	if code := ln.stream.s.Submit(list, 0); code != 0 {
 		return backendError(op, ln.stream.s.Why(code))
 	}
 	if err := ln.stream.Wait(ctx); err != nil {

@@ -20,6 +20,8 @@ type List struct {
 	s    *Stream
 	cmds []c.Cmd
 	err  error
+
+	number uint64 // of these commands in the stream; 0 before their first Submit, and with an error
 }
 
 // List returns an empty list for the stream.
@@ -27,7 +29,7 @@ func (s *Stream) List() *List { return &List{s: s} }
 
 // Reset empties the list.
 func (l *List) Reset() *List {
-	l.cmds, l.err = l.cmds[:0], nil
+	l.cmds, l.err, l.number = l.cmds[:0], nil, 0
 	return l
 }
 
@@ -106,13 +108,31 @@ func (l *List) Signal(dst Region, value uint32) *List {
 }
 
 // Submit checks all commands and queues them in order. Errors of their execution are
-// returned here or by Stream.Wait.
+// returned here or by Stream.Wait. On the CPU a list that is submitted several times in a row
+// is checked once, and again after anything of the device was released.
 func (l *List) Submit() error {
+	if l.number == 0 || l.s.d.mirrored.Load() {
+		return l.submitFirst()
+	}
+	code := l.s.s.Submit(l.cmds, l.number)
+	if code != 0 {
+		return l.failed(code)
+	}
+	runtime.KeepAlive(l.s) // its cleanup frees the stream that the call used
+	return nil
+}
+
+// submitFirst submits a list that is new or changed, or may use mirrors.
+func (l *List) submitFirst() error {
 	if l.err != nil {
 		return fmt.Errorf("submit: %w", l.err)
 	}
 	if l.s.d.draft {
 		return fmt.Errorf("submit: the list of a draft must be replayed in another process: %w", ErrClosed)
+	}
+	if l.number == 0 {
+		l.s.lists++
+		l.number = l.s.lists
 	}
 	var after map[*Mirror]sides
 	if l.s.d.mirrored.Load() {
@@ -124,31 +144,39 @@ func (l *List) Submit() error {
 			return fmt.Errorf("submit: a graph cannot use mirrors, because it may run at any time; use buffers: %w", ErrInvalid)
 		}
 	}
-	code := l.s.s.Submit(l.cmds)
+	code := l.s.s.Submit(l.cmds, l.number)
 	if code != 0 {
-		err := backendError("submit", l.s.s.Why(code))
+		err := l.failed(code)
 		if after != nil && !errors.Is(err, ErrInvalid) { // some of it ran
 			l.s.submitted(after)
 			l.s.updateMirrors(false)
 		}
 		return err
 	}
-	runtime.KeepAlive(l.s) // its cleanup frees the stream that the call used
+	runtime.KeepAlive(l.s)
 	if after != nil {
 		l.s.submitted(after)
 	}
 	return nil
 }
 
+// failed explains the code of the stream's last call.
+func (l *List) failed(code int32) error {
+	err := backendError("submit", l.s.s.Why(code))
+	runtime.KeepAlive(l.s)
+	return err
+}
+
 func (l *List) add(cmd c.Cmd) *List {
 	if l.err == nil {
-		l.cmds = append(l.cmds, cmd)
+		l.cmds, l.number = append(l.cmds, cmd), 0
 	}
 	return l
 }
 
 // fail records the first error of the list.
 func (l *List) fail(err error) *List {
+	l.number = 0
 	if l.err == nil {
 		l.err = fmt.Errorf("command %d: %w", len(l.cmds), err)
 	}

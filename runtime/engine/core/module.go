@@ -225,6 +225,7 @@ func (l *List) Configure(k KernelConfig) *List {
 		return l.fail(fmt.Errorf("configure: the command has no launch configuration: %w", ErrInvalid))
 	}
 	cmd.Value = uint32(k.Block) | uint32(k.Tile)<<16
+	l.number = 0
 	return l
 }
 

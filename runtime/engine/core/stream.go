@@ -93,6 +93,7 @@ type Stream struct {
 
 	mirrors   map[*Mirror]struct{} // used by unfinished work
 	recording bool
+	lists     uint64 // numbers given to lists
 }
 
 // StreamOptions describe a stream.

@@ -26,7 +26,7 @@ static yt_status c_buf_free(const yt_api *a, yt_device *d, uint64_t id, yt_error
 static yt_status c_stream_create(const yt_api *a, yt_device *d, int32_t prio, yt_stream **s, yt_error *e) { return a->stream_create(d, prio, s, e); }
 static yt_status c_stream_destroy(const yt_api *a, yt_stream *s, yt_error *e) { return a->stream_destroy(s, e); }
 static yt_status c_stream_open(const yt_api *a, yt_device *d, const yt_stream_options *o, yt_stream **s, yt_error *e) { return a->stream_open(d, o, s, e); }
-static void c_submit(uintptr_t g, const yt_cmd *cmds, uint32_t n) { yt_gate_submit((struct yt_gate *)g, cmds, n); }
+static void c_submit(uintptr_t g, const yt_cmd *cmds, uint32_t n, uint64_t known) { yt_gate_submit((struct yt_gate *)g, cmds, n, known); }
 static void c_poll(uintptr_t g, uint64_t ns) { yt_gate_poll((struct yt_gate *)g, ns); }
 static void c_launch(uintptr_t g, uintptr_t graph) { yt_gate_launch((struct yt_gate *)g, (yt_graph *)graph); }
 static yt_status c_stream_poll(const yt_api *a, yt_stream *s, uint64_t ns, yt_error *e) { return a->stream_poll(s, ns, e); }
@@ -335,9 +335,10 @@ func (s Stream) why(rc C.yt_status) Failure {
 }
 
 // Submit checks and runs a list. It returns 0 or a code that Why explains. Host memory in a
-// range must stay pinned until the list has finished.
-func (s Stream) Submit(cmds []Cmd) int32 {
-	C.c_submit(s.number(), (*C.yt_cmd)(unsafe.Pointer(unsafe.SliceData(cmds))), C.uint32_t(len(cmds)))
+// range must stay pinned until the list has finished. known is 0, or a number of the stream
+// that no other commands have: what was checked is not checked again.
+func (s Stream) Submit(cmds []Cmd, known uint64) int32 {
+	C.c_submit(s.number(), (*C.yt_cmd)(unsafe.Pointer(unsafe.SliceData(cmds))), C.uint32_t(len(cmds)), C.uint64_t(known))
 	return int32(s.g.rc)
 }
 

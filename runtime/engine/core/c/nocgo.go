@@ -51,7 +51,7 @@ func (a *API) Caps() uint32    { return 0 }
 func (a *API) Ops() uint64     { return 0 }
 
 // All other methods return the failure of none.
-func (s Stream) Submit([]Cmd) int32                                        { return CodeNoBackend }
+func (s Stream) Submit([]Cmd, uint64) int32                                { return CodeNoBackend }
 func (s Stream) Poll(uint64) int32                                         { return CodeNoBackend }
 func (s Stream) Launch(Graph) int32                                        { return CodeNoBackend }
 func (s Stream) Why(int32) Failure                                         { return none() }

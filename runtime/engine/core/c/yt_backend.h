@@ -784,6 +784,13 @@ typedef struct yt_api {
 	 * finds the buffer: yt_buffer.device, but for YT_MEM_DEVICE of a strict device the
 	 * kernels' own address. The program itself must not use it. */
 	yt_status (*buf_address)(yt_device *dev, yt_buf_id id, uint64_t *address, yt_error *err);
+
+	/* ---- 1.4 ---- */
+
+	/* As submit. known: 0, or the caller's number for these commands. If the stream's last list
+	 * had the same number, its commands must be the same too: what was checked then is not
+	 * checked again, unless an object of the device was freed since. */
+	yt_status (*submit_known)(yt_stream *s, const yt_cmd *cmds, uint32_t n, uint64_t known, yt_error *err);
 } yt_api;
 
 /* Fills at most out_size bytes of *out. Fails with YT_E_ABI if want_major is not the

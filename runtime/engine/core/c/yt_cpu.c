@@ -382,6 +382,7 @@ int cpu_slot_unused(yt_device *d, uint64_t id)
 	int unused = 1;
 
 	__atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&d->removals, d->removals + 1, __ATOMIC_RELEASE);
 	yt_guard_heavy();
 	for (s = d->streams; s != NULL; s = s->next) {
 		uint64_t active;
@@ -886,6 +887,7 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 		.fault_inject = cpu_fault_inject,
 		.device_start = cpu_device_start,
 		.buf_address = cpu_buf_address,
+		.submit_known = cpu_submit_known,
 	};
 	uint32_t size = out_size < sizeof api ? out_size : (uint32_t)sizeof api;
 

@@ -48,9 +48,6 @@ void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes);
 int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
 int yt_cpu_roi(const yt_roi *r, const yt_boxes *boxes, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
 
-/* lane[j] becomes the sum or the maximum of lane[j] and x[j]; they do not overlap. */
-void yt_cpu_add_row(float *lane, const float *x, uint32_t n);
-void yt_cpu_max_row(float *lane, const float *x, uint32_t n);
 float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n);
 
 int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scratch *scratch);
@@ -63,6 +60,15 @@ int yt_cpu_masks(const yt_masks *m, const void *prototypes, const float *rows, c
 void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst);
 void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst);
 void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *x, uint32_t n);
+/* Elements of a float type as floats: where they are, or converted in `room`. */
+static inline const float *yt_cpu_floats(uint32_t type, const void *src, uint64_t first, float *room, uint32_t n)
+{
+	if (type == YT_F32)
+		return (const float *)src + first;
+	yt_cpu_widen(type, src, first, room, n);
+	return room;
+}
+
 void yt_cpu_narrow(uint32_t type, const float *x, void *dst, uint64_t first, uint32_t n); /* any type but I32 */
 
 /* Checks a chain and copies it; the copy must be freed with free. */

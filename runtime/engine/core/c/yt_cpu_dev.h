@@ -49,10 +49,15 @@ struct yt_stream {
 	char name[16];
 	yt_graph *recording;
 
-	/* The list that runs in the caller's thread, and the ids it names. */
+	/* The list that runs in the caller's thread, and the ids it names. Afterwards they are
+	 * those of the last list, whose number and length are `known` and `known_n`. It needs no
+	 * check as long as `removals` is the device's. */
 	uint64_t active;
+	uint64_t known, removals;
+	uint32_t known_n;
 	uint32_t names;
 	uint64_t name_of[YT_MAX_CMDS * YT_MAX_OPERANDS];
+	resolved where[YT_MAX_CMDS];
 
 	uint64_t submitted, done; /* jobs; done is read without the lock */
 
@@ -91,6 +96,7 @@ struct yt_device {
 	pthread_cond_t done;  /* for pollers and injected delays */
 	uint32_t trouble;     /* dead or with faults; read without the lock */
 	uint32_t strict;      /* YT_OPEN_STRICT; constant */
+	uint64_t removals;    /* of objects, and attempts; read without the lock */
 	yt_table table;
 	yt_stream *streams, *ready;
 	yt_pool *pools;
@@ -146,6 +152,7 @@ yt_status cpu_stream_open(yt_device *, const yt_stream_options *, yt_stream **, 
 yt_status cpu_stream_create(yt_device *, int32_t, yt_stream **, yt_error *);
 yt_status cpu_stream_destroy(yt_stream *, yt_error *);
 yt_status cpu_submit(yt_stream *, const yt_cmd *, uint32_t, yt_error *);
+yt_status cpu_submit_known(yt_stream *, const yt_cmd *, uint32_t, uint64_t, yt_error *);
 yt_status cpu_stream_poll(yt_stream *, uint64_t, yt_error *);
 yt_status cpu_module_load(yt_device *, const void *, uint64_t, const char *, yt_module **, yt_error *);
 yt_status cpu_module_image(yt_module *, void *, uint64_t *, yt_error *);

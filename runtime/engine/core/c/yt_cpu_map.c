@@ -196,51 +196,58 @@ void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, 
 /* ---- conversion ---------------------------------------------------------- */
 
 /* With a zero point up to this, all of yt_quantise is exact in float32 and int32. */
-#define NEAR_ZERO (1 << 22)
+#define NEAR_ZERO (1 << 21)
 
-/* yt_quantise in 32 bits. */
-YT_CLONES
-static void quantise(const float *restrict x, const float *restrict scale, int32_t zero, int32_t low, int32_t *restrict q, uint32_t n)
+/* yt_quantise in 32 bits, and its lowest byte, which is that of both types in two's complement.
+ * A value is clamped first: in that range the sum with 1.5 * 2^23 rounds to an integer, which
+ * its last bits hold. `each` is 1 if every element has a scale of its own, else 0. */
+static inline __attribute__((always_inline)) void quantise_with(const float *restrict x, const float *restrict scale, uint32_t each,
+								int32_t zero, int32_t low, uint8_t *restrict out, uint32_t n)
 {
 	const float least = (float)(low - zero), most = (float)(low + 255 - zero);
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		float r = yt_round(x[i] / scale[i]), c = r > least ? (r < most ? r : most) : least;
-		int32_t v = (int32_t)c + zero;
+		float r = x[i] / scale[i * each], c = r > least ? (r < most ? r : most) : least;
+		uint32_t v = yt_bits(c + 12582912.0f) - (0x4b400000u - (uint32_t)zero);
 
-		q[i] = r == r ? v : 0;
+		out[i] = (uint8_t)(r == r ? v : 0);
 	}
 }
 
 YT_CLONES
-static void bytes_of(const int32_t *restrict q, uint8_t *restrict out, uint32_t n)
+static void quantise(const float *x, const float *scale, uint32_t each, int32_t zero, int32_t low, uint8_t *out, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		out[i] = (uint8_t)q[i]; /* two's complement */
+	if (each)
+		quantise_with(x, scale, 1, zero, low, out, n);
+	else
+		quantise_with(x, scale, 0, zero, low, out, n);
 }
 
 YT_CLONES
-static void dequantise(int sign, const uint8_t *restrict q, const float *restrict scale, int32_t zero, float *restrict x, uint32_t n)
+static void dequantise(int sign, const uint8_t *restrict q, const float *restrict scale, uint32_t each, int32_t zero, float *restrict x,
+		       uint32_t n)
 {
 	uint32_t i;
 
-	if (sign)
+	if (sign && !each)
+		for (i = 0; i < n; i++)
+			x[i] = (float)((int8_t)q[i] - zero) * scale[0];
+	else if (sign)
 		for (i = 0; i < n; i++)
 			x[i] = (float)((int8_t)q[i] - zero) * scale[i];
 	else
 		for (i = 0; i < n; i++)
-			x[i] = (float)(q[i] - zero) * scale[i];
+			x[i] = (float)(q[i] - zero) * scale[i * each];
 }
 
-/* At most PIECE elements that are contiguous on both sides. scale: one per element. */
-static void convert_piece(const yt_convert *v, const void *src, uint64_t from, void *dst, uint64_t to, const float *scale, uint32_t n)
+/* At most PIECE elements that are contiguous on both sides. scale: one, or if `each` is 1 one per
+ * element. */
+static void convert_piece(const yt_convert *v, const void *src, uint64_t from, void *dst, uint64_t to, const float *scale, uint32_t each,
+			  uint32_t n)
 {
 	int near = v->zero >= -NEAR_ZERO && v->zero <= NEAR_ZERO;
-	float x[PIECE];
-	int32_t q[PIECE];
+	float room[PIECE];
 	uint32_t i;
 
 	if (v->in == v->out) {
@@ -248,33 +255,114 @@ static void convert_piece(const yt_convert *v, const void *src, uint64_t from, v
 
 		memcpy((char *)dst + to * size, (const char *)src + from * size, (size_t)n * size);
 	} else if (v->in <= YT_BF16 && v->out <= YT_BF16) {
-		yt_cpu_widen(v->in, src, from, x, n);
-		yt_cpu_narrow(v->out, x, dst, to, n);
+		if (v->out == YT_F32)
+			yt_cpu_widen(v->in, src, from, (float *)dst + to, n);
+		else
+			yt_cpu_narrow(v->out, yt_cpu_floats(v->in, src, from, room, n), dst, to, n);
 	} else if (near && v->in <= YT_BF16 && v->out != YT_I32) {
-		yt_cpu_widen(v->in, src, from, x, n);
-		quantise(x, scale, v->zero, v->out == YT_I8 ? -128 : 0, q, n);
-		bytes_of(q, (uint8_t *)dst + to, n);
+		quantise(yt_cpu_floats(v->in, src, from, room, n), scale, each, v->zero, v->out == YT_I8 ? -128 : 0, (uint8_t *)dst + to, n);
 	} else if (near && v->out <= YT_BF16 && v->in != YT_I32) {
-		dequantise(v->in == YT_I8, (const uint8_t *)src + from, scale, v->zero, x, n);
-		yt_cpu_narrow(v->out, x, dst, to, n);
+		float *x = v->out == YT_F32 ? (float *)dst + to : room;
+
+		dequantise(v->in == YT_I8, (const uint8_t *)src + from, scale, each, v->zero, x, n);
+		if (x == room)
+			yt_cpu_narrow(v->out, x, dst, to, n);
 	} else {
 		for (i = 0; i < n; i++)
-			yt_convert_one(v, src, from + i, dst, to + i, scale[i]);
+			yt_convert_one(v, src, from + i, dst, to + i, scale[i * each]);
 	}
 }
 
-/* dst[i * step + j * row] = src[i + j * pitch] for i < n, j < rows, in elements. */
-static void spread(uint32_t size, const void *src, uint64_t from_step, uint64_t from_row, void *dst, uint64_t to_step, uint64_t to_row,
-		   uint32_t n, uint32_t rows)
+#define APART(type) \
+	{ \
+		const type *s = src; \
+		type *a = dst, *b = a + row, *c = b + row, *d = c + row; \
+\
+		if (rows == 3) { \
+			_Pragma("GCC ivdep") for (i = 0; i < n; i++) \
+			{ \
+				a[i] = s[3 * i]; \
+				b[i] = s[3 * i + 1]; \
+				c[i] = s[3 * i + 2]; \
+			} \
+		} else { \
+			_Pragma("GCC ivdep") for (i = 0; i < n; i++) \
+			{ \
+				a[i] = s[4 * i]; \
+				b[i] = s[4 * i + 1]; \
+				c[i] = s[4 * i + 2]; \
+				d[i] = s[4 * i + 3]; \
+			} \
+		} \
+	}
+
+/* n pixels of three or four channels to planes, `row` elements apart. */
+YT_CLONES
+static void apart(uint32_t size, const void *src, void *dst, uint64_t row, uint32_t n, uint32_t rows)
 {
-	uint32_t i, j;
+	size_t i; /* 3 * i could wrap in 32 bits, and then the compiler loads one by one */
+
+	if (size == 4)
+		APART(uint32_t)
+	else if (size == 2)
+		APART(uint16_t)
+	else
+		APART(uint8_t)
+}
+
+#define TOGETHER(type) \
+	{ \
+		const type *a = src, *b = a + row, *c = b + row, *d = c + row; \
+		type *t = dst; \
+\
+		if (rows == 3) { \
+			_Pragma("GCC ivdep") for (i = 0; i < n; i++) \
+			{ \
+				t[3 * i] = a[i]; \
+				t[3 * i + 1] = b[i]; \
+				t[3 * i + 2] = c[i]; \
+			} \
+		} else { \
+			_Pragma("GCC ivdep") for (i = 0; i < n; i++) \
+			{ \
+				t[4 * i] = a[i]; \
+				t[4 * i + 1] = b[i]; \
+				t[4 * i + 2] = c[i]; \
+				t[4 * i + 3] = d[i]; \
+			} \
+		} \
+	}
+
+/* The other way. */
+YT_CLONES
+static void together(uint32_t size, const void *src, uint64_t row, void *dst, uint32_t n, uint32_t rows)
+{
+	size_t i;
+
+	if (size == 4)
+		TOGETHER(uint32_t)
+	else if (size == 2)
+		TOGETHER(uint16_t)
+	else
+		TOGETHER(uint8_t)
+}
 
 #define SPREAD(type) \
 	for (j = 0; j < rows; j++) \
 		for (i = 0; i < n; i++) \
 			((type *)dst)[i * to_step + j * to_row] = ((const type *)src)[i * from_step + j * from_row]
 
-	if (size == 4)
+/* dst[i * to_step + j * to_row] = src[i * from_step + j * from_row] for i < n, j < rows, in elements. */
+static void spread(uint32_t size, const void *src, uint64_t from_step, uint64_t from_row, void *dst, uint64_t to_step, uint64_t to_row,
+		   uint32_t n, uint32_t rows)
+{
+	uint32_t i, j;
+
+	if ((rows == 3 || rows == 4) && from_step == rows && to_step == 1)
+		apart(size, src, dst, to_row, n, rows);
+	else if ((rows == 3 || rows == 4) && to_step == rows && from_step == 1)
+		together(size, src, from_row, dst, n, rows);
+	else if (size == 4)
 		SPREAD(uint32_t);
 	else if (size == 2)
 		SPREAD(uint16_t);
@@ -282,45 +370,44 @@ static void spread(uint32_t size, const void *src, uint64_t from_step, uint64_t 
 		SPREAD(uint8_t);
 }
 
-static void everywhere(float *y, float v, uint32_t n)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		y[i] = v;
-}
-
 /* Converts one image from one layout to the other in blocks of at most PIECE elements: `deep`
- * channels of `wide` pixels. */
+ * channels of `wide` pixels. Where the type stays, blocks lie in the source. */
 static void relayout(const yt_convert *v, const void *src, uint64_t first, const float *scales, char *dst)
 {
-	const uint32_t size = yt_type_bytes(v->out), deep = v->c < 64 ? v->c : 64, wide = PIECE / deep;
+	const uint32_t size = yt_type_bytes(v->out), deep = v->c < 64 ? v->c : 64, pixels = PIECE / deep;
+	const uint32_t wide = pixels > 64 ? pixels / 64 * 64 : pixels; /* whole vectors */
 	const uint64_t hw = (uint64_t)v->h * v->w;
-	uint32_t block[PIECE], c, i;
+	uint32_t block[PIECE], c, i, pixel_major = v->in_layout == YT_LAYOUT_NHWC;
 	float scale[PIECE];
 	uint64_t p;
 
-	everywhere(scale, v->scale, PIECE);
+	scale[0] = v->scale;
 	for (c = 0; c < v->c; c += deep) {
 		uint32_t d = v->c - c < deep ? v->c - c : deep, together = d == v->c ? wide : 1; /* pixels in one piece */
 
-		if (scales != NULL && v->in_layout == YT_LAYOUT_NHWC)
+		if (scales != NULL && pixel_major)
 			by_channel(scale, scales + c, 0, d * together, 1, d);
 		for (p = 0; p < hw; p += wide) {
 			uint32_t w = hw - p < wide ? (uint32_t)(hw - p) : wide;
+			uint64_t at = first + (pixel_major ? p * v->c + c : c * hw + p), from_step = pixel_major ? d : 1, from_row = pixel_major ? 1 : w;
+			const void *from = block;
 
-			if (v->in_layout == YT_LAYOUT_NHWC) {
+			if (v->in == v->out) {
+				from = (const char *)src + at * size;
+				from_step = pixel_major ? v->c : 1;
+				from_row = pixel_major ? 1 : hw;
+			} else if (pixel_major) {
 				for (i = 0; i < w; i += together)
-					convert_piece(v, src, first + (p + i) * v->c + c, block, (uint64_t)i * d, scale, d * (together < w ? together : w));
-				spread(size, block, d, 1, dst + (c * hw + p) * size, 1, hw, w, d);
-				continue;
+					convert_piece(v, src, at + (uint64_t)i * v->c, block, (uint64_t)i * d, scale, scales != NULL,
+						      d * (together < w ? together : w));
+			} else {
+				for (i = 0; i < d; i++)
+					convert_piece(v, src, at + i * hw, block, (uint64_t)i * w, scales != NULL ? &scales[c + i] : scale, 0, w);
 			}
-			for (i = 0; i < d; i++) {
-				if (scales != NULL)
-					everywhere(scale, scales[c + i], w);
-				convert_piece(v, src, first + (c + i) * hw + p, block, (uint64_t)i * w, scale, w);
-			}
-			spread(size, block, 1, w, dst + (p * v->c + c) * size, v->c, 1, w, d);
+			if (pixel_major)
+				spread(size, from, from_step, from_row, dst + (c * hw + p) * size, 1, hw, w, d);
+			else
+				spread(size, from, from_step, from_row, dst + (p * v->c + c) * size, v->c, 1, w, d);
 		}
 	}
 }
@@ -336,12 +423,12 @@ void yt_cpu_convert(const yt_convert *v, const void *src, const float *scales, v
 			relayout(v, src, i * image, scales, (char *)dst + i * image * yt_type_bytes(v->out));
 		return;
 	}
-	everywhere(scale, v->scale, PIECE);
+	scale[0] = v->scale;
 	for (at = 0; at < v->n * image; at += PIECE) {
 		uint32_t n = v->n * image - at < PIECE ? (uint32_t)(v->n * image - at) : PIECE;
 
 		if (scales != NULL)
 			by_channel(scale, scales, at, n, v->in_layout == YT_LAYOUT_NCHW ? hw : 1, v->c);
-		convert_piece(v, src, at, dst, at, scale, n);
+		convert_piece(v, src, at, dst, at, scale, scales != NULL, n);
 	}
 }

@@ -28,7 +28,7 @@ static float fold(uint32_t op, float *lane)
 }
 
 YT_CLONES
-void yt_cpu_add_row(float *restrict lane, const float *restrict x, uint32_t n)
+static void add_row_sum(float *restrict lane, const float *restrict x, uint32_t n)
 {
 	uint32_t j;
 
@@ -46,7 +46,7 @@ static void add_row_min(float *restrict lane, const float *restrict x, uint32_t 
 }
 
 YT_CLONES
-void yt_cpu_max_row(float *restrict lane, const float *restrict x, uint32_t n)
+static void add_row_max(float *restrict lane, const float *restrict x, uint32_t n)
 {
 	uint32_t j;
 
@@ -72,11 +72,11 @@ static float chunk(uint32_t op, float *lane, const float *x, uint64_t n)
 		uint32_t m = n - at < YT_REDUCE_LANES ? (uint32_t)(n - at) : YT_REDUCE_LANES;
 
 		if (op == YT_REDUCE_SUM)
-			yt_cpu_add_row(lane, x + at, m);
+			add_row_sum(lane, x + at, m);
 		else if (op == YT_REDUCE_MIN)
 			add_row_min(lane, x + at, m);
 		else
-			yt_cpu_max_row(lane, x + at, m);
+			add_row_max(lane, x + at, m);
 	}
 	return fold(op, lane);
 }
@@ -103,10 +103,7 @@ static float source_chunk(uint32_t op, const void *x, uint32_t type, uint64_t fi
 {
 	float lane[YT_REDUCE_LANES], row[YT_REDUCE_CHUNK];
 
-	if (type == YT_F32)
-		return chunk(op, lane, (const float *)x + first, n);
-	yt_cpu_widen(type, x, first, row, (uint32_t)n);
-	return chunk(op, lane, row, n);
+	return chunk(op, lane, yt_cpu_floats(type, x, first, row, (uint32_t)n), n);
 }
 
 float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n)

@@ -36,16 +36,6 @@ static yt_status room(int rc, uint32_t at, const char *op, yt_error *err)
 	return rc == 0 ? YT_OK : yt_fail(err, YT_E_OOM, "command %u: %s: no memory for temporary data", at, op);
 }
 
-static void reduce(const yt_cmd *c, uint8_t *const p[])
-{
-	uint64_t n = c->src[0].len / yt_type_bytes(c->reduce.type);
-	float value = yt_cpu_reduce(c->value == YT_REDUCE_MEAN ? YT_REDUCE_SUM : c->value, p[1], c->reduce.type, n);
-
-	if (c->value == YT_REDUCE_MEAN)
-		value /= (float)n;
-	memcpy(p[0], &value, sizeof value);
-}
-
 static const void *as_boxes(const uint8_t *p)
 {
 	return p; /* its alignment was checked */
@@ -60,14 +50,73 @@ yt_cpu_config yt_cpu_built_in(uint32_t op)
 	return op == YT_OP_GEMM ? gemm : other;
 }
 
+/* Those that need more than a call are functions of their own, so that the others pay nothing
+ * for them. */
+#define OWN static __attribute__((noinline)) yt_status
+
+OWN reduce(const yt_cmd *c, uint8_t *const p[])
+{
+	uint64_t n = c->src[0].len / yt_type_bytes(c->reduce.type);
+	float value = yt_cpu_reduce(c->value == YT_REDUCE_MEAN ? YT_REDUCE_SUM : c->value, p[1], c->reduce.type, n);
+
+	if (c->value == YT_REDUCE_MEAN)
+		value /= (float)n;
+	memcpy(p[0], &value, sizeof value);
+	return YT_OK;
+}
+
+OWN preprocess(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err)
+{
+	uint32_t n = yt_format_planes(c->pre.format);
+	const uint8_t *planes[3] = {p[1], n > 1 ? p[2] : NULL, n > 2 ? p[3] : NULL};
+	yt_pre_plan plan = yt_plan_preprocess(&c->pre);
+
+	return room(yt_cpu_preprocess(&plan, planes, p[0], scratch), at, "preprocess", err);
+}
+
+OWN roi(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err)
+{
+	uint32_t n = yt_format_planes(c->roi.format);
+	const uint8_t *planes[3] = {p[1], n > 1 ? p[2] : NULL, n > 2 ? p[3] : NULL};
+
+	return room(yt_cpu_roi(&c->roi, as_boxes(p[1 + n]), planes, p[0], scratch), at, "roi", err);
+}
+
+OWN decode(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err)
+{
+	return room(yt_cpu_decode(&c->decode, p[1], p[0], scratch), at, "decode", err);
+}
+
+OWN nms(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err)
+{
+	return room(yt_cpu_nms(&c->nms, p[1], p[0], scratch), at, "nms", err);
+}
+
+OWN gemm(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *config, yt_cpu_scratch *scratch, yt_error *err)
+{
+	const yt_cpu_config cut = config != NULL ? *config : yt_cpu_built_in(c->op);
+	const float *bias = c->src[2].len != 0 ? (const float *)(const void *)p[3] : NULL;
+
+	return room(yt_cpu_gemm(&c->gemm, p[1], p[2], bias, p[0], cut.block, cut.tile, scratch), at, "gemm", err);
+}
+
+OWN wake(const yt_cmd *c, uint8_t *const p[])
+{
+	__atomic_store_n((uint32_t *)(void *)p[0], c->value, __ATOMIC_RELEASE);
+	/* Not FUTEX_PRIVATE, because another process may wait. It is no error if none
+	 * does. */
+	syscall(SYS_futex, p[0], FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
+	return YT_OK;
+}
+
+OWN unknown(const yt_cmd *c, uint32_t at, yt_error *err)
+{
+	return yt_fail(err, YT_E_INTERNAL, "command %u: operation %u passed the checks but is not implemented", at, c->op);
+}
+
 yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *config, yt_cpu_scratch *scratch,
 		     yt_error *err)
 {
-	const yt_cpu_config cut = config != NULL ? *config : yt_cpu_built_in(c->op);
-	const uint8_t *planes[3];
-	yt_pre_plan plan;
-	uint32_t n;
-
 	switch (c->op) {
 	case YT_OP_COPY:
 		if (c->dst.len != 0)
@@ -78,24 +127,15 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 			memset(p[0], (int)c->value, (size_t)c->dst.len);
 		return YT_OK;
 	case YT_OP_PREPROCESS:
-		planes[0] = p[1];
-		planes[1] = yt_format_planes(c->pre.format) > 1 ? p[2] : NULL;
-		planes[2] = yt_format_planes(c->pre.format) > 2 ? p[3] : NULL;
-		plan = yt_plan_preprocess(&c->pre);
-		return room(yt_cpu_preprocess(&plan, planes, p[0], scratch), at, "preprocess", err);
+		return preprocess(c, at, p, scratch, err);
 	case YT_OP_ROI:
-		planes[0] = p[1];
-		n = yt_format_planes(c->roi.format);
-		planes[1] = n > 1 ? p[2] : NULL;
-		planes[2] = n > 2 ? p[3] : NULL;
-		return room(yt_cpu_roi(&c->roi, as_boxes(p[1 + n]), planes, p[0], scratch), at, "roi", err);
+		return roi(c, at, p, scratch, err);
 	case YT_OP_REDUCE:
-		reduce(c, p);
-		return YT_OK;
+		return reduce(c, p);
 	case YT_OP_DECODE:
-		return room(yt_cpu_decode(&c->decode, p[1], p[0], scratch), at, "decode", err);
+		return decode(c, at, p, scratch, err);
 	case YT_OP_NMS:
-		return room(yt_cpu_nms(&c->nms, p[1], p[0], scratch), at, "nms", err);
+		return nms(c, at, p, scratch, err);
 	case YT_OP_SOFTMAX:
 		yt_cpu_softmax(&c->rows, p[1], p[0]);
 		return YT_OK;
@@ -116,9 +156,7 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 			       p[0]);
 		return YT_OK;
 	case YT_OP_GEMM:
-		return room(yt_cpu_gemm(&c->gemm, p[1], p[2], c->src[2].len != 0 ? (const float *)(const void *)p[3] : NULL, p[0],
-					cut.block, cut.tile, scratch), at,
-			    "gemm", err);
+		return gemm(c, at, p, config, scratch, err);
 	case YT_OP_DIFF:
 		yt_cpu_diff(&c->diff, p[1], p[2], p[0]);
 		return YT_OK;
@@ -129,12 +167,8 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 		return room(yt_cpu_masks(&c->masks, p[1], (const float *)(const void *)p[2], as_boxes(p[3]), p[0], c->dst.len, scratch), at,
 			    "masks", err);
 	case YT_OP_SIGNAL:
-		__atomic_store_n((uint32_t *)(void *)p[0], c->value, __ATOMIC_RELEASE);
-		/* Not FUTEX_PRIVATE, because another process may wait. It is no error if none
-		 * does. */
-		syscall(SYS_futex, p[0], FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
-		return YT_OK;
+		return wake(c, p);
 	default:
-		return yt_fail(err, YT_E_INTERNAL, "command %u: operation %u passed the checks but is not implemented", at, c->op);
+		return unknown(c, at, err);
 	}
 }

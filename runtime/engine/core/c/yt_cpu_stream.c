@@ -11,6 +11,9 @@
 #include <sched.h>
 #include <signal.h>
 
+/* Kept out of the way of a list that was checked before and runs here. */
+#define RARE __attribute__((noinline))
+
 /* ---- waiting ------------------------------------------------------------ */
 
 static struct timespec deadline_after(uint64_t ns)
@@ -182,7 +185,25 @@ static void record(yt_device *d, yt_slot *event, uint64_t target)
 	pthread_cond_broadcast(&d->done);
 }
 
-static yt_status run_here(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
+RARE static void record_here(yt_device *d, yt_slot *event)
+{
+	pthread_mutex_lock(&d->lock);
+	__atomic_store_n(&event->submitted, event->submitted + 1, __ATOMIC_RELEASE);
+	record(d, event, event->submitted);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static inline __attribute__((always_inline)) yt_status run_command(yt_stream *s, const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_error *err)
+{
+	yt_cpu_config config;
+
+	if (c->op != YT_OP_GEMM) /* the only one with a choice */
+		return yt_cpu_run(c, at, p, NULL, &s->scratch, err);
+	config = cpu_config_of(s->dev, c);
+	return yt_cpu_run(c, at, p, &config, &s->scratch, err);
+}
+
+static inline __attribute__((always_inline)) yt_status run_here(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
 {
 	yt_device *d = s->dev;
 	yt_status rc = YT_OK;
@@ -190,23 +211,16 @@ static yt_status run_here(yt_stream *s, const yt_cmd *cmds, const resolved *wher
 
 	for (i = 0; i < n && rc == YT_OK; i++) {
 		const yt_cmd *c = &cmds[i];
-		yt_cpu_config config;
 
 		if (c->op == YT_OP_WAIT)
 			continue; /* had passed when the list was checked */
 		if (c->op == YT_OP_RECORD) {
-			yt_slot *event = where[i].event;
-
-			pthread_mutex_lock(&d->lock);
-			__atomic_store_n(&event->submitted, event->submitted + 1, __ATOMIC_RELEASE);
-			record(d, event, event->submitted);
-			pthread_mutex_unlock(&d->lock);
+			record_here(d, where[i].event);
 			continue;
 		}
 		if (c->op == YT_OP_COPY)
 			cpu_count_copy(d, &where[i], c->dst.len);
-		config = cpu_config_of(d, c);
-		rc = yt_cpu_run(c, i, where[i].p, &config, &s->scratch, err);
+		rc = run_command(s, c, i, where[i].p, err);
 	}
 	return rc;
 }
@@ -251,7 +265,6 @@ static void run_job_command(yt_stream *s, const job *j, uint32_t i)
 	const yt_cmd *c = &j->cmds[i];
 	const char *name = yt_op_name(c->op);
 	uint64_t start = cpu_now(), bytes = c->op == YT_OP_COPY ? c->dst.len : 0, ns, random = 0;
-	yt_cpu_config config;
 	yt_fault *f;
 	yt_error err;
 	yt_status rc;
@@ -281,8 +294,7 @@ static void run_job_command(yt_stream *s, const job *j, uint32_t i)
 	start = cpu_now();
 	if (c->op == YT_OP_COPY)
 		cpu_count_copy(d, &j->where[i], bytes);
-	config = cpu_config_of(d, c);
-	rc = yt_cpu_run(c, i, j->where[i].p, &config, &s->scratch, &err);
+	rc = run_command(s, c, i, j->where[i].p, &err);
 	if (corrupt)
 		j->where[i].p[0][random % bytes] ^= (uint8_t)(1u << (random >> 60 & 7));
 	ns = cpu_now() - start;
@@ -434,7 +446,7 @@ void cpu_stop_threads(yt_device *d)
 
 /* Makes a job from a list, or from graph g, and queues it. The caller protects the objects
  * that the list refers to until this returns. */
-static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_graph *g, yt_error *err)
+RARE static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_graph *g, yt_error *err)
 {
 	yt_device *d = s->dev;
 	size_t cmd_bytes = g == NULL ? n * sizeof *cmds : 0, where_bytes = g == NULL ? n * sizeof *where : 0;
@@ -509,7 +521,7 @@ static int runs_here(const yt_stream *s)
 	       __atomic_load_n(&s->dev->trouble, __ATOMIC_ACQUIRE) == 0;
 }
 
-static yt_status record_graph(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
+RARE static yt_status record_graph(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
 {
 	yt_graph *g = s->recording;
 	uint32_t cap = g->cap, i;
@@ -540,11 +552,28 @@ static yt_status record_graph(yt_stream *s, const yt_cmd *cmds, const resolved *
 	return YT_OK;
 }
 
-yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
+enum { HAS_WAIT = 1, MUST_WAIT = 2 };
+
+/* Resolves a list and names its objects. */
+RARE static yt_status check_list(yt_stream *s, const yt_cmd *cmds, uint32_t n, uint32_t *waits, yt_error *err)
 {
-	resolved where[YT_MAX_CMDS];
 	yt_status rc = YT_OK;
-	uint32_t i, here;
+	uint32_t i;
+
+	__atomic_store_n(&s->names, 0, __ATOMIC_RELAXED);
+	for (i = 0; i < n && rc == YT_OK; i++) {
+		rc = check(s, &cmds[i], i, &s->where[i], err);
+		if (rc == YT_OK && cmds[i].op == YT_OP_WAIT)
+			*waits |= HAS_WAIT | (must_wait(s->where[i].event) ? MUST_WAIT : 0);
+	}
+	return rc;
+}
+
+yt_status cpu_submit_known(yt_stream *s, const yt_cmd *cmds, uint32_t n, uint64_t known, yt_error *err)
+{
+	yt_status rc = YT_OK;
+	uint32_t here, waits = 0;
+	uint64_t removals;
 
 	if (s == NULL || (cmds == NULL && n != 0))
 		return yt_fail(err, YT_E_INVALID, "submit: stream and commands are required");
@@ -552,23 +581,29 @@ yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err
 		return yt_fail(err, YT_E_INVALID, "submit: %u commands; a list has at most %u", n, YT_MAX_CMDS);
 	here = s->recording == NULL && runs_here(s);
 	yt_guard_enter(&s->active, CHECKING);
-	__atomic_store_n(&s->names, 0, __ATOMIC_RELAXED);
-	for (i = 0; i < n && rc == YT_OK; i++) {
-		rc = check(s, &cmds[i], i, &where[i], err);
-		if (rc == YT_OK && cmds[i].op == YT_OP_WAIT && must_wait(where[i].event))
-			here = 0;
+	removals = __atomic_load_n(&s->dev->removals, __ATOMIC_ACQUIRE);
+	if (known == 0 || known != s->known || n != s->known_n || removals != s->removals) {
+		rc = check_list(s, cmds, n, &waits, err);
+		s->known = rc == YT_OK && waits == 0 ? known : 0; /* to wait or not is decided each time */
+		s->known_n = n;
+		s->removals = removals;
 	}
 	/* CHECKED promises less than CHECKING, so no barrier is needed. This must come before
 	 * any lock: a thread that frees an object holds the lock and waits for the check to
 	 * end. */
 	__atomic_store_n(&s->active, CHECKED, __ATOMIC_RELEASE);
-	if (rc == YT_OK && here) {
-		rc = run_here(s, cmds, where, n, err);
+	if (rc == YT_OK && here && (waits & MUST_WAIT) == 0) {
+		rc = run_here(s, cmds, s->where, n, err);
 	} else if (rc == YT_OK) {
-		rc = s->recording != NULL ? record_graph(s, cmds, where, n, err) : enqueue(s, cmds, where, n, NULL, err);
+		rc = s->recording != NULL ? record_graph(s, cmds, s->where, n, err) : enqueue(s, cmds, s->where, n, NULL, err);
 	}
 	yt_guard_leave(&s->active);
 	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
+{
+	return cpu_submit_known(s, cmds, n, 0, err);
 }
 
 /* ---- streams ------------------------------------------------------------ */

@@ -18,6 +18,7 @@
 
 struct yt_gate {
 	const yt_api *api;
+	yt_status (*submit_known)(yt_stream *, const yt_cmd *, uint32_t, uint64_t, yt_error *); /* or NULL */
 	yt_stream *s;
 	uint64_t active;
 	uint32_t closed;
@@ -32,6 +33,7 @@ static inline struct yt_gate *yt_gate_new(const yt_api *api, yt_stream *s)
 	yt_guard_init();
 	if (g != NULL) {
 		g->api = api;
+		g->submit_known = api->struct_size > offsetof(yt_api, submit_known) ? api->submit_known : NULL;
 		g->s = s;
 	}
 	return g;
@@ -47,11 +49,12 @@ static inline int yt_gate_enter(struct yt_gate *g)
 	return 0;
 }
 
-static inline void yt_gate_submit(struct yt_gate *g, const yt_cmd *cmds, uint32_t n)
+/* known: see yt_api.submit_known */
+static inline void yt_gate_submit(struct yt_gate *g, const yt_cmd *cmds, uint32_t n, uint64_t known)
 {
 	if (!yt_gate_enter(g))
 		return;
-	g->rc = g->api->submit(g->s, cmds, n, &g->err);
+	g->rc = g->submit_known != NULL ? g->submit_known(g->s, cmds, n, known, &g->err) : g->api->submit(g->s, cmds, n, &g->err);
 	yt_guard_leave(&g->active);
 }
 

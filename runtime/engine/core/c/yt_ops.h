@@ -158,6 +158,24 @@ YT_FN float yt_exp(float x)
 	return x == x ? p : x;
 }
 
+/* exp of the difference from a row's largest element, thus of no positive number. Relative error
+ * below 2e-7 + 9e-8 |x|, and absolute below 2e-7: what it saves over yt_exp does not show in a sum
+ * that is at least 1. 0 below -124 ln 2, where results near the smallest floats would be slow. */
+YT_FN float yt_exp_below(float x)
+{
+	float m = x * 1.44269504f, t = m + 12583039.0f, f, p; /* 1.5 * 2^23 + 127: the last bits of t are those of the exponent */
+
+	f = m - (t - 12583039.0f);
+	p = 1.326465849e-03f; /* minimax of 2^f, with 1 for f = 0 */
+	p = p * f + 9.671565843e-03f;
+	p = p * f + 5.550734388e-02f;
+	p = p * f + 2.402224127e-01f;
+	p = p * f + 6.931469770e-01f;
+	p = p * f + 1.0f;
+	p *= yt_from_bits(yt_bits(t) << 23);
+	return m < -124.0f ? 0.0f : p;
+}
+
 /* x = 2^e m with m from sqrt(1/2) to sqrt(2); log m = 2 artanh((m-1)/(m+1)). */
 YT_FN float yt_log(float x)
 {
@@ -344,6 +362,18 @@ YT_FN uint64_t yt_convert_from(const yt_convert *v, uint64_t j, uint32_t *channe
  * rising order, lanes are folded in halves. */
 #define YT_ROW_LANES 256u
 
+/* What turns a row's exponentials into their softmax, from their sum; all of a row with a NaN, or
+ * with infinity as its largest, become this NaN. */
+YT_FN float yt_softmax_scale(float sum)
+{
+	return sum == sum ? 1.0f / sum : yt_from_bits(0x7fc00000u);
+}
+
+YT_FN float yt_softmax_of(float e, float scale)
+{
+	return scale == scale ? e * scale : scale;
+}
+
 /* Larger is better: NaN above all numbers, then the value, then the lower index. */
 YT_FN uint32_t yt_rank_order(float x)
 {
@@ -358,6 +388,14 @@ YT_FN uint64_t yt_rank_of(uint32_t order, uint32_t index)
 YT_FN uint64_t yt_rank_key(float x, uint32_t index)
 {
 	return yt_rank_of(yt_rank_order(x), index);
+}
+
+/* The element with the key; of zeros 0, of NaNs and of key 0 any NaN. */
+YT_FN float yt_rank_value(uint64_t key)
+{
+	uint32_t u = (uint32_t)(key >> 32);
+
+	return yt_from_bits((u & 0x80000000u) != 0 ? u & 0x7fffffffu : ~u);
 }
 
 YT_FN uint32_t yt_rank_index(uint64_t key)

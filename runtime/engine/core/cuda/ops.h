@@ -278,14 +278,16 @@ YT_FN float yt_row_sum(uint32_t type, const void *src, uint64_t first, uint32_t 
 	float s = 0;
 
 	for (uint64_t j = t; j < cols; j += YT_ROW_LANES)
-		s += yt_exp(yt_load(type, src, first + j) - top);
+		s += yt_exp_below(yt_load(type, src, first + j) - top);
 	return s;
 }
 
 YT_FN void yt_row_softmax(const yt_rows &r, const void *src, void *dst, uint64_t first, float top, float sum, uint32_t t)
 {
+	float scale = yt_softmax_scale(sum);
+
 	for (uint64_t j = t; j < r.cols; j += YT_ROW_LANES)
-		yt_store(r.out, dst, first + j, yt_exp(yt_load(r.in, src, first + j) - top) / sum);
+		yt_store(r.out, dst, first + j, yt_softmax_of(yt_exp_below(yt_load(r.in, src, first + j) - top), scale));
 }
 
 // The best key not above `most`.
