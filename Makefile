@@ -14,6 +14,9 @@ LDFLAGS  = -ldflags '-X github.com/yoctune/yoctune/internal/version.Version=$(VE
 EXAMPLE := examples/video-analytics
 CUE_VERSION = $(shell $(GO) list -m -f '{{.Version}}' cuelang.org/go)
 
+# As the programs are built, so that tests and programs share one compilation of each package.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+
 # A test fails, instead of skipping, when something that `make setup` installs is missing.
 REQUIRE := YOCTUNE_REQUIRE_CUE=1 YOCTUNE_REQUIRE_PACKAGES=1 YOCTUNE_REQUIRE_SPDX=1 YOCTUNE_REQUIRE_LSP=1 YOCTUNE_REQUIRE_MINISIGN=1 YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1 YOCTUNE_REQUIRE_ETHTOOL=1 YOCTUNE_REQUIRE_SOURCES=1 YOCTUNE_REQUIRE_CUDA=1 \
 	YOCTUNE_QEMU=$(CURDIR)/$(BUILD)/cache/qemu YOCTUNE_DOTCONFIG=$(CURDIR)/$(BUILD)/cache/qemu/config
@@ -49,9 +52,13 @@ lint:
 	$(GO) vet -tags serve ./cmd/yoctuned
 	shellcheck scripts/*.sh tests/*.sh tests/*/*.sh bench/*/*.sh .ci/run
 
+# The packages whose tests take longest go first; more run than there are cores, because many of
+# them wait.
+LONGEST := ./tests/qemu ./internal/cmd/packages ./tests/series ./runtime/device/watch ./runtime/device/enforce ./runtime/engine/pipeline ./cmd/yoctune ./tests/ci
+
 .PHONY: unit
 unit: $(BUILD)/tools/cue $(BUILD)/tools/nfpm $(BUILD)/tools/actionlint
-	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test -timeout 20m ./...
+	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test -p $$((2 * $$(nproc))) -timeout 20m $(LONGEST) ./...
 	$(GO) test -tags serve ./cmd/yoctuned -run TestScripts/serve
 
 # The parsers of untrusted input on a device: plans, signatures, state, sockets, netlink,
