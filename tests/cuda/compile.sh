@@ -52,19 +52,38 @@ gencode+=(-gencode "arch=compute_$newest,code=compute_$newest")
 flags=(-std=c++17 -O3 --fmad=false -Iruntime/engine/core/c -I"$src" "-DYT_CUDA_ARCHS=\"${names% }\""
 	"-Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra" -Werror=all-warnings)
 
+# As many compilers as there are cores, each with a report of its own. Released libraries have no
+# fault injection; the variant with it must compile as well.
 report=$out/ptxas.txt
-: >"$report"
 objects=()
-for f in "${files[@]}"; do
-	"$nvcc" "${flags[@]}" "${gencode[@]}" -Xptxas=-v -c "$src/$f.cu" -o "$out/$f.o" 2>>"$report" || {
-		cat "$report"
-		exit 1
+compile() { # NAME SOURCE [FLAG...]
+	"$nvcc" "${flags[@]}" "${gencode[@]}" "${@:3}" -c "$src/$2.cu" -o "$out/$1.o" 2>"$out/$1.ptxas" || {
+		cat "$out/$1.ptxas" >&2
+		return 1
 	}
+}
+running=0
+start() {
+	if [ "$running" -ge "$(nproc)" ]; then
+		wait -n
+		running=$((running - 1))
+	fi
+	compile "$@" &
+	running=$((running + 1))
+}
+start faults_test faults -DYT_FAULTS
+start backend_test backend -DYT_FAULTS
+for f in "${files[@]}"; do
+	start "$f" "$f" -Xptxas=-v
 	objects+=("$out/$f.o")
 done
-# Released libraries have no fault injection; the variant with it must compile as well.
-"$nvcc" "${flags[@]}" "${gencode[@]}" -DYT_FAULTS -c "$src/faults.cu" -o "$out/faults_test.o"
-"$nvcc" "${flags[@]}" "${gencode[@]}" -DYT_FAULTS -c "$src/backend.cu" -o "$out/backend_test.o"
+while [ "$running" -gt 0 ]; do
+	wait -n
+	running=$((running - 1))
+done
+for f in "${files[@]}"; do
+	cat "$out/$f.ptxas"
+done >"$report"
 awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = q[4] }
      /bytes spill/ { spills = $5 + $9; total += spills }
      /Used [0-9]+ registers/ { match($0, /Used [0-9]+ registers/); regs = substr($0, RSTART + 5, RLENGTH - 15)
