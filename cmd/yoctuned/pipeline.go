@@ -287,8 +287,12 @@ func pipelineText(w cli.Printer, s *pipeline.Summary) {
 		return [4]string{formatMilliseconds(q.P50), formatMilliseconds(q.P95), formatMilliseconds(q.P99), formatMilliseconds(q.Max)}
 	}
 	f := s.Frames
-	w.Printf("\n%s: %d frames read: %d done, %d dropped, %d failed; %.1f fps over %.2f s (%s)\n",
-		s.Pipeline, f.Read, f.Done, f.Dropped, f.Failed, s.FPS, float64(s.Duration)/1e9, s.Ended)
+	skipped := ""
+	if len(s.Skips) > 0 {
+		skipped = fmt.Sprintf(", %d skipped", f.Skipped)
+	}
+	w.Printf("\n%s: %d frames read: %d done, %d dropped, %d failed%s; %.1f fps over %.2f s (%s)\n",
+		s.Pipeline, f.Read, f.Done, f.Dropped, f.Failed, skipped, s.FPS, float64(s.Duration)/1e9, s.Ended)
 	for _, r := range slices.Sorted(maps.Keys(s.Drops)) {
 		w.Printf("  dropped %d: %s\n", s.Drops[r], r)
 	}

@@ -317,7 +317,11 @@ func (r running) lines(p *page) {
 		p.row("slo", terminal.Green, "met")
 	}
 	f := r.Frames
-	p.row("frames", terminal.Plain, fmt.Sprintf("%d read  %d done  %d dropped  %d failed  %d in work", f.Read, f.Done, f.Dropped, f.Failed, r.InFlight))
+	counts := fmt.Sprintf("%d read  %d done  %d dropped  %d failed", f.Read, f.Done, f.Dropped, f.Failed)
+	if len(r.Skips) > 0 {
+		counts += fmt.Sprintf("  %d skipped", f.Skipped)
+	}
+	p.row("frames", terminal.Plain, fmt.Sprintf("%s  %d in work", counts, r.InFlight))
 	p.wrapText("dropped", terminal.Yellow, listCounts(r.Drops, r.Rates.Drops)...)
 	p.wrapText("failed", terminal.Red, listCounts(r.Failures, nil)...)
 	r.stages(p)

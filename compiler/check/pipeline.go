@@ -1,13 +1,17 @@
 package check
 
 import (
+	"bytes"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
+	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/formats/gallery"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -105,6 +109,36 @@ func pipelineRules() []Rule {
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"], inside: true}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"]}}`,
 			run:   checkCustomStage,
+		},
+		{
+			ID: "map-expression", Severity: diag.Error, Firm: true,
+			Title: "an expression of a map stage cannot be computed",
+			Cause: "A map stage computes each element by expressions of names, functions, numbers, parentheses and + - * /. Those of all expressions become one kernel. p and q have one value for each channel.",
+			Fix:   "correct the expression at the given column, or give p and q their values",
+			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, e: {kind: "map", input: "f", expressions: ["(x - p) * 2", "relo(x)"], p: [0.1, 0.2, 0.3]}, m: {kind: "model", input: "e", path: "model.onnx"}}}`,
+			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, e: {kind: "map", input: "f", expressions: ["(x - p) * 2", "relu(x)"], p: [0.1, 0.2, 0.3]}, m: {kind: "model", input: "e", path: "model.onnx"}}}`,
+			See:   "docs/pipelines.md, Map",
+			run:   func(s *subject) { s.reportFaults(pipeline.Expression) },
+		},
+		{
+			ID: "match-gallery", Severity: diag.Error,
+			Title: "the gallery of a match stage cannot be used",
+			Cause: "A gallery is a safetensors file with a tensor of embeddings, a name for each, and the digest of the model that made them. Embeddings of another length or of another model cannot be compared, and a vector without a direction is similar to none.",
+			Fix:   "make the gallery with the model of the pipeline",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "match", input: "m", gallery: "broken.onnx"}}}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "match", input: "m", gallery: "/data/staff.safetensors"}}}`,
+			See:   "docs/pipelines.md, Match",
+			run:   checkGallery,
+		},
+		{
+			ID: "gate-track", Severity: diag.Warning,
+			Title: "tracks end while a gate skips frames",
+			Cause: "A track ends when it has no box for maxLost. A gate lets no frame pass for up to maxAge while the picture does not change, so that an object which stands still gets a new number each time.",
+			Fix:   "set repeat: true of the gate, or maxLost of the track stage to more than maxAge",
+			Wrong: examplePipeline + `g: {kind: "gate", input: "source", maxAge: "5s"}, f: {kind: "preprocess", input: "g", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}, t: {kind: "track", input: "b"}}}`,
+			Right: examplePipeline + `g: {kind: "gate", input: "source", maxAge: "5s"}, f: {kind: "preprocess", input: "g", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}, t: {kind: "track", input: "b", maxLost: "10s"}}}`,
+			See:   "docs/pipelines.md, Gate",
+			run:   checkGateTrack,
 		},
 		{
 			ID: "pipeline-device", Severity: diag.Error, Firm: true,
@@ -234,6 +268,81 @@ func checkCustomStage(s *subject)    { s.reportFaults(pipeline.Settings) }
 func checkPipelineDevice(s *subject) { s.reportFaults(pipeline.Device) }
 func checkCascade(s *subject)        { s.reportFaults(pipeline.Cascade) }
 
+// checkGallery reads the galleries that the layer carries.
+func checkGallery(s *subject) {
+	for c, p := range s.pipelines() {
+		for k, st := range p.Stages {
+			if st.Match == nil {
+				continue
+			}
+			i := slices.IndexFunc(s.Files, func(f plan.CarriedFile) bool { return f.Path == path.Clean(st.Match.Gallery) })
+			if i < 0 {
+				continue // of the device, or of the build
+			}
+			field := c.Stages.Get(st.ID).Gallery
+			g, err := gallery.Read(bytes.NewReader(s.Files[i].Data), int64(len(s.Files[i].Data)))
+			if err != nil {
+				s.reportAt(field, field.Show(), "", "stage %s: %s: %v", st.ID, st.Match.Gallery, err)
+				continue
+			}
+			dimension, model := s.embedding(&p, p.Stages[:k])
+			if dimension > 0 && dimension != int64(g.Dimension) {
+				s.reportAt(field, field.Show(), "", "stage %s: an embedding has %d values, and those of %s have %d", st.ID, dimension, st.Match.Gallery, g.Dimension)
+			}
+			if g.Model != "" && model != nil && model.SHA256 != "" && model.SHA256 != g.Model {
+				s.reportAt(field, field.Show(), "", "stage %s: %s was made with the model %.12s…, and the pipeline runs %.12s…", st.ID, st.Match.Gallery, g.Model, model.SHA256)
+			}
+		}
+	}
+}
+
+// embedding returns the length of a row of what the last of some stages gives, 0 if it is unknown, and
+// the last model among them. The digest of a model that the layer carries is that of its file.
+func (s *subject) embedding(p *plan.Pipeline, stages []plan.PipelineStage) (dimension int64, last *plan.StageModel) {
+	value := budget.SourceValue(p)
+	for i := range stages {
+		var first *onnx.Model
+		if members := pipeline.Models(&stages[i]); len(members) > 0 {
+			first, last = s.validModel(members[0].Path, members[0].SHA256), &members[0]
+		}
+		value = budget.Output(&stages[i], value, first)
+	}
+	if last != nil && last.SHA256 == "" {
+		if i := slices.IndexFunc(s.Files, func(f plan.CarriedFile) bool { return f.Path == path.Clean(last.Path) }); i >= 0 {
+			last.SHA256 = s.Files[i].SHA256
+		}
+	}
+	if len(value.Shape) < 2 {
+		return 0, last
+	}
+	dimension = 1
+	for _, d := range value.Shape[1:] {
+		if d.Free() || d.Size > gallery.MaxDimension {
+			return 0, last
+		}
+		dimension = min(dimension*d.Size, 2*gallery.MaxDimension)
+	}
+	return dimension, last
+}
+
+func checkGateTrack(s *subject) {
+	for c, p := range s.pipelines() {
+		k := pipeline.GateOf(&p)
+		if k < 0 || p.Stages[k].Gate.Repeat {
+			continue
+		}
+		age := pipeline.GateAge(p.Stages[k].Gate)
+		for _, st := range p.Stages {
+			if st.Track == nil || pipeline.TrackPatience(st.Track) > age {
+				continue
+			}
+			stage := c.Stages.Get(st.ID)
+			s.reportAt(config.FirstSet(stage.MaxLost, stage), "", "", "stage %s: a track ends after %v, and gate %s lets a frame pass after up to %v",
+				st.ID, pipeline.TrackPatience(st.Track), p.Stages[k].ID, age)
+		}
+	}
+}
+
 func checkPipelineShape(s *subject) {
 	s.reportFaults(pipeline.Line)
 	for c, p := range s.pipelines() {
@@ -306,7 +415,7 @@ func checkPipelinePath(s *subject) {
 func pathFields(c *config.Pipeline) []config.String {
 	all := []config.String{c.Source.Path}
 	for _, st := range c.Stages.Sorted() {
-		all = append(all, st.Path, st.Labels)
+		all = append(all, st.Path, st.Labels, st.Gallery)
 		for _, m := range st.Ensemble.Models.Sorted() {
 			all = append(all, m.Path)
 		}

@@ -95,6 +95,7 @@ func checkPipelineRange(s *subject) {
 func (s *subject) checkStageRange(c *config.Stage, st plan.PipelineStage, src plan.PipelineSource) {
 	s.reportOutside(c.Threshold, "0", "1", false)
 	s.reportOutside(c.IoU, "0", "1", false)
+	s.reportOutside(c.Area, "0", "1", false)
 	if st.Preprocess != nil || st.ROI != nil {
 		for _, std := range c.Std.Items {
 			if v, ok := new(big.Rat).SetString(std.Text); ok && v.Sign() == 0 {

@@ -40,7 +40,8 @@ type carried struct {
 func carriedFields(c *config.Pipeline) []carried {
 	all := []carried{{path: c.Source.Path}}
 	for _, st := range c.Stages.Sorted() {
-		all = append(all, carried{st.Path, st.SHA256, st.URI}, carried{st.Labels, st.LabelsSHA256, st.LabelsURI})
+		all = append(all, carried{st.Path, st.SHA256, st.URI}, carried{st.Labels, st.LabelsSHA256, st.LabelsURI},
+			carried{st.Gallery, st.GallerySHA256, st.GalleryURI})
 		for _, m := range st.Ensemble.Models.Sorted() {
 			all = append(all, carried{m.Path, m.SHA256, m.URI})
 		}
@@ -112,7 +113,7 @@ func reportUnread(c *config.Pipeline, f carried, err error, report *diag.Report)
 	d := diag.Diagnostic{ID: "YT0211", Severity: diag.Error, Pos: f.path.Pos(), Path: f.path.FullPath(), Got: f.path.Show(),
 		Help: "put it there, or name a file that the device has by its absolute path"}
 	if f.path.FullPath() != c.Source.Path.FullPath() {
-		d.Help += `, or let the build fetch it (uri or labelsUri, with the digest)`
+		d.Help += `, or let the build fetch it (uri, labelsUri or galleryUri, with the digest)`
 	}
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

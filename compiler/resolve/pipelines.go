@@ -34,6 +34,7 @@ func (r *resolver) resolvePipelines() {
 func (r *resolver) collectModels(c *config.Pipeline) {
 	for _, st := range c.Stages.Sorted() {
 		r.addModel(st.URI, plan.ModelFile{ID: st.ID(), SHA256: st.SHA256.Text, Member: st.Member.Text, Archive: st.ArchiveSHA256.Text})
+		r.addModel(st.GalleryURI, plan.ModelFile{ID: st.ID(), SHA256: st.GallerySHA256.Text, Name: path.Base(st.Gallery.Text)})
 		r.addModel(st.LabelsURI, plan.ModelFile{ID: st.ID(), SHA256: st.LabelsSHA256.Text, Name: path.Base(st.Labels.Text)})
 		for _, m := range st.Ensemble.Models.Sorted() {
 			r.addModel(m.URI, plan.ModelFile{ID: st.ID() + ".ensemble." + m.Key(), SHA256: m.SHA256.Text, Member: m.Member.Text, Archive: m.ArchiveSHA256.Text})
@@ -272,6 +273,11 @@ func (r *resolver) stage(c *config.Stage) plan.PipelineStage {
 		Device: nonDefaultText("cpu", c.Device), Fallback: nonDefaultText("cpu", c.Fallback),
 	}
 	switch s.Kind {
+	case pipeline.Gate.Kind:
+		s.Gate = &plan.Gate{
+			Threshold: decimalText(c.Threshold), Area: decimalText(c.Area), Grid: c.Grid.Value,
+			MaxAge: r.nanoseconds(c.MaxAge, 0), Repeat: c.Repeat.On,
+		}
 	case pipeline.Preprocess.Kind:
 		s.Preprocess = preprocess(c)
 	case pipeline.Model.Kind:
@@ -284,6 +290,13 @@ func (r *resolver) stage(c *config.Stage) plan.PipelineStage {
 		}
 		if o := c.Outputs; o.IsSet() {
 			s.Post.Outputs = &plan.DetectorOutputs{Boxes: o.Boxes.Text, Scores: o.Scores.Text, Classes: o.Classes.Text, Count: o.Count.Text}
+		}
+	case pipeline.Map.Kind:
+		s.Map = &plan.Map{Expressions: config.Texts(c.Expressions), P: decimalTexts(c.P), Q: decimalTexts(c.Q)}
+	case pipeline.Match.Kind:
+		s.Match = &plan.Match{
+			Gallery: c.Gallery.Text, SHA256: c.GallerySHA256.Text, Threshold: decimalText(c.Threshold), Top: c.Top.Value,
+			Metric: nonDefaultText(pipeline.Cosine, c.Metric),
 		}
 	case pipeline.Track.Kind:
 		s.Track = &plan.Track{IoU: decimalText(c.IoU), Hits: c.Hits.Value, MaxLost: r.nanoseconds(c.MaxLost, 0), Max: c.Max.Value}
@@ -383,7 +396,12 @@ func channels(list config.List[config.Decimal], otherwise string) []string {
 	if !list.IsSet() {
 		return []string{otherwise, otherwise, otherwise}
 	}
-	out := make([]string, 0, len(list.Items))
+	return decimalTexts(list)
+}
+
+// decimalTexts returns the numbers of a list in plain decimal text, nil when there are none.
+func decimalTexts(list config.List[config.Decimal]) []string {
+	var out []string
 	for _, v := range list.Items {
 		out = append(out, decimalText(v))
 	}

@@ -105,7 +105,7 @@ func TestDeviceProgramLinksNoCompilerAndNoServer(t *testing.T) {
 // standard library and itself, and does no I/O.
 func TestSharedSchemaUsesTheStandardLibraryOnly(t *testing.T) {
 	const imports = `{{if not .Standard}}{{.ImportPath}}{{range .Imports}} {{$.ImportPath}}>{{.}}{{end}}{{end}}`
-	for _, name := range []string{"plan", "facts", "knob", "formats", "pipeline", "spelling", "units"} {
+	for _, name := range []string{"plan", "facts", "knob", "formats", "pipeline", "fuse", "spelling", "units"} {
 		t.Run(name, func(t *testing.T) {
 			listed := dependencies(t, true, "-f", imports, "./schema/"+name+"/...")
 			if len(listed) == 0 {

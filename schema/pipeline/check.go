@@ -17,11 +17,12 @@ type Topic int
 
 // Topics of faults.
 const (
-	Line     Topic = iota // the stages do not form a chain of matching outputs and inputs
-	Settings              // a stage's own settings contradict each other
-	Device                // the GPU
-	Range                 // a value is out of its range
-	Cascade               // a stage that works on crops cannot do so as configured
+	Line       Topic = iota // the stages do not form a chain of matching outputs and inputs
+	Settings                // a stage's own settings contradict each other
+	Device                  // the GPU
+	Range                   // a value is out of its range
+	Cascade                 // a stage that works on crops cannot do so as configured
+	Expression              // an expression that cannot be computed
 )
 
 // Fault is one reason why a pipeline cannot run.
@@ -75,7 +76,7 @@ func Check(p *plan.Pipeline) []Fault {
 			Reason: fmt.Sprintf("it ends with a %s stage, which gives %s, and a sink takes results", last.Kind, in.Data),
 			Advice: "add a postprocess stage that takes its input from " + last.ID})
 	}
-	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkGPUs(p), checkSink(&p.Sink))
+	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkGate(p), checkGPUs(p), checkSink(&p.Sink))
 }
 
 // checkPictures checks that results in pixels have a picture.

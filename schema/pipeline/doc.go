@@ -67,7 +67,7 @@ func Isolated(p *plan.Pipeline, s *plan.PipelineStage) bool {
 // Instances is how many workers a stage has. A stage on the GPU has one for each GPU of
 // the pipeline unless the plan gives a number.
 func Instances(p *plan.Pipeline, s *plan.PipelineStage) int {
-	if s.Instances == 0 && RunsOnGPU(s) {
+	if s.Instances == 0 && RunsOnGPU(s) && !StageOf(s.Kind).isSerial() {
 		return max(len(p.GPUs), 1)
 	}
 	return max(s.Instances, 1)

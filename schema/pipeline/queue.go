@@ -77,6 +77,8 @@ func SparesOf(p *plan.Pipeline, s *plan.PipelineStage) int {
 	return Instances(p, s) * max(len(p.GPUs), 1)
 }
 
+func (k *Stage) isSerial() bool { return k != nil && k.Serial }
+
 func (k *Stage) isDirect() bool { return k != nil && k.Direct }
 
 // Levels lists the stages on each level of the ladder, the whole first. A stage that a

@@ -151,6 +151,14 @@ func FrameBytes(s *plan.PipelineSource) int64 {
 	return w * h * f.bytes
 }
 
+// PlaneBytes is the size of a frame's first plane, which has the brightness, 0 where it is not known.
+func PlaneBytes(s *plan.PipelineSource) int64 {
+	if f, ok := FormatOf(s.Format); ok && f.layout == planar {
+		return int64(s.Width) * int64(s.Height)
+	}
+	return FrameBytes(s)
+}
+
 // PaddedRow returns the bytes of a row that GStreamer would pad to a multiple of four, so that its frames
 // are longer than [FrameBytes]; 0 where it adds nothing.
 func PaddedRow(s *plan.PipelineSource) int64 {

@@ -36,6 +36,7 @@ type Output struct {
 	Shape []int64 // of a tensor, or of one crop; nil: the plan does not determine it
 	DType DType   // of a tensor whose shape is known
 
+	Mapped  bool // a map stage gives the tensor in place of the stage that Kind names
 	Boxes   bool // the results have boxes
 	Classes bool // and the boxes have classes
 	Crops   int  // most crops of a frame that the data, or part of the results, is of; 0: of none
@@ -69,7 +70,7 @@ func KindChangedBy(field string) string {
 // Stages lists the kinds of stages in the order of a usual pipeline.
 func Stages() []*Stage { return stages }
 
-var stages = []*Stage{&Preprocess, &Model, &Postprocess, &Track, &ROI, &Custom}
+var stages = []*Stage{&Gate, &Preprocess, &Model, &Map, &Postprocess, &Match, &Track, &ROI, &Custom}
 
 // StageOf returns the entry of a kind; nil if unknown.
 func StageOf(kind string) *Stage {
@@ -114,6 +115,10 @@ func StageOutput(s *plan.PipelineStage) Output {
 // the boxes that they are of stay results.
 func outputAfter(s *plan.PipelineStage, in Output) Output {
 	out := StageOutput(s)
+	if s.Map != nil {
+		in.Mapped = true
+		return in
+	}
 	if in.Crops > 0 && out.Data == Tensors {
 		out.Data = Crops
 	}

@@ -223,6 +223,11 @@ func checkPostprocess(s *plan.PipelineStage, in Output) []Fault {
 			Reason: fmt.Sprintf("stage %s decodes %s from the output of a model, and its input is a %s stage", s.ID, d.Name, in.Kind),
 			Advice: "connect it to a model stage, or use decode: \"raw\""}}
 	}
+	if in.Mapped && d.Second {
+		return []Fault{{Topic: Line, Path: stagePath(s, "input"), Value: s.Input,
+			Reason: fmt.Sprintf("stage %s: decode %s reads two outputs of a model, and a map stage gives one", s.ID, d.Name),
+			Advice: "connect it to the model stage"}}
+	}
 	if want := ExpectedTensor(s.Post, in.Shape); want != "" {
 		return []Fault{{Topic: Line, Path: path, Value: d.Name,
 			Reason: fmt.Sprintf("stage %s: decode %s reads %s, and its input is a tensor of shape %v", s.ID, d.Name, want, in.Shape),

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"strconv"
+	"time"
 
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -18,6 +20,9 @@ var Track = Stage{
 		return []Fault{inputFault(s, "stage %s follows the boxes of a postprocess stage, and a %s stage gives it none", s.ID, in.Kind)}
 	},
 }
+
+// TrackPatience is how long a track waits for a box.
+func TrackPatience(t *plan.Track) time.Duration { return cmp.Or(time.Duration(t.MaxLost), time.Second) }
 
 // checkInstances reports a stage with more instances than its kind can have.
 func checkInstances(k *Stage, s *plan.PipelineStage) []Fault {

@@ -316,7 +316,7 @@ type PipelineSource struct {
 // PipelineStage is one step.
 type PipelineStage struct {
 	ID         string      `json:"id"`
-	Kind       string      `json:"kind"`  // preprocess, model, postprocess, track, roi, custom
+	Kind       string      `json:"kind"`  // see schema/pipeline
 	Input      string      `json:"input"` // "source" or a stage id
 	Preprocess *Preprocess `json:"preprocess,omitempty"`
 	Model      *Model      `json:"model,omitempty"`
@@ -324,6 +324,9 @@ type PipelineStage struct {
 	Track      *Track      `json:"track,omitempty"`
 	ROI        *ROI        `json:"roi,omitempty"`
 	Custom     *Custom     `json:"custom,omitempty"`
+	Gate       *Gate       `json:"gate,omitempty" since:"2"`
+	Map        *Map        `json:"map,omitempty" since:"2"`
+	Match      *Match      `json:"match,omitempty" since:"2"`
 
 	Instances int   `json:"instances,omitempty"` // that work side by side, 0: 1; the order of frames is kept
 	Deadline  int64 `json:"deadline,omitempty"`  // ns of one run, 0: none
@@ -504,6 +507,31 @@ type ROI struct {
 // Preprocess is what is done to each crop.
 func (r *ROI) Preprocess() *Preprocess {
 	return &Preprocess{Width: r.Width, Height: r.Height, Fit: r.Fit, Layout: "nchw", Color: r.Color, DType: "f32", Pad: r.Pad, Mean: r.Mean, Std: r.Std}
+}
+
+// Gate lets frames pass while the picture changes.
+type Gate struct {
+	Threshold string `json:"threshold,omitempty"` // decimal text, 0–1; "": 0.1
+	Area      string `json:"area,omitempty"`      // decimal text, 0–1; "": 0.01
+	Grid      int    `json:"grid,omitempty"`      // side of a block in samples, 0: none
+	MaxAge    int64  `json:"max_age,omitempty"`   // ns, 0: 1 s
+	Repeat    bool   `json:"repeat,omitempty"`    // skipped frames give the last results
+}
+
+// Map computes each element of a tensor anew.
+type Map struct {
+	Expressions []string `json:"expressions"` // each of the result of the one before, see schema/fuse
+	P           []string `json:"p,omitempty"` // by channel, decimal text
+	Q           []string `json:"q,omitempty"`
+}
+
+// Match finds the entries of a gallery that are most similar to an embedding.
+type Match struct {
+	Gallery   string `json:"gallery"`             // file, see schema/formats/gallery
+	SHA256    string `json:"sha256,omitempty"`    // of the file
+	Threshold string `json:"threshold,omitempty"` // decimal text, 0–1; "": 0.5
+	Top       int    `json:"top,omitempty"`       // 0: 1
+	Metric    string `json:"metric,omitempty"`    // "": cosine
 }
 
 // PipelineSink takes results.

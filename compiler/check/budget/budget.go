@@ -66,12 +66,15 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 	rows := int64(pipeline.CropRows(level, k))
 	in := input(p, level, k, models)
 	if len(members) == 0 {
+		b.Pool += pipeline.GateBytes(p, s)
 		slots := int64(b.slots)
 		if away { // one to warm up with
 			slots++
 		}
 		if n, known := valueBytes(Output(s, in, nil)); known {
 			b.Pool += slots * n * rows
+		} else if s.Map != nil || s.Match != nil { // a gallery has its own
+			b.Known = false
 		}
 		b.Pool += pipeline.CropMemory(p, s)
 		if s.Post != nil {
@@ -304,6 +307,9 @@ func fixedValue(t pipeline.Tensor) onnx.Value {
 func Output(s *plan.PipelineStage, in onnx.Value, m *onnx.Model) onnx.Value {
 	if fixed := pipeline.StageOutput(s); fixed.Shape != nil {
 		return fixedValue(fixed.Tensor())
+	}
+	if s.Map != nil {
+		return in
 	}
 	if s.Model == nil || m == nil {
 		return onnx.Value{}

@@ -8,6 +8,7 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/language/load"
@@ -111,6 +112,11 @@ func FirstSet(parts ...Part) Place {
 func (p *Place) field(name string) Place {
 	if f := p.node.Field(name); f != nil {
 		return Place{node: f.Value, key: &f.Pos, parent: p, name: name}
+	}
+	if p.node != nil {
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(p.node.Items) {
+			return Place{node: p.node.Items[i], parent: p.parent, name: p.name}
+		}
 	}
 	return Place{parent: p, name: name}
 }

@@ -1021,6 +1021,11 @@ type Stage struct {
 	Time          Duration
 	Device        String
 	Fallback      String
+	Threshold     Decimal
+	Area          Decimal
+	Grid          Int
+	MaxAge        Duration
+	Repeat        Bool
 	Width         Int
 	Height        Int
 	Fit           String
@@ -1050,11 +1055,13 @@ type Stage struct {
 	Spinning      Bool
 	Arena         Bool
 	Ensemble      Ensemble
+	Expressions   List[String]
+	P             List[Decimal]
+	Q             List[Decimal]
 	Decode        String
 	Labels        String
 	LabelsURI     String
 	LabelsSHA256  String
-	Threshold     Decimal
 	Top           Int
 	Head          String
 	Outputs       DetectorOutputs
@@ -1062,6 +1069,10 @@ type Stage struct {
 	Agnostic      Bool
 	Classes       Int
 	Prototypes    String
+	Gallery       String
+	GalleryURI    String
+	GallerySHA256 String
+	Metric        String
 	Hits          Int
 	MaxLost       Duration
 	Max           Int
@@ -1084,6 +1095,11 @@ func (c *Stage) decode(p Place) {
 	c.Time.decode(c.field("time"))
 	c.Device.decode(c.field("device"))
 	c.Fallback.decode(c.field("fallback"))
+	c.Threshold.decode(c.field("threshold"))
+	c.Area.decode(c.field("area"))
+	c.Grid.decode(c.field("grid"))
+	c.MaxAge.decode(c.field("maxAge"))
+	c.Repeat.decode(c.field("repeat"))
 	c.Width.decode(c.field("width"))
 	c.Height.decode(c.field("height"))
 	c.Fit.decode(c.field("fit"))
@@ -1113,11 +1129,13 @@ func (c *Stage) decode(p Place) {
 	c.Spinning.decode(c.field("spinning"))
 	c.Arena.decode(c.field("arena"))
 	c.Ensemble.decode(c.field("ensemble"))
+	c.Expressions.decode(c.field("expressions"))
+	c.P.decode(c.field("p"))
+	c.Q.decode(c.field("q"))
 	c.Decode.decode(c.field("decode"))
 	c.Labels.decode(c.field("labels"))
 	c.LabelsURI.decode(c.field("labelsUri"))
 	c.LabelsSHA256.decode(c.field("labelsSha256"))
-	c.Threshold.decode(c.field("threshold"))
 	c.Top.decode(c.field("top"))
 	c.Head.decode(c.field("head"))
 	c.Outputs.decode(c.field("outputs"))
@@ -1125,6 +1143,10 @@ func (c *Stage) decode(p Place) {
 	c.Agnostic.decode(c.field("agnostic"))
 	c.Classes.decode(c.field("classes"))
 	c.Prototypes.decode(c.field("prototypes"))
+	c.Gallery.decode(c.field("gallery"))
+	c.GalleryURI.decode(c.field("galleryUri"))
+	c.GallerySHA256.decode(c.field("gallerySha256"))
+	c.Metric.decode(c.field("metric"))
 	c.Hits.decode(c.field("hits"))
 	c.MaxLost.decode(c.field("maxLost"))
 	c.Max.decode(c.field("max"))

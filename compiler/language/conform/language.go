@@ -602,6 +602,19 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#GateStage", doc: "Skip the stages after it while the picture does not change. A skipped frame is neither dropped nor failed: it is counted as skipped.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "threshold", required: false, doc: "Change of brightness, 0 to 1, above which a pixel counts as changed since the last frame that passed; 0.1 by default.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "area", required: false, doc: "Fraction of the pixels, 0 to 1, above which a frame passes if they changed; 0.01 by default.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "grid", required: false, doc: "Side of square blocks, in pixels. If set, a frame also passes if the mean change in any block is above threshold, which detects small objects.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 4},
+				&shape{op: bound, rel: "<=", number: 256},
+			}}},
+			{name: "maxAge", required: false, doc: "Time since the last frame that passed after which a frame passes without a change; 1 s by default.", value: &shape{op: named, def: "#Duration"}},
+			{name: "repeat", required: false, doc: "Give a skipped frame the results of the last frame that passed, with their age, instead of none.", value: &shape{op: basic, kind: load.Bool}},
+		},
+	}}},
 	{name: "#GovernorName", doc: "the name of a devfreq governor: lower-case letters, digits and \"_\"", value: &shape{op: matches, text: "^[a-z][a-z0-9_]{0,30}$"}},
 	{name: "#HashServer", doc: "A hash equivalence server of your own.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
@@ -741,6 +754,27 @@ var language = Schema{defs: []*definition{
 	{name: "#MachineName", doc: "a bitbake machine name, which is also an override: lower-case letters, digits, \".\" and \"-\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 80},
 		&shape{op: matches, text: "^[a-z0-9][a-z0-9.-]*$"},
+	}}},
+	{name: "#MapStage", doc: "Compute each element of a tensor anew. All expressions run as one kernel, which reads and writes memory once.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "expressions", required: true, doc: "Expressions of each element, such as \"(x - p) * q\". In the first, x is the element; in the others, the result of the one before. in is always the element. Functions: abs, sqrt, exp, log, sigmoid, tanh, relu, gelu, silu, round, min, max, clamp, leaky, f16, bf16, i8, u8.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
+			{name: "p", required: false, doc: "Values of p, one for each channel: the second axis of the tensor.", value: &shape{op: list, elem: &shape{op: named, def: "#Decimal"}}},
+			{name: "q", required: false, doc: "Values of q, one for each channel.", value: &shape{op: list, elem: &shape{op: named, def: "#Decimal"}}},
+		},
+	}}},
+	{name: "#MatchStage", doc: "Compare embeddings, the output of a model, with the entries of a gallery.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "gallery", required: true, doc: "File with the gallery, in the safetensors format: a tensor embeddings of float32, and the names and the model's SHA-256 in its metadata. A relative path names a file beside the configuration, which the layer carries.", value: &shape{op: named, def: "#Path"}},
+			{name: "galleryUri", required: false, doc: "Address from which the build fetches that file, with its digest; the layer then installs it beside the models.", value: &shape{op: named, def: "#URL"}},
+			{name: "gallerySha256", required: false, doc: "Digest of that file.", value: &shape{op: named, def: "#SHA256"}},
+			{name: "threshold", required: false, doc: "Entries that are less similar, 0 to 1, are no match; 0.5 by default.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "top", required: false, doc: "Maximum number of entries for each embedding, the most similar first; 1 by default.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 32},
+			}}},
+			{name: "metric", required: false, doc: "Measure of similarity: the cosine of the angle between two vectors.", value: &shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cosine", True: false}}},
+		},
 	}}},
 	{name: "#Memory", doc: "Memory management.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
@@ -1651,9 +1685,12 @@ var language = Schema{defs: []*definition{
 	{name: "#Stage", doc: "A stage of a pipeline.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "kind", required: true, doc: "Kind of stage.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "gate", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "model", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "map", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "match", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "track", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "roi", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "custom", True: false}},
@@ -1666,7 +1703,7 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "deadline", required: false, doc: "Time limit of one run. After it the run is stopped, and its frames are dropped or, with a fallback, processed by the CPU.", value: &shape{op: named, def: "#Duration"}},
 			{name: "time", required: false, doc: "Longest time of one run with the largest batch, as measured on the module; after a roi stage, of all crops of a frame. Used for worst-case latency.", value: &shape{op: named, def: "#Duration"}},
-			{name: "device", required: false, doc: "Device of preprocess, roi and model stages, and of postprocess stages that the core decodes; the CPU by default. Tensors between stages on the GPU stay in its memory. \"auto\" measures both when the pipeline first starts on a device, keeps the faster one, and remembers it.", value: &shape{op: either, parts: []*shape{
+			{name: "device", required: false, doc: "Device of gate, preprocess, roi, model, map and match stages, and of postprocess stages that the core decodes; the CPU by default. Tensors between stages on the GPU stay in its memory. \"auto\" measures both when the pipeline first starts on a device, keeps the faster one, and remembers it.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "auto", True: false}},
@@ -1677,14 +1714,23 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 		branches: []branch{
+			{field: "kind", value: "gate", then: &structure{
+				embeds: []string{"#GateStage"},
+			}},
 			{field: "kind", value: "preprocess", then: &structure{
 				embeds: []string{"#PreprocessStage"},
 			}},
 			{field: "kind", value: "model", then: &structure{
 				embeds: []string{"#ModelStage"},
 			}},
+			{field: "kind", value: "map", then: &structure{
+				embeds: []string{"#MapStage"},
+			}},
 			{field: "kind", value: "postprocess", then: &structure{
 				embeds: []string{"#PostprocessStage"},
+			}},
+			{field: "kind", value: "match", then: &structure{
+				embeds: []string{"#MatchStage"},
 			}},
 			{field: "kind", value: "track", then: &structure{
 				embeds: []string{"#TrackStage"},

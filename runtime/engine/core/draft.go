@@ -2,9 +2,11 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
+	"github.com/yoctune/yoctune/schema/fuse"
 )
 
 // CommandBytes is the size of an encoded command.
@@ -37,6 +39,11 @@ func (dr *Draft) Buffer(id uint64, n int, host []byte) *Buffer {
 // List starts an empty list.
 func (dr *Draft) List() *List { return dr.s.List() }
 
+// Fused represents a chain that the other process has compiled, the n-th of those of [List.Replay].
+func (dr *Draft) Fused(chain *fuse.Chain, n int) *Fused {
+	return &Fused{chain: chain, k: &Kernel{d: dr.d, id: uint64(n)}}
+}
+
 // Encoded returns the list as bytes for Replay, CommandBytes per command. The bytes are
 // valid until the list changes.
 func (l *List) Encoded() ([]byte, error) {
@@ -58,9 +65,9 @@ type Use struct {
 
 // Replay replaces the list's commands with those that another process encoded. resolve
 // returns the region to use for each region of a command. Commands with events or compiled
-// kernels are refused, because those exist in one process only. Submit checks the list as
-// any other.
-func (l *List) Replay(encoded []byte, resolve func(id uint64, u Use) (Region, error)) error {
+// kernels are refused, because those exist in one process only, except for chains: a launch names
+// one of those given by its number. Submit checks the list as any other.
+func (l *List) Replay(encoded []byte, resolve func(id uint64, u Use) (Region, error), chains ...*Fused) error {
 	l.Reset()
 	if len(encoded)%CommandBytes != 0 || len(encoded) > MaxCommands*CommandBytes {
 		return fmt.Errorf("replay: %d bytes are not 1 to %d commands of %d bytes: %w", len(encoded), MaxCommands, CommandBytes, ErrInvalid)
@@ -68,8 +75,11 @@ func (l *List) Replay(encoded []byte, resolve func(id uint64, u Use) (Region, er
 	for n := range len(encoded) / CommandBytes {
 		var cmd c.Cmd
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&cmd)), CommandBytes), encoded[n*CommandBytes:])
-		if cmd.Op == c.OpRecord || cmd.Op == c.OpWait || cmd.Op == c.OpLaunch {
+		if cmd.Op == c.OpRecord || cmd.Op == c.OpWait {
 			return fmt.Errorf("replay: command %d: operation %d cannot be sent to another process: %w", n, cmd.Op, ErrInvalid)
+		}
+		if err := replaceChain(&cmd, chains); err != nil {
+			return fmt.Errorf("replay: command %d: %w", n, err)
 		}
 		var none c.Range
 		ranges := [...]*c.Range{&cmd.Src[0], &cmd.Src[1], &cmd.Src[2], &none, &cmd.Dst}
@@ -94,6 +104,30 @@ func (l *List) Replay(encoded []byte, resolve func(id uint64, u Use) (Region, er
 		l.add(cmd)
 	}
 	return l.err
+}
+
+// replaceChain makes the launch of a chain that another process encoded one of a kernel of this process.
+// The sizes of its memory decide what it does.
+func replaceChain(cmd *c.Cmd, chains []*Fused) error {
+	if cmd.Op != c.OpLaunch {
+		return nil
+	}
+	a := *(*c.Launch)(unsafe.Pointer(&cmd.Args))
+	if a.Kernel >= uint64(len(chains)) || a.Ranges < 2 || a.Ranges > 4 || a.Param[1] > math.MaxInt32 || a.Param[2] > math.MaxInt32 ||
+		cmd.Dst.Len > math.MaxInt32 || cmd.Src[0].Len > math.MaxInt32 {
+		return fmt.Errorf("launch of chain %d of %d: %w", a.Kernel, len(chains), ErrInvalid)
+	}
+	f := chains[a.Kernel]
+	var others [2]int
+	for i := range a.Ranges - 2 {
+		others[i] = int(min(cmd.Src[1+i].Len, math.MaxInt32))
+	}
+	made, err := f.launch(int(cmd.Dst.Len), int(cmd.Src[0].Len), Channels{Inner: int(a.Param[1]), Count: int(a.Param[2])}, others[:a.Ranges-2])
+	if err != nil {
+		return err
+	}
+	c.Put(cmd, made)
+	return nil
 }
 
 // writesAll reports whether an operation writes every byte of its destination for all

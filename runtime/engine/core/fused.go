@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 	"github.com/yoctune/yoctune/runtime/engine/core/cuda"
-	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
+	"github.com/yoctune/yoctune/schema/fuse"
 )
 
 // Fused is a chain of expressions (package fuse) compiled to one kernel of a device.
@@ -104,26 +105,75 @@ type Channels struct {
 // Fused runs a chain on each element of src. operands follow the order of Chain.Operands:
 // for y a region as long as src, for p and q one float32 per channel.
 func (l *List) Fused(f *Fused, dst, src Region, ch Channels, operands ...Region) *List {
-	if f == nil || len(operands) != len(f.chain.Operands()) {
-		return l.fail(fmt.Errorf("chain: need a chain and one region per operand: %w", ErrInvalid))
+	if f == nil || f.k.d != l.s.d {
+		return l.fail(fmt.Errorf("chain: need a chain of this device: %w", ErrInvalid))
+	}
+	var others [2]int
+	if len(operands) > len(others) {
+		return l.fail(fmt.Errorf("chain: %d operands: %w", len(operands), ErrInvalid))
+	}
+	for i, r := range operands {
+		others[i] = r.Len
+	}
+	a, err := f.launch(dst.Len, src.Len, ch, others[:len(operands)])
+	if err != nil {
+		return l.fail(err)
+	}
+	if a.Param[0] == 0 {
+		return l
+	}
+	cmd := c.Cmd{Op: c.OpLaunch, Dst: l.resolve("chain", "destination", dst)}
+	cmd.Src[0] = l.resolve("chain", "source", src)
+	for i, r := range operands {
+		cmd.Src[1+i] = l.resolve("chain", "operand", r)
+	}
+	c.Put(&cmd, a)
+	return l.add(cmd)
+}
+
+// launch returns the launch of a chain on memory of the given sizes in bytes. The first parameter is
+// the number of elements.
+func (f *Fused) launch(dst, src int, ch Channels, operands []int) (c.Launch, error) {
+	if len(operands) != len(f.chain.Operands()) {
+		return c.Launch{}, fmt.Errorf("chain: need one region per operand: %w", ErrInvalid)
 	}
 	size, out := Type(f.chain.In()).Bytes(), Type(f.chain.Out()).Bytes()
-	n := src.Len / size
-	if src.Len != n*size || dst.Len != n*out || ch.Inner < 0 || ch.Count < 0 || ch.Count > math.MaxInt32 {
-		return l.fail(fmt.Errorf("chain: source of %d bytes (%d per element) does not match destination of %d bytes (%d per element): %w", src.Len, size, dst.Len, out, ErrInvalid))
+	n := src / size
+	if src != n*size || dst != n*out || ch.Inner < 0 || ch.Count < 0 || ch.Count > math.MaxInt32 {
+		return c.Launch{}, fmt.Errorf("chain: source of %d bytes (%d per element) does not match destination of %d bytes (%d per element): %w", src, size, dst, out, ErrInvalid)
 	}
 	for i, o := range f.chain.Operands() {
 		want := n * size
 		if o.Channel {
 			want = 4 * ch.Count
 		}
-		if operands[i].Len != want || o.Channel && (ch.Count == 0 || ch.Inner == 0) {
-			return l.fail(fmt.Errorf("chain: %s has %d bytes, want %d: %w", o.Name, operands[i].Len, want, ErrInvalid))
+		if operands[i] != want || o.Channel && (ch.Count == 0 || ch.Inner == 0) {
+			return c.Launch{}, fmt.Errorf("chain: %s has %d bytes, want %d: %w", o.Name, operands[i], want, ErrInvalid)
 		}
 	}
-	if n == 0 {
-		return l
+	return c.Launch{
+		Kernel: f.k.id, Grid: [3]uint32{uint32(max(min((n+4*fuse.Threads-1)/(4*fuse.Threads), 1<<20), 1)), 1, 1}, Block: [3]uint32{fuse.Threads, 1, 1},
+		Ranges: uint16(2 + len(operands)), Params: 3,
+		Param: [6]uint64{uint64(n), uint64(max(ch.Inner, 1)), uint64(max(ch.Count, 1))},
+	}, nil
+}
+
+// Map runs a chain on src, in host memory. See [List.Fused].
+func (d *Device) Map(ctx context.Context, f *Fused, dst, src []byte, ch Channels, operands ...[]byte) error {
+	const op = "map"
+	if f == nil || f.k.d != d || len(operands) > 2 {
+		return fmt.Errorf("%s: need a chain of this device: %w", op, ErrInvalid)
 	}
-	g := Grid{Blocks: [3]int{min((n+4*fuse.Threads-1)/(4*fuse.Threads), 1<<20)}, Threads: [3]int{fuse.Threads}}
-	return l.Launch(f.k, g, append([]Region{dst, src}, operands...), uint64(n), uint64(max(ch.Inner, 1)), uint64(max(ch.Count, 1)))
+	var others [2]int
+	all := [3][]byte{src}
+	for i, b := range operands {
+		others[i], all[1+i] = len(b), b
+	}
+	a, err := f.launch(len(dst), len(src), ch, others[:len(operands)])
+	if err != nil || len(src) == 0 {
+		return err
+	}
+	cmd := c.Cmd{Op: c.OpLaunch}
+	c.Put(&cmd, a)
+	return d.runOnHost(ctx, op, cmd, all[:1+len(operands)], dst)
 }

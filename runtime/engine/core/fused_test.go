@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
-	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
+	"github.com/yoctune/yoctune/schema/fuse"
 )
 
 // node is an expression under test: text for the parser, and a function that computes the

@@ -65,6 +65,13 @@ func (d *Device) Reduce(ctx context.Context, op Reduction, x []float32) (float32
 	return out[0], err
 }
 
+// Diff compares two planes, both in host memory, as [List.Diff] does. dst is aligned to 8 bytes.
+func (d *Device) Diff(ctx context.Context, dst, x, y []byte, a DiffArgs) error {
+	cmd := c.Cmd{Op: c.OpDiff}
+	c.Put(&cmd, a)
+	return d.runOnHost(ctx, "diff", cmd, [][]byte{x, y}, dst)
+}
+
 // runOnHost runs a command whose sources and destination are Go memory.
 func (d *Device) runOnHost(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
 	if err := contextError(ctx, op); err != nil {

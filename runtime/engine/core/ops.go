@@ -10,8 +10,8 @@ import (
 )
 
 // This file has the operations of lists other than copies, preprocessing and reductions.
-// c/yt_backend.h defines their arguments. Device.Has reports whether a backend supports an
-// operation; Submit returns ErrNotSupported for the others.
+// c/yt_backend.h defines their arguments. Submit returns ErrNotSupported for those that a
+// backend lacks.
 
 // Type is the element type of a tensor.
 type Type uint8
@@ -43,19 +43,6 @@ const (
 	NCHW Layout = iota
 	NHWC
 )
-
-// Has reports whether the backend supports an operation, by its name: "copy",
-// "preprocess", "reduce", "decode", "nms", "softmax", "argmax", "topk", "map",
-// "convert", "gemm", "roi", "diff", "gather", "masks", "launch".
-func (d *Device) Has(op string) bool {
-	names := map[string]int{
-		"copy": c.OpCopy, "memset": c.OpMemset, "preprocess": c.OpPreprocess, "reduce": c.OpReduce, "launch": c.OpLaunch,
-		"decode": c.OpDecode, "nms": c.OpNMS, "softmax": c.OpSoftmax, "argmax": c.OpArgmax, "topk": c.OpTopK, "map": c.OpMap,
-		"convert": c.OpConvert, "gemm": c.OpGemm, "roi": c.OpROI, "diff": c.OpDiff, "gather": c.OpGather, "masks": c.OpMasks,
-	}
-	bit, ok := names[op]
-	return ok && d.api.Ops()>>bit&1 != 0
-}
 
 // Arguments of operations, as defined by the ABI.
 type (

@@ -137,8 +137,8 @@ func markSteps(o Options, steps []step) {
 // buildStep returns stage k of every level, without its work.
 func (b *builder) buildStep(k int, s *plan.PipelineStage) (step, error) {
 	st := step{id: s.ID, instances: s.Instances, deadline: time.Duration(s.Deadline)}
-	if onGPU(s) && st.instances == 0 {
-		st.instances = len(b.o.Plan.GPUs)
+	if onGPU(s) {
+		st.instances = registry.Instances(&b.o.Plan, s)
 	}
 	if s.Deadline < 0 {
 		return st, fmt.Errorf("%w: deadline of %v", ErrPlan, st.deadline)
@@ -391,9 +391,12 @@ type stageBuilder struct {
 
 // stageBuilders builds the work of the stages of each kind.
 var stageBuilders = map[string]func(stageBuilder) (work, error){
+	registry.Gate.Kind:        buildGate,
 	registry.Preprocess.Kind:  buildPreprocess,
 	registry.Model.Kind:       buildModel,
+	registry.Map.Kind:         buildMap,
 	registry.Postprocess.Kind: buildPostprocess,
+	registry.Match.Kind:       buildMatch,
 	registry.Track.Kind:       buildTrack,
 	registry.ROI.Kind:         buildROI,
 	registry.Custom.Kind:      buildCustom,

@@ -54,33 +54,37 @@ type engine struct {
 	breach       func(now int64)      // called when a window misses the target
 	tell         func(Event)          // called for each event; may be nil
 	ready        func()               // called once before the first frame; may be nil
+	gate         string               // id of the stage that skips frames, "": none
+	repeat       *repeater            // nil: skipped frames have no results
 
-	clock    frame.Clock
-	hard     context.Context
-	ledger   *ledger
-	free     chan int
-	queues   []*queue // before each step, and before the sink
-	reasons  []reasons
-	shutdown dropReason
-	workers  []*instance
-	takers   []frameTaker // by step, then the sink, see continuesDirectly; nil: frames always go through queues
-	pull     bool         // no frame may be lost, so that the reader of a frame may process it further
-	reading  *cost        // of reading a frame from the source
-	cost     []*cost      // by step, then the sink
-	inflight atomic.Int64
-	copies   atomic.Uint64
-	filled   atomic.Uint64          // frames copied by the source
-	crops    map[string]*cropCounts // by roi stage
-	others   []atomic.Uint64        // frames that the CPU processed instead of the GPU, by step
-	level    atomic.Int32
-	portion  atomic.Int32   // largest batch allowed by the utilisation target, 0: no limit
-	share    atomic.Int32   // frames of 1000 of a live source that the utilisation target allows, 0: all
-	busy     []atomic.Int64 // ns of work by step since the last utilisation check
-	waits    []durations    // by step, then the sink
-	services []durations
-	reads    durations
-	totals   durations
-	recent   window
+	clock      frame.Clock
+	hard       context.Context
+	ledger     *ledger
+	free       chan int
+	queues     []*queue // before each step, and before the sink
+	reasons    []reasons
+	shutdown   dropReason
+	skipped    dropReason // of the gate
+	workers    []*instance
+	takers     []frameTaker // by step, then the sink, see continuesDirectly; nil: frames always go through queues
+	pull       bool         // no frame may be lost, so that the reader of a frame may process it further
+	reading    *cost        // of reading a frame from the source
+	cost       []*cost      // by step, then the sink
+	inflight   atomic.Int64
+	copies     atomic.Uint64
+	filled     atomic.Uint64          // frames copied by the source
+	references atomic.Uint64          // frames copied by a gate
+	crops      map[string]*cropCounts // by roi stage
+	others     []atomic.Uint64        // frames that the CPU processed instead of the GPU, by step
+	level      atomic.Int32
+	portion    atomic.Int32   // largest batch allowed by the utilisation target, 0: no limit
+	share      atomic.Int32   // frames of 1000 of a live source that the utilisation target allows, 0: all
+	busy       []atomic.Int64 // ns of work by step since the last utilisation check
+	waits      []durations    // by step, then the sink
+	services   []durations
+	reads      durations
+	totals     durations
+	recent     window
 
 	mu     sync.Mutex
 	reason string // why the source ended
@@ -200,6 +204,9 @@ func (e *engine) prepare() {
 		}
 	}
 	e.shutdown = e.reasonFor(reasonShutdown)
+	if e.gate != "" {
+		e.skipped = e.reasonFor("skipped:" + e.gate)
+	}
 	e.free = make(chan int, len(e.frames))
 	for i := range len(e.frames) - e.spares {
 		e.free <- i
@@ -432,8 +439,21 @@ func (e *engine) drop(i int, why dropReason) {
 	e.release(i)
 }
 
+// skip settles frame i as skipped and returns it to the pool.
+func (e *engine) skip(i int) {
+	e.mu.Lock()
+	e.last = e.clock.Now()
+	e.mu.Unlock()
+	e.recordFate(&e.frames[i], trace.Skipped, e.skipped.n)
+	e.ledger.addSkipped(e.skipped.text)
+	e.release(i)
+}
+
 // recordFate records the end of a frame in the trace.
 func (e *engine) recordFate(f *frame.Frame, fate trace.Fate, reason uint16) {
+	if f.Lost != nil && (fate == trace.Dropped || fate == trace.Failed) {
+		f.Lost.Store(true)
+	}
 	e.trace.Frame(f.ID, f.Capture, e.clock.Now(), fate, reason)
 }
 

@@ -95,8 +95,12 @@ func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[st
 	}
 	in := about.Inputs[0]
 	var one []int64
-	if k > 0 {
-		one = registry.StageOutput(&stages[k-1]).Shape
+	from := k - 1
+	for from > 0 && stages[from].Map != nil { // which gives the shape that it takes
+		from--
+	}
+	if from >= 0 {
+		one = registry.StageOutput(&stages[from]).Shape
 	}
 	if one == nil {
 		return nil, fmt.Errorf("%w: input %s has open dimensions that the stage before it does not set: export the model with fixed sizes", ErrPlan, in)

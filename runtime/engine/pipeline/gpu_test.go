@@ -70,7 +70,7 @@ func run(t *testing.T, o pipeline.Options) *pipeline.Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := sum.Frames; f.Read != f.Done+f.Dropped+f.Failed {
+	if f := sum.Frames; f.Read != f.Done+f.Dropped+f.Skipped+f.Failed {
 		t.Errorf("frames are lost: %+v", f)
 	}
 	return sum
@@ -296,7 +296,7 @@ func TestAStopDoesNotWaitForTheGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := sum.Frames; f.Read != f.Done+f.Dropped+f.Failed || f.Failed > 0 {
+	if f := sum.Frames; f.Read != f.Done+f.Dropped+f.Skipped+f.Failed || f.Failed > 0 {
 		t.Errorf("%+v %v", f, sum.Errors)
 	}
 	if err := p.Close(); err != nil {

@@ -50,6 +50,9 @@ func (e *engine) continuesDirectly(k, from int) (direct, wait bool) {
 // handOver passes frame i to the workers of queue k or processes it here, and settles the frame
 // that it displaces. It runs in the goroutine of stage from.
 func (e *engine) handOver(hard context.Context, k, i, from int) {
+	if e.repeat != nil && k == e.repeat.at {
+		e.repeat.visit(&e.frames[i])
+	}
 	if direct, wait := e.continuesDirectly(k, from); direct && e.queues[k].claim(hard, wait) {
 		e.takers[k].takeFrame(i, from)
 		e.queues[k].finish()

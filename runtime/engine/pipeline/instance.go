@@ -32,6 +32,7 @@ type step struct {
 	resume    func(instance int) // reverts cancel
 	backend   string             // backend name, for traces
 	aside     bool               // the work is in another process and may hang
+	bypassed  bool               // by frames that repeat results
 	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
 	locks     []sync.Mutex       // of each instance on the CPU instead of the GPU: the next stage may need it as well, on any level
 }
@@ -121,7 +122,7 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 		return 0, 0
 	}
 	take = bucketFor(in.s.buckets, n)
-	full := take == limit || n < q.n
+	full := take == limit || n < q.n || in.bypasses(&e.frames[q.frameAt(0)])
 	if !full && !q.closed && in.s.delay > 0 && e.hard.Err() == nil {
 		oldest := &e.frames[q.frameAt(0)]
 		start := oldest.Entered + int64(in.s.delay)
@@ -145,7 +146,7 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 }
 
 // available returns how many of the oldest waiting frames can form one batch. They must be of
-// one level, and limit, the credits and the free places of the order bound their number.
+// one level, either all new or all skipped, and limit, the credits and the free places of the order bound their number.
 func (in *instance) available(q *queue, limit int) int {
 	e := in.e
 	n := min(q.n, limit)
@@ -159,7 +160,7 @@ func (in *instance) available(q *queue, limit int) int {
 		n = min(n, in.order.countFree())
 	}
 	for m := 1; m < n; m++ {
-		if e.frames[q.frameAt(m)].Level != e.frames[q.frameAt(0)].Level {
+		if a, b := &e.frames[q.frameAt(m)], &e.frames[q.frameAt(0)]; a.Level != b.Level || a.Skip != b.Skip {
 			return m
 		}
 	}
@@ -232,11 +233,40 @@ func (in *instance) runFrames(got int) {
 			in.order.resolve(in.ticket+uint64(n), none)
 		}
 	}
+	if fresh > 0 && in.bypasses(in.frames[0]) {
+		in.passOn(fresh, began)
+		return
+	}
 	// The number of frames left after a drop need not be a bucket.
 	for done := 0; done < fresh; {
 		size := bucketFor(in.s.buckets, min(fresh-done, in.limit))
 		in.runBatch(done, size)
 		done += size
+	}
+}
+
+// bypasses reports whether a frame needs no work of the stage.
+func (in *instance) bypasses(f *frame.Frame) bool {
+	return in.s.bypassed && f.Skip == frame.Repeated
+}
+
+// passOn hands n frames over that bypass the stage.
+func (in *instance) passOn(n int, now int64) {
+	for m, i := range in.ids[:n] {
+		f := in.frames[m]
+		f.Spent[in.k] = frame.Span{Queue: now - f.Entered}
+		f.Entered = now
+		in.deliver(m, i)
+	}
+}
+
+// deliver hands frame i over, the n-th of those taken, or none in its place.
+func (in *instance) deliver(n, i int) {
+	switch {
+	case in.order != nil:
+		in.order.resolve(in.ticket+uint64(n), i)
+	case i != none:
+		in.e.handOver(in.hard, in.k+1, i, in.from)
 	}
 }
 
@@ -275,16 +305,15 @@ func (in *instance) runBatch(from, size int) {
 		switch {
 		case late:
 			e.release(i)
+		case err == nil && f.Skip == frame.Skipped:
+			e.skip(i)
 		case err == nil:
 			next = i
 		default:
 			in.settleFailed(i, err)
 		}
-		switch {
-		case in.order != nil && !late:
-			in.order.resolve(in.ticket+uint64(from+n), next)
-		case next != none:
-			e.handOver(in.hard, in.k+1, next, in.from)
+		if in.order == nil || !late { // the watchdog has resolved the ticket
+			in.deliver(from+n, next)
 		}
 	}
 }

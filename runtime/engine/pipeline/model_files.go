@@ -94,13 +94,18 @@ func newDigestCheck(want string) func([]byte) error {
 	}
 }
 
+// findNamed looks for a file that is not a model. The model store has it under its name.
+func (m *modelFiles) findNamed(name string) (string, error) {
+	return firstFile(append(m.inModels(name), resolvePath(m.dir, name), filepath.Join(ModelStore, filepath.Base(name))))
+}
+
 // readLabels reads a labels file, which is searched for like a model; nil if the plan names
-// none. The model store has it under its name.
+// none.
 func (m *modelFiles) readLabels(name string) ([]string, error) {
 	if name == "" {
 		return nil, nil
 	}
-	path, err := firstFile(append(m.inModels(name), resolvePath(m.dir, name), filepath.Join(ModelStore, filepath.Base(name))))
+	path, err := m.findNamed(name)
 	if err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}

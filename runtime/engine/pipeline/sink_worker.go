@@ -75,6 +75,7 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 	}
 	rec, waited := &o.rec, began-f.Entered
 	rec.Frame, rec.Capture, rec.Results = f.ID, f.Capture, f.Results
+	rec.Repeated, rec.Age = f.Skip == frame.Repeated, f.Age
 	rec.Latency.Total = began - f.Capture
 	f.Spent[k] = frame.Span{Queue: waited}
 	for n, s := range f.Spent {
@@ -90,6 +91,10 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 		if o.trouble != nil {
 			o.trouble = nil
 			e.event(Event{Kind: EventSink, Stage: idSink, Why: "results are written again"})
+		}
+		if f.Skip != frame.NotSkipped {
+			e.skip(i)
+			return
 		}
 		e.totals.add(end - f.Capture)
 		e.recent.latency.add(end - f.Capture)

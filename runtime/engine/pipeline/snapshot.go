@@ -67,8 +67,11 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 		Level: int(e.level.Load()), Levels: max(len(e.levels), 1), Latency: e.totals.live(),
 		Events: []live.Event{}, Numbers: p.view.counts.Numbers(),
 	}
-	s.Frames, s.Drops, s.Failures = e.ledger.live()
+	s.Frames, s.Drops, s.Skips, s.Failures = e.ledger.live()
 	s.Copies[copyRead] = s.Frames.Read
+	if e.gate != "" {
+		s.Copies[copyGate] = e.references.Load()
+	}
 	if e.target > 0 {
 		s.Target = &e.target
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -199,7 +200,8 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 		lists[n] = g.clients[0].Draft().List()
 	}
 	keeps, shares := b.keepsOutput(k), registry.SharesFrame(&b.o.Plan, b.s)
-	add := func(list *core.List, pixels, to []byte) error {
+	// With held, the device has the first plane already.
+	add := func(list *core.List, pixels, to []byte, held bool) error {
 		planes, err := core.SplitPlanes(f.Pixels, f.Width, f.Height, pixels)
 		if err != nil {
 			return err
@@ -209,6 +211,9 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 			if len(p) > 0 {
 				at[n] = g.region(p)
 			}
+		}
+		if held {
+			at[0] = g.resident(planes[0])
 		}
 		a, out := args, g.region(to)
 		if keeps {
@@ -222,30 +227,33 @@ func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by 
 		return nil, err
 	}
 	first := g.clients[0].Draft().List()
-	if err := add(first, b.p.frames[0].Pixels, warm.Bytes()); err != nil {
+	if err := add(first, b.p.frames[0].Pixels, warm.Bytes(), false); err != nil {
 		return nil, err
 	}
 	for _, c := range g.clients {
 		c.Warm(first)
 	}
 	return func(_ context.Context, instance int, batch []*frame.Frame) error {
-		list := lists[instance].Reset()
 		for _, fr := range batch {
-			if err := add(list, fr.Pixels, fr.Tensors[level][k].Bytes()); err != nil {
+			t := &fr.Tensors[level][k]
+			list, on := lists[instance].Reset(), fr.LumaOn
+			if err := add(list, fr.Pixels, t.Bytes(), on != 0); err != nil {
 				return err
 			}
-		}
-		var on uint64
-		err := by.runOnGPU(instance, len(batch), func(c *worker.Client) (err error) {
-			on, err = c.RunOn(0, lane+instance, list, limit)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, fr := range batch {
-			if fr.Tensors[level][k].On = 0; keeps {
-				fr.Tensors[level][k].On = on
+			if err := by.runOnGPU(instance, 1, func(c *worker.Client) (err error) {
+				if on, err = c.RunOn(on, lane+instance, list, limit); !errors.Is(err, worker.ErrReplaced) {
+					return err
+				}
+				if err := add(list.Reset(), fr.Pixels, t.Bytes(), false); err != nil {
+					return err
+				}
+				on, err = c.RunOn(0, lane+instance, list, limit)
+				return err
+			}); err != nil {
+				return err
+			}
+			if t.On = 0; keeps {
+				t.On = on
 			}
 			if fr.PixelsOn = 0; shares {
 				fr.PixelsOn = on

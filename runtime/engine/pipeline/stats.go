@@ -92,12 +92,13 @@ type ledger struct {
 	closed   bool
 	fates    Fates
 	drops    map[string]uint64
+	skips    map[string]uint64
 	failures map[string]uint64
 	errors   []FrameError
 }
 
 func newLedger() *ledger {
-	return &ledger{drops: map[string]uint64{}, failures: map[string]uint64{}}
+	return &ledger{drops: map[string]uint64{}, skips: map[string]uint64{}, failures: map[string]uint64{}}
 }
 
 func (l *ledger) addRead() {
@@ -136,6 +137,15 @@ func (l *ledger) addDropped(reason string) {
 	}
 }
 
+func (l *ledger) addSkipped(reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.fates.Skipped++
+		l.skips[reason]++
+	}
+}
+
 func (l *ledger) addFailed(id uint64, stage string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,17 +160,17 @@ func (l *ledger) addFailed(id uint64, stage string, err error) {
 }
 
 // live returns the outcomes so far.
-func (l *ledger) live() (f live.Frames, drops, failures map[string]uint64) {
+func (l *ledger) live() (f live.Frames, drops, skips, failures map[string]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.fates, maps.Clone(l.drops), maps.Clone(l.failures)
+	return l.fates, maps.Clone(l.drops), maps.Clone(l.skips), maps.Clone(l.failures)
 }
 
 // close settles the frames that a hung stage still holds, and ends the accounting.
 func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lost := l.fates.Read - l.fates.Done - l.fates.Dropped - l.fates.Failed
+	lost := l.fates.Read - l.fates.Done - l.fates.Dropped - l.fates.Skipped - l.fates.Failed
 	if lost > 0 {
 		l.fates.Dropped += lost
 		l.drops[reasonShutdown] += lost

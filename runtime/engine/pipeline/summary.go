@@ -24,10 +24,11 @@ type Summary struct {
 	Pipeline string            `json:"pipeline"`
 	Ended    string            `json:"ended"` // end-of-source, frame-limit, stopped, error
 	Frames   Fates             `json:"frames"`
-	FPS      float64           `json:"fps"`         // frames done per second, first capture to last result
+	FPS      float64           `json:"fps"`         // frames done or skipped per second, first capture to last result
 	Duration int64             `json:"duration_ns"` // of the run, without loading
 	Latency  LatencySummary    `json:"latency_ns"`
 	Drops    map[string]uint64 `json:"drops"`            // by reason: shutdown, queue-full:<stage>
+	Skips    map[string]uint64 `json:"skips"`            // of frames that a gate skipped: skipped:<stage>
 	Failures map[string]uint64 `json:"failures"`         // by stage
 	Errors   []FrameError      `json:"errors,omitempty"` // the first ten
 	Events   []Event           `json:"events"`           // changes of level, batch and sink; the first 256
@@ -70,6 +71,7 @@ const (
 const (
 	copyRead  = "source" // from the kernel or the generator into the frame
 	copyBatch = "batch"  // between frames and the tensors of a batch
+	copyGate  = "gate"   // of a frame that passes a gate, which becomes the reference
 )
 
 // LatencySummary is the latency of completed frames and of each stage; nil without completed
@@ -153,17 +155,20 @@ func (e *engine) summary(duration int64) *Summary {
 	l := e.ledger
 	s := &Summary{
 		Type: "summary", Pipeline: e.name, Ended: e.reason, Duration: duration,
-		Frames: l.fates, Drops: l.drops, Failures: l.failures, Errors: l.errors,
+		Frames: l.fates, Drops: l.drops, Skips: l.skips, Failures: l.failures, Errors: l.errors,
 		Latency: LatencySummary{Total: e.totals.quantiles(), Stages: map[string]StageSummary{}},
 		Order:   []string{idSource}, Events: append([]Event{}, e.events...),
 	}
 	s.Copies = map[string]uint64{copyRead: e.filled.Load(), copyBatch: e.copies.Load()}
 	s.Crops = e.cropCounts()
+	if e.gate != "" {
+		s.Copies[copyGate] = e.references.Load()
+	}
 	if s.Ended == "" { // the source has not returned
 		s.Ended = reasonStopped
 	}
-	if l.fates.Done > 0 && e.last > e.first {
-		s.FPS = math.Round(float64(l.fates.Done)*1e11/float64(e.last-e.first)) / 100
+	if n := l.fates.Done + l.fates.Skipped; n > 0 && e.last > e.first {
+		s.FPS = math.Round(float64(n)*1e11/float64(e.last-e.first)) / 100
 	}
 	s.Latency.Stages[idSource] = StageSummary{Service: e.reads.quantiles()}
 	for k := range e.waits {

@@ -27,10 +27,11 @@ const (
 	Done Fate = iota
 	Dropped
 	Failed
+	Skipped
 )
 
 func (f Fate) String() string {
-	return [...]string{"done", "dropped", "failed"}[min(f, Failed)]
+	return [...]string{"done", "dropped", "failed", "skipped"}[min(f, Skipped)]
 }
 
 // span is one event of a track.

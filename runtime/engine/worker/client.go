@@ -11,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/schema/fuse"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
@@ -86,7 +87,8 @@ type Options struct {
 	Lanes   int          // concurrent calls, 1 to MaxLanes
 	Library string       // ONNX Runtime library of the models; see ort.Find
 	Models  []Model
-	Access  Access // "": the best that the device supports
+	Chains  [][]string // expressions of the chains that the worker compiles, see [Client.AddChain]
+	Access  Access     // "": the best that the device supports
 
 	Cache string // directory of launch configurations; "": core.CacheDir
 
@@ -315,6 +317,12 @@ func (c *Client) AddModel(m Model) int {
 	return len(c.o.Models) - 1
 }
 
+// AddChain adds a chain of float32 tensors, and returns it for lists. It must be called before Start.
+func (c *Client) AddChain(chain *fuse.Chain, expressions []string) *core.Fused {
+	c.o.Chains = append(c.o.Chains, expressions)
+	return c.draft.Fused(chain, len(c.o.Chains)-1)
+}
+
 // Draft returns the draft that builds lists for Run.
 func (c *Client) Draft() *core.Draft { return c.draft }
 
@@ -416,7 +424,7 @@ func (c *Client) Run(lane int, l *core.List, limit time.Duration) error {
 func (c *Client) RunOn(number uint64, lane int, l *core.List, limit time.Duration) (uint64, error) {
 	err := c.withWorker(func(in *incarnation) error {
 		if number != 0 && number != in.number {
-			return errReplaced
+			return ErrReplaced
 		}
 		number = in.number
 		return c.runOn(in, lane, l, limit)
@@ -424,7 +432,8 @@ func (c *Client) RunOn(number uint64, lane int, l *core.List, limit time.Duratio
 	return number, err
 }
 
-var errReplaced = fmt.Errorf("%w: the worker that holds the tensor was replaced", ErrUnavailable)
+// ErrReplaced means that the worker with a tensor is gone. It wraps [ErrUnavailable].
+var ErrReplaced = fmt.Errorf("%w: the worker that holds the tensor was replaced", ErrUnavailable)
 
 func (c *Client) runOn(in *incarnation, lane int, l *core.List, limit time.Duration) error {
 	b, err := l.Encoded()
@@ -492,7 +501,7 @@ func (c *Client) inferOn(w *incarnation, lane, n int, ins, outs []Tensor, limit 
 	var err error
 	for i, in := range ins {
 		if in.Resident != 0 && in.Resident != w.number && in.Resident != Everywhere {
-			return errReplaced
+			return ErrReplaced
 		}
 		if m.ins[i], err = in.key(); err != nil {
 			return err

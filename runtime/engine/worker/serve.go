@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/core/tune"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/schema/fuse"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
@@ -49,6 +51,7 @@ type config struct {
 	Lanes   int
 	Library string
 	Models  []Model
+	Chains  [][]string
 	Access  Access
 	Tune    []core.Preprocess
 	Cache   string
@@ -77,6 +80,7 @@ type server struct {
 	byCPU   [2]atomic.Uint64 // bytes that the CPU copied to the device's memory, and back
 	rt      *ort.Runtime
 	models  []*ort.Session
+	chains  []*core.Fused
 	exit    chan int
 }
 
@@ -179,6 +183,9 @@ func (s *server) start() (hi startReport, err error) {
 	if hi.Models, err = s.loadModels(); err != nil {
 		return hi, err
 	}
+	if err := s.compileChains(); err != nil {
+		return hi, err
+	}
 	s.dev.Phase("run")
 	hi.Access = s.access
 	if hi.Device, err = s.dev.Info(); err != nil {
@@ -228,18 +235,33 @@ func (s *server) loadModels() ([]ModelState, error) {
 	return states, nil
 }
 
+// cacheDir is where compiled kernels and launch configurations are kept.
+func (s *server) cacheDir() string { return cmp.Or(s.config.Cache, core.CacheDir) }
+
+// compileChains compiles the chains of map stages.
+func (s *server) compileChains() error {
+	for _, expressions := range s.config.Chains {
+		chain, err := fuse.Parse(fuse.F32, fuse.F32, expressions...)
+		if err != nil {
+			return err
+		}
+		f, err := s.dev.Fuse(chain, core.OpenCache(s.cacheDir()))
+		if err != nil {
+			return err
+		}
+		s.chains = append(s.chains, f)
+	}
+	return nil
+}
+
 // tuneKernels sets the fastest launch configurations. A failure affects only speed.
 func (s *server) tuneKernels() {
 	if len(s.config.Tune) == 0 {
 		return
 	}
-	dir := s.config.Cache
-	if dir == "" {
-		dir = core.CacheDir
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	t, err := tune.New(s.dev, core.OpenCache(dir))
+	t, err := tune.New(s.dev, core.OpenCache(s.cacheDir()))
 	for i := 0; err == nil && i < len(s.config.Tune); i++ {
 		_, err = t.Preprocess(ctx, s.config.Tune[i])
 	}
@@ -467,7 +489,7 @@ func (v *laneServer) runList(encoded []byte) error {
 	v.before.Reset()
 	v.after.Reset()
 	v.out = v.out[:0]
-	if err := v.list.Replay(encoded, v.resolveRegion); err != nil {
+	if err := v.list.Replay(encoded, v.resolveRegion, v.s.chains...); err != nil {
 		return err
 	}
 	if err := v.runLists(v.before, v.list, v.after); err != nil {

@@ -235,7 +235,7 @@ func (c *Client) spawnWrapped(wrap func(process) process) (*incarnation, error) 
 func (c *Client) attach(control *memory, wrap func(process) process) (*incarnation, error) {
 	text, err := json.Marshal(config{
 		Device: c.o.Device, Bytes: c.allocated(), Lanes: c.o.Lanes,
-		Library: c.o.Library, Models: c.o.Models, Access: c.o.Access, Tune: c.tune, Cache: c.o.Cache,
+		Library: c.o.Library, Models: c.o.Models, Chains: c.o.Chains, Access: c.o.Access, Tune: c.tune, Cache: c.o.Cache,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)

@@ -12,7 +12,7 @@ import (
 func pipelineMetrics() []metric {
 	return []metric{
 		{"pipeline_up_seconds", "Time since the pipeline started.", []string{"pipeline"}},
-		{"pipeline_frames_total", "Frames of a pipeline by fate: done, dropped, failed.", []string{"pipeline", "fate"}},
+		{"pipeline_frames_total", "Frames of a pipeline by fate: done, dropped, failed, skipped.", []string{"pipeline", "fate"}},
 		{"pipeline_dropped_frames_total", "Dropped frames by reason.", []string{"pipeline", "reason"}},
 		{"pipeline_failed_frames_total", "Failed frames by stage.", []string{"pipeline", "stage"}},
 		{"pipeline_copies_total", "Copies of frames and tensors in memory.", []string{"pipeline", "where"}},
@@ -121,6 +121,7 @@ func (s *sender) sendPipeline(p *live.Snapshot) {
 	count("pipeline_frames_total", p.Frames.Done, "done")
 	count("pipeline_frames_total", p.Frames.Dropped, "dropped")
 	count("pipeline_frames_total", p.Frames.Failed, "failed")
+	count("pipeline_frames_total", p.Frames.Skipped, "skipped")
 	for metric, counts := range map[string]map[string]uint64{
 		"pipeline_dropped_frames_total": p.Drops, "pipeline_failed_frames_total": p.Failures, "pipeline_copies_total": p.Copies,
 	} {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * yt_chain.h - a chain: one function of each element, compiled by the caller from
- * expressions (runtime/engine/core/fuse). The CPU backend loads it as a module and runs it
+ * expressions (schema/fuse). The CPU backend loads it as a module and runs it
  * over pieces of the tensor that stay in the cache; for a GPU the caller writes it out
  * as CUDA. Both compute each step with the functions of yt_ops.h, so bits are equal.
  *

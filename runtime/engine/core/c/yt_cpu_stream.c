@@ -55,7 +55,7 @@ static yt_status resolve(yt_stream *stream, const yt_range *r, uint32_t at, uint
 		if (r->len != 0 && (r->off == 0 || r->off + r->len < r->off || r->off > UINTPTR_MAX))
 			return yt_fail(err, YT_E_INVALID, "command %u: %s: %llu bytes at %#llx is not host memory", at, what,
 				       (unsigned long long)r->len, (unsigned long long)r->off);
-		if (stream->dev->strict)
+		if (stream->dev->strict && r->len != 0)
 			return yt_fail(err, YT_E_INVALID, "command %u: %s: pageable memory, which no card copies from without waiting; "
 				       "use pinned, mapped or registered memory", at, what);
 		out->p[i] = (uint8_t *)(uintptr_t)r->off;

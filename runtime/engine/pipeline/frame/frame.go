@@ -4,6 +4,7 @@ package frame
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -37,6 +38,12 @@ type Frame struct {
 	Crops []Crop // of Results; made by a roi stage
 	// PixelsOn is the number of the worker whose device has a copy of Pixels, 0: none.
 	PixelsOn uint64
+	Skip     Skip         // what a gate decided
+	Age      int64        // ns since the frame whose results are repeated was taken, -1: it has none yet
+	Kept     result.Store // memory of repeated results
+	Lost     *atomic.Bool // set when the frame is dropped or fails; nil: nothing asks for it
+	// LumaOn is the number of the worker whose device has a copy of the first plane of Pixels, 0: none.
+	LumaOn uint64
 
 	Level    int32      // of the ladder, while the frame is in flight
 	Admitted bool       // it left the first queue
@@ -52,6 +59,15 @@ func (f *Frame) Input(level, k int) *Tensor {
 	}
 	return &f.Tensors[level][k-1]
 }
+
+// Skip is what happens to a frame whose picture has not changed.
+type Skip uint8
+
+const (
+	NotSkipped Skip = iota
+	Skipped         // it ends at the gate
+	Repeated        // it bypasses stages and has the results of an earlier frame
+)
 
 // Loan is driver memory that a frame holds for a while.
 type Loan interface {

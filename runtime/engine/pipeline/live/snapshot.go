@@ -20,6 +20,7 @@ type Snapshot struct {
 
 	Frames   Frames              `json:"frames"`
 	Drops    map[string]uint64   `json:"drops"`    // by reason
+	Skips    map[string]uint64   `json:"skips"`    // by gate
 	Failures map[string]uint64   `json:"failures"` // by stage
 	Copies   map[string]uint64   `json:"copies"`   // by where
 	InFlight int                 `json:"in_flight"`
@@ -51,6 +52,7 @@ type Frames struct {
 	Done    uint64 `json:"done"`
 	Dropped uint64 `json:"dropped"`
 	Failed  uint64 `json:"failed"`
+	Skipped uint64 `json:"skipped"` // by a gate, because the picture did not change
 }
 
 // Crops is what a roi stage did with the boxes that it received.
@@ -96,7 +98,7 @@ type Event struct {
 // Rates is the difference between two snapshots of one run.
 type Rates struct {
 	Seconds float64             `json:"seconds"`
-	FPS     *float64            `json:"fps"` // frames done; null: no time has passed
+	FPS     *float64            `json:"fps"` // frames done or skipped; null: no time has passed
 	Frames  Frames              `json:"frames"`
 	Drops   map[string]uint64   `json:"drops"`
 	Latency histogram.Histogram `json:"-"`
@@ -117,8 +119,8 @@ func (s *Snapshot) Missed(r Rates) []string {
 		missed = append(missed, "latency p95: no frame was done, and some were dropped")
 	}
 	// One frame more or less at the ends of the interval does not count as a miss.
-	if s.MinFPS != nil && float64(r.Frames.Done+1) < float64(*s.MinFPS)*r.Seconds {
-		missed = append(missed, fmt.Sprintf("%.1f fps, at least %d wanted", float64(r.Frames.Done)/r.Seconds, *s.MinFPS))
+	if n := r.Frames.Done + r.Frames.Skipped; s.MinFPS != nil && float64(n+1) < float64(*s.MinFPS)*r.Seconds {
+		missed = append(missed, fmt.Sprintf("%.1f fps, at least %d wanted", float64(n)/r.Seconds, *s.MinFPS))
 	}
 	return missed
 }
@@ -144,12 +146,13 @@ func (s *Snapshot) Since(before *Snapshot) Rates {
 		Seconds: float64(s.At-before.At) / 1e9,
 		Frames: Frames{
 			Read: less(s.Frames.Read, before.Frames.Read), Done: less(s.Frames.Done, before.Frames.Done),
-			Dropped: less(s.Frames.Dropped, before.Frames.Dropped), Failed: less(s.Frames.Failed, before.Frames.Failed),
+			Dropped: less(s.Frames.Dropped, before.Frames.Dropped), Skipped: less(s.Frames.Skipped, before.Frames.Skipped),
+			Failed: less(s.Frames.Failed, before.Frames.Failed),
 		},
 		Drops: map[string]uint64{}, Latency: s.Latency.Since(before.Latency), Counts: s.Counts.Since(before.Counts),
 	}
 	if r.Seconds > 0 {
-		r.FPS = new(math.Round(float64(r.Frames.Done)/r.Seconds*100) / 100)
+		r.FPS = new(math.Round(float64(r.Frames.Done+r.Frames.Skipped)/r.Seconds*100) / 100)
 	}
 	for reason, n := range s.Drops {
 		if n = less(n, before.Drops[reason]); n > 0 {

@@ -13,10 +13,10 @@ import (
 
 // Result is one detection, class or text of a frame. Kind determines which fields are set.
 type Result struct {
-	Kind   string    // ctc, argmax, detect, segment, keypoints, regions, raw, custom
-	Text   string    // ctc; of several results of raw: the name of the model's output
-	Class  int       // of argmax and boxes: index in the model's output
-	Label  string    // of argmax and boxes: "" without a labels file
+	Kind   string    // ctc, argmax, detect, segment, keypoints, regions, raw, match, custom
+	Text   string    // ctc; of several results of raw: the name of the model's output; match: why there is none
+	Class  int       // of argmax and boxes: index in the model's output; of match: the entry, -1: none
+	Label  string    // of argmax and boxes: "" without a labels file; of match: the entry's name
 	Score  float32   // 0–1; not of raw
 	Shape  []int64   // raw
 	Values []float32 // raw; the tensor itself, valid until the sink returns
@@ -28,8 +28,9 @@ type Result struct {
 
 	// Then has what the stages after a roi stage found in the crop of the box. Next is the stage that
 	// found it, "" for a box that was not cropped.
-	Next string
-	Then []Result
+	Next      string
+	Then      []Result
+	Row, Rows int // of match: the embedding, of those of the frame
 
 	JSON []byte // custom: results as its stage wrote them, one or several with commas between
 }
@@ -49,6 +50,52 @@ type Mask struct {
 	Counts              []int32
 }
 
+// Store is memory for copies of results. Its zero value is empty.
+type Store struct {
+	results []Result
+	then    []Result
+	points  []Point
+	counts  []int32
+	shapes  []int64
+	values  []float32
+	json    []byte
+}
+
+// Copy copies results and all that they refer to. The copy is valid until the next one. It allocates
+// only what the store does not have yet.
+func (s *Store) Copy(all []Result) []Result {
+	s.results, s.then, s.points, s.counts = append(s.results[:0], all...), s.then[:0], s.points[:0], s.counts[:0]
+	s.shapes, s.values, s.json = s.shapes[:0], s.values[:0], s.json[:0]
+	for i := range s.results {
+		r := &s.results[i]
+		s.own(r)
+		r.Then = keep(&s.then, r.Then)
+		for n := range r.Then {
+			s.own(&r.Then[n])
+		}
+	}
+	return s.results
+}
+
+// own copies what a result refers to.
+func (s *Store) own(r *Result) {
+	r.Points = keep(&s.points, r.Points)
+	r.Mask.Counts = keep(&s.counts, r.Mask.Counts)
+	r.Shape = keep(&s.shapes, r.Shape)
+	r.Values = keep(&s.values, r.Values)
+	r.JSON = keep(&s.json, r.JSON)
+}
+
+// keep appends v to room, and returns the copy. Copies that it made before stay valid if room grows.
+func keep[T any](room *[]T, v []T) []T {
+	if v == nil {
+		return nil
+	}
+	n := len(*room)
+	*room = append(*room, v...)
+	return (*room)[n:len(*room):len(*room)]
+}
+
 // Latency divides the latency of one frame, in ns, among the stages. Total is their sum.
 type Latency struct {
 	Total  int64
@@ -66,6 +113,8 @@ type Record struct {
 	Pipeline string
 	Frame    uint64 // counts from 0 at the source; a gap is a frame that was dropped or failed
 	Capture  int64  // ns, CLOCK_MONOTONIC
+	Repeated bool   // the results are those of an earlier frame
+	Age      int64  // ns since that frame, -1: there was none
 	Results  []Result
 	Latency  Latency
 }
@@ -78,6 +127,14 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = strconv.AppendUint(b, r.Frame, 10)
 	b = append(b, `,"capture_ns":`...)
 	b = strconv.AppendInt(b, r.Capture, 10)
+	if r.Repeated {
+		b = append(b, `,"age_ns":`...)
+		if r.Age < 0 {
+			b = append(b, "null"...)
+		} else {
+			b = strconv.AppendInt(b, r.Age, 10)
+		}
+	}
 	b = append(b, `,"results":[`...)
 	b = AppendResults(b, r.Results)
 	b = append(b, `],"latency_ns":{"total":`...)
@@ -113,6 +170,8 @@ func (r *Result) AppendJSON(b []byte) []byte {
 	switch r.Kind {
 	case KindCustom:
 		return append(b, r.JSON...)
+	case registry.Match.Kind:
+		b = r.appendMatch(b)
 	case registry.CTC:
 		b = append(b, `{"text":`...)
 		b = appendString(b, r.Text)
@@ -167,6 +226,21 @@ func (r *Result) AppendJSON(b []byte) []byte {
 		b = append(AppendResults(b, r.Then), "]}"...)
 	}
 	return append(b, '}')
+}
+
+// appendMatch appends an entry of a gallery in Class, or the reason in Text why there is none.
+func (r *Result) appendMatch(b []byte) []byte {
+	if r.Class < 0 {
+		b = appendString(append(b, `{"match":null,"reason":`...), r.Text)
+	} else {
+		b = appendString(append(b, `{"match":`...), r.Label)
+		b = strconv.AppendInt(append(b, `,"entry":`...), int64(r.Class), 10)
+		b = appendFloat(append(b, `,"score":`...), r.Score)
+	}
+	if r.Rows > 1 {
+		b = strconv.AppendInt(append(b, `,"row":`...), int64(r.Row), 10)
+	}
+	return b
 }
 
 func (r *Result) appendClass(b []byte) []byte {
@@ -253,6 +327,11 @@ func (r *Result) AppendText(b []byte) []byte {
 	switch r.Kind {
 	case KindCustom:
 		return append(b, r.JSON...)
+	case registry.Match.Kind:
+		if r.Class < 0 {
+			return append(append(b, "no match: "...), r.Text...)
+		}
+		b = strconv.AppendQuote(b, r.Label)
 	case registry.CTC:
 		b = strconv.AppendQuote(b, r.Text)
 	case registry.Argmax, registry.Detect, registry.Segment, registry.Keypoints, registry.Regions:

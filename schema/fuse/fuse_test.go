@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
+	"github.com/yoctune/yoctune/schema/fuse"
 )
 
 func TestSyntaxErrorsHavePositions(t *testing.T) {
