@@ -41,7 +41,7 @@ func (dr *Draft) List() *List { return dr.s.List() }
 
 // Fused represents a chain that the other process has compiled, the n-th of those of [List.Replay].
 func (dr *Draft) Fused(chain *fuse.Chain, n int) *Fused {
-	return &Fused{chain: chain, k: &Kernel{d: dr.d, id: uint64(n)}}
+	return &Fused{chain: chain, operands: chain.Operands(), k: &Kernel{d: dr.d, id: uint64(n)}}
 }
 
 // Encoded returns the list as bytes for Replay, CommandBytes per command. The bytes are

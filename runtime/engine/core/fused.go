@@ -15,9 +15,10 @@ import (
 
 // Fused is a chain of expressions (package fuse) compiled to one kernel of a device.
 type Fused struct {
-	chain *fuse.Chain
-	m     *Module
-	k     *Kernel
+	chain    *fuse.Chain
+	operands []fuse.Operand
+	m        *Module
+	k        *Kernel
 }
 
 // Fuse compiles a chain to a kernel of the device. The CPU backend interprets the chain.
@@ -59,7 +60,7 @@ func (d *Device) Fuse(chain *fuse.Chain, kept *Cache) (*Fused, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", op, err), m.Release())
 	}
-	return &Fused{chain: chain, m: m, k: k}, nil
+	return &Fused{chain: chain, operands: chain.Operands(), m: m, k: k}, nil
 }
 
 // CompileChain compiles a chain with NVRTC, without a GPU. library is the path of NVRTC, or
@@ -134,7 +135,7 @@ func (l *List) Fused(f *Fused, dst, src Region, ch Channels, operands ...Region)
 // launch returns the launch of a chain on memory of the given sizes in bytes. The first parameter is
 // the number of elements.
 func (f *Fused) launch(dst, src int, ch Channels, operands []int) (c.Launch, error) {
-	if len(operands) != len(f.chain.Operands()) {
+	if len(operands) != len(f.operands) {
 		return c.Launch{}, fmt.Errorf("chain: need one region per operand: %w", ErrInvalid)
 	}
 	size, out := Type(f.chain.In()).Bytes(), Type(f.chain.Out()).Bytes()
@@ -142,7 +143,7 @@ func (f *Fused) launch(dst, src int, ch Channels, operands []int) (c.Launch, err
 	if src != n*size || dst != n*out || ch.Inner < 0 || ch.Count < 0 || ch.Count > math.MaxInt32 {
 		return c.Launch{}, fmt.Errorf("chain: source of %d bytes (%d per element) does not match destination of %d bytes (%d per element): %w", src, size, dst, out, ErrInvalid)
 	}
-	for i, o := range f.chain.Operands() {
+	for i, o := range f.operands {
 		want := n * size
 		if o.Channel {
 			want = 4 * ch.Count

@@ -222,7 +222,8 @@ func (m *matcher) describe(best, lengths []byte, into []result.Result) []result.
 			continue
 		}
 		left := m.top
-		for _, pair := range chunks(best[8*m.best*row:][:8*m.best]) {
+		for k := range m.best {
+			pair := best[8*(m.best*row+k):] // a number and its index
 			score := min(max(number(pair)/length, -1), 1)
 			if !(score >= m.threshold) {
 				break
@@ -237,17 +238,6 @@ func (m *matcher) describe(best, lengths []byte, into []result.Result) []result.
 		}
 	}
 	return into
-}
-
-// chunks yields the pairs of a number and its index.
-func chunks(b []byte) func(yield func(int, []byte) bool) {
-	return func(yield func(int, []byte) bool) {
-		for i := 0; i+8 <= len(b); i += 8 {
-			if !yield(i/8, b[i:i+8]) {
-				return
-			}
-		}
-	}
 }
 
 // comparison is the memory of an instance on the CPU.
