@@ -55,7 +55,7 @@ func (d *dumps) Write(r *result.Record) error {
 func (d *dumps) Close() error { return nil }
 
 // run runs a pipeline to its end and checks that every frame is accounted for.
-func run(t *testing.T, o pipeline.Options) *pipeline.Summary {
+func run(t testing.TB, o pipeline.Options) *pipeline.Summary {
 	t.Helper()
 	p, err := pipeline.New(o)
 	if err != nil {

@@ -97,11 +97,11 @@ func cropsOf(batch, width int64) []byte {
 
 // cascade is the folder of a cascade's models and frames.
 type cascade struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
-func newCascade(t *testing.T, levels ...byte) cascade {
+func newCascade(t testing.TB, levels ...byte) cascade {
 	t.Helper()
 	c := cascade{t, t.TempDir()}
 	var clip []byte
@@ -140,7 +140,7 @@ func (c cascade) plan(count int, batch *plan.ModelBatch, gpu ...string) plan.Pip
 
 // cascadeSink keeps the records as JSON without their times.
 type cascadeSink struct {
-	t      *testing.T
+	t      testing.TB
 	frames []string
 }
 
@@ -632,3 +632,54 @@ func TestLiveCropsListEveryReason(t *testing.T) {
 		t.Errorf("%v of %d fields", lost, fields)
 	}
 }
+
+// BenchmarkACascadeBesideItsStages runs the stages of a small cascade directly and through the engine, in
+// turns. The overhead of the engine is the difference of the times per frame, of their medians.
+func BenchmarkACascadeBesideItsStages(b *testing.B) {
+	const frames = 500
+	c := newCascade(b, make([]byte, frames)...)
+	var direct, engine []float64 // µs
+	for b.Loop() {
+		var last time.Time
+		lap := func(to *[]float64) {
+			now := time.Now()
+			if !last.IsZero() {
+				*to = append(*to, float64(now.Sub(last).Nanoseconds())/1e3)
+			}
+			last = now
+		}
+		p := c.plan(8, &plan.ModelBatch{Buckets: []int{1, 2, 4, 8}})
+		p.Queue = plan.PipelineQueue{InFlight: 1, Capacity: 1} // stages do not overlap
+		run, err := pipeline.New(pipeline.Options{Name: "small", Plan: p, Models: c.dir, Library: models.Library(b), Sink: lapSink(func() { lap(&engine) })})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range frames {
+			if err := run.RunDirectly(); err != nil {
+				b.Fatal(err)
+			}
+			lap(&direct)
+		}
+		last = time.Time{}
+		sum, err := run.Run(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n := sum.Crops["crops"].Crops; n != 2*8*frames {
+			b.Fatalf("%d crops", n)
+		}
+		if err := run.Close(); err != nil {
+			b.Error(err)
+		}
+	}
+	slices.Sort(direct)
+	slices.Sort(engine)
+	b.ReportMetric(direct[len(direct)/2], "stages-µs/frame")
+	b.ReportMetric(engine[len(engine)/2]-direct[len(direct)/2], "engine-µs/frame")
+}
+
+// lapSink calls a function for each result.
+type lapSink func()
+
+func (l lapSink) Write(*result.Record) error { l(); return nil }
+func (lapSink) Close() error                 { return nil }
