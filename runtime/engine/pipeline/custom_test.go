@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -238,6 +239,78 @@ func TestACustomStageMakesATensor(t *testing.T) {
 		want := budget.Compute(pl, func(string, string) *onnx.Model { return nil }).Copies
 		if got := sum.Copies[copyRead] + sum.Copies[copyBatch]; got != 3*uint64(want) {
 			t.Errorf("inside %v: %d copies of 3 frames, the compiler predicts %d for each", inside, got, want)
+		}
+	}
+}
+
+// doubling doubles uint8 elements to int64.
+const doubling = `
+#include "yoctune_stage.h"
+#include <stdio.h>
+const uint32_t yoctune_stage_flags = YOCTUNE_ANY_DTYPE;
+static uint64_t elements;
+static int open_stage(void **s, const yoctune_port *in, const yoctune_port *out, const char *o, const yoctune_host *h, char *e, size_t n)
+{
+	(void)s; (void)o; (void)h;
+	if (in->dtype != YOCTUNE_U8 || out->dtype != YOCTUNE_I64) { snprintf(e, n, "types %u and %u", in->dtype, out->dtype); return 1; }
+	elements = in->bytes;
+	return 0;
+}
+static int run(void *s, yoctune_item *i, char *e, size_t n)
+{
+	(void)s; (void)e; (void)n;
+	for (uint64_t k = 0; k < elements; k++)
+		((int64_t *)i->out)[k] = 2 * ((const uint8_t *)i->in)[k];
+	return 0;
+}
+const yoctune_stage *yoctune_stage_entry(uint32_t abi)
+{
+	static const yoctune_stage st = { sizeof st, YOCTUNE_STAGE_ABI, "doubling", open_stage, run, NULL };
+	return abi == YOCTUNE_STAGE_ABI ? &st : NULL;
+}
+`
+
+// A plug-in that reads the types of elements gets and gives them. One that was built for float32, and
+// a program that does not read them, are refused when the pipeline starts.
+func TestACustomStageTakesElementsOfOtherTypes(t *testing.T) {
+	typed, old := compile(t, "doubling.c", doubling), compile(t, "bad.c", misbehaving)
+	typedPlan := func(c plan.Custom) plan.Pipeline {
+		c.Shape, c.DType = []int64{1, 6}, "i64"
+		pl := customPlan(c)
+		pl.Stages = []plan.PipelineStage{
+			{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 2, Height: 1, DType: "u8"}},
+			{ID: "own", Kind: "custom", Input: "pre", Custom: &c},
+			{ID: "dump", Kind: "postprocess", Input: "own", Post: &plan.Post{Kind: "raw"}},
+		}
+		return pl
+	}
+	pixels := typedPlan(plan.Custom{})
+	pixels.Stages = []plan.PipelineStage{pixels.Stages[0], {ID: "dump", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}}}
+	values := func(line string) (all []float64) {
+		var r struct{ Results []struct{ Values []float64 } }
+		if err := json.Unmarshal([]byte(line), &r); err != nil || len(r.Results) != 1 {
+			t.Fatalf("%v in %s", err, line)
+		}
+		return r.Results[0].Values
+	}
+	_, want, _, err := runCustom(t, pixels, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, inside := range []bool{false, true} {
+		_, got, _, err := runCustom(t, typedPlan(plan.Custom{Plugin: typed, Inside: inside}), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 3 {
+			for i, v := range values(got[n]) {
+				if exact := 2 * values(want[n])[i]; v != exact {
+					t.Errorf("inside %v: frame %d has %v at %d, want %v", inside, n, v, i, exact)
+				}
+			}
+		}
+		if _, _, _, err := runCustom(t, typedPlan(plan.Custom{Plugin: old, Options: "tensor", Inside: inside}), 3); err == nil || !strings.Contains(err.Error(), "takes and gives float32 tensors only") {
+			t.Errorf("inside %v: a plug-in for float32: %v", inside, err)
 		}
 	}
 }
