@@ -325,7 +325,7 @@ func (b *builder) allocate() error {
 	own, each := n, size
 	record := registry.SourceOutput(&b.o.Plan.Source).Data == registry.Tensors
 	if record {
-		each = (size + 63) / 64 * 64 // which models need
+		each = (size + 255) / 256 * 256 // which the core needs, and models a part of
 	}
 	if s, ok := b.p.source.(source.SelfPaced); ok {
 		l := source.Lending{Frames: n, Share: registry.StageOf(b.o.Plan.Stages[0].Kind).Buffers}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/ring"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -295,6 +296,46 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 	}
 	if _, err := New(Options{Name: "ring", Plan: dump(plan.PipelineSource{Kind: "shm", Path: path, Format: "rgb", Width: 64, Height: 32, FPSNum: 30}), Sink: seen}); !errors.Is(err, frame.ErrFormat) {
 		t.Errorf("slots that are too small: %v", err)
+	}
+}
+
+// A ring may hold records of numbers, of which each is one tensor.
+func TestARingGivesTensors(t *testing.T) {
+	for dtype, bytes := range map[string][]byte{
+		"i32": {0xfd, 0xff, 0xff, 0xff, 7, 0, 0, 0}, // -3, 7
+		"i64": {0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 7, 0, 0, 0, 0, 0, 0, 0},
+		"i8":  {0xfd, 7}, "f16": {0x00, 0xc2, 0x00, 0x47}, "bf16": {0x40, 0xc0, 0xe0, 0x40},
+	} {
+		path := filepath.Join(t.TempDir(), "records")
+		w := newRingWriter(t, path, 4, len(bytes))
+		var lines []string
+		p, err := New(Options{Name: "ring", Frames: 3, Plan: plan.Pipeline{
+			Source: plan.PipelineSource{Kind: "shm", Path: path, Format: "tensor", DType: dtype, Shape: []int64{1, 2}, FPSNum: 30, Live: true},
+			Stages: []plan.PipelineStage{{ID: "out", Kind: "postprocess", Input: "source", Post: &plan.Post{Kind: "raw"}}},
+		}, Sink: sinkFunc(func(r *result.Record) error {
+			lines = append(lines, string(result.AppendResults(nil, r.Results)))
+			return nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := w.Put(bytes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = p.Run(context.Background())
+		if err = errors.Join(err, p.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range lines {
+			if l != `{"shape":[1,2],"values":[-3,7]}` {
+				t.Errorf("%s: %s", dtype, l)
+			}
+		}
+		if len(lines) == 0 {
+			t.Errorf("%s: no record", dtype)
+		}
 	}
 }
 
