@@ -24,6 +24,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/internal/infile"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema"
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -133,10 +134,10 @@ func (o Options) checkBoard() (release.Release, error) {
 var (
 	// The address is written into YAML and into an expression of GitHub, in quotes. GitLab
 	// would expand a $ in it.
-	archiveAddress = regexp.MustCompile(`^(https?://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~:/?@&+,;=%-]+|[A-Za-z0-9._/][A-Za-z0-9._/+@-]*)$`)
-	digest         = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	archiveAddress = lazyregexp.New(`^(https?://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~:/?@&+,;=%-]+|[A-Za-z0-9._/][A-Za-z0-9._/+@-]*)$`)
+	digest         = lazyregexp.New(`^[0-9a-f]{64}$`)
 	// The path is an argument in the files of CI.
-	plainPath = regexp.MustCompile(`^([A-Za-z0-9._][A-Za-z0-9._+@ -]*(/|$))+$`)
+	plainPath = lazyregexp.New(`^([A-Za-z0-9._][A-Za-z0-9._+@ -]*(/|$))+$`)
 )
 
 // ErrSource is returned for an archive that CI cannot install from.
