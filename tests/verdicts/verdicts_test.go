@@ -72,6 +72,8 @@ func variants() []variant {
 			}
 		case registry.Custom.Kind:
 			all = append(all, variant{name: k.Kind, kind: k.Kind}, variant{name: "custom tensor", kind: k.Kind, tensor: true})
+		case registry.Match.Kind:
+			// The gallery decides which tensors it takes: its own tests have it.
 		default:
 			all = append(all, variant{name: k.Kind, kind: k.Kind})
 		}
@@ -154,7 +156,9 @@ func (l *line) add(t *testing.T, v variant, shape []int64, next variant) {
 		}
 	case registry.ROI.Kind:
 		settings, l.shape = "width: 4, height: 4", []int64{1, 3, 4, 4}
-	case registry.Track.Kind:
+	case registry.Map.Kind:
+		settings = `expressions: ["x * 2"]`
+	case registry.Track.Kind, registry.Gate.Kind:
 	default:
 		t.Fatalf("kind %s is new: give its settings here", v.kind)
 	}
