@@ -56,7 +56,11 @@ func newTable(sh conform.Shape) *table {
 		values, isMap := f.Shape.Values()
 		switch {
 		case isMap && values.IsStruct():
-			t.blocks[toSingular(name)] = block{f.Name, true, values}
+			entry := toSingular(name)
+			if slices.ContainsFunc(fields, func(o conform.FieldShape) bool { return toSnakeCase(o.Name) == entry }) {
+				entry = name // inputs beside input
+			}
+			t.blocks[entry] = block{f.Name, true, values}
 		case f.Shape.IsStruct():
 			t.blocks[name] = block{f.Name, false, f.Shape}
 		}
