@@ -45,6 +45,15 @@ func cpuRules() []Rule {
 			run:   checkIsolcpusAffinity,
 		},
 		{
+			ID: "cpufreq-feature", Severity: diag.Warning,
+			Title: "the driver of the processor's clocks lacks the setting",
+			Cause: "An energy preference needs a driver for CPPC, and boost one with clocks above the base clock. The drivers of Tegra processors up to Orin have neither: their files do not exist.",
+			Fix:   "remove it: a power mode limits the clocks",
+			Wrong: `cpu: epp: "performance"`, Right: `cpu: governor: "performance"`,
+			See: "drivers/cpufreq/tegra194-cpufreq.c, tegra186-cpufreq.c, tegra124-cpufreq.c",
+			run: checkCPUFreqFeature,
+		},
+		{
 			ID: "clock-order", Severity: diag.Error,
 			Title: "the lowest clock is above the highest",
 			Cause: "The kernel refuses a minimum above the maximum, or moves the other limit, depending on which it is given first.",
@@ -128,6 +137,19 @@ func (s *subject) checkDirectiveCores() {
 				s.refuse(s.coreCount(), v, v.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", slices.Max(cores))
 			}
 		}
+	}
+}
+
+func checkCPUFreqFeature(s *subject) {
+	if !slices.Contains([]string{"tegra210", "tegra186", "tegra194", "tegra234"}, s.Board.SoC) {
+		return // a driver that was not read
+	}
+	c := s.Config.CPU
+	if c.EPP.IsSet() {
+		s.reportAt(c.EPP, c.EPP.Show(), "", "the cpufreq driver of %s has no energy preference", s.Board.SoC)
+	}
+	if c.Boost.On {
+		s.reportAt(c.Boost, c.Boost.Show(), "", "the cpufreq driver of %s has no boost", s.Board.SoC)
 	}
 }
 

@@ -419,8 +419,11 @@ class Referee:
                 plain = word.strip("\"'")
                 if plain not in after.words and plain not in after.plan and plain not in ("rm_work", "read-only-rootfs"):
                     return f"{word} of {var} is not in the layer"
-            if "rm_work" in value.split() and "rm_work" not in after.value("INHERIT"):
-                return "rm_work is not inherited"
+            if "rm_work" in value.split():
+                if ":remove" in var or "_remove" in var:
+                    return "" if 'INHERIT:remove = "rm_work"' in " ".join(after.texts.values()) else "rm_work is not removed"
+                if "rm_work" not in after.value("INHERIT"):
+                    return "rm_work is not inherited"
             return ""
         if paths.startswith("build.kas."):
             return ""

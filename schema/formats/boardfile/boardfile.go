@@ -8,6 +8,7 @@ package boardfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -360,7 +361,39 @@ func (f *File) Check() error {
 			return fmt.Errorf("read.%s: the file has no such fact", name)
 		}
 	}
+	if f.Memory != nil && f.Memory.Bytes < minMemory {
+		return fmt.Errorf("memory.bytes: %d bytes are no memory of a device", f.Memory.Bytes)
+	}
+	if err := f.checkNames(); err != nil {
+		return err
+	}
 	return f.checkCPUs()
+}
+
+// minMemory is less than any Linux device has.
+const minMemory = 1 << 20
+
+// checkNames reports a device that is listed twice.
+func (f *File) checkNames() error {
+	seen := map[string]bool{}
+	add := func(list string, i int, name string) error {
+		if seen[list+name] {
+			return fmt.Errorf("%s.%d.name: %q is there twice", list, i, name)
+		}
+		seen[list+name] = true
+		return nil
+	}
+	var errs []error
+	for i, d := range f.Devfreq {
+		errs = append(errs, add("devfreq", i, d.Name))
+	}
+	for i, b := range f.Block {
+		errs = append(errs, add("block", i, b.Name))
+	}
+	for i, n := range f.Network {
+		errs = append(errs, add("network", i, n.Name))
+	}
+	return cmp.Or(errs...)
 }
 
 // facts lists the JSON names of the facts that the file has.

@@ -71,6 +71,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		"absent core":        {replaced(`"cpus": "0-3"`, `"cpus": "0-7"`), "core 4 is in two policies or not present"},
 		"falling steps":      {replaced("1800000000\n", "5\n"), "cpus.policies.0.hz: the values do not ascend"},
 		"negative":           {replaced(`"bytes": 1073741824`, `"bytes": -1`), "memory.bytes: -1 is negative"},
+		"no memory":          {replaced(`"bytes": 1073741824`, `"bytes": 0`), "memory.bytes: 0 bytes are no memory"},
 		"many entries":       {replaced(`"maker,board"`, `"x"`+strings.Repeat(`,"x"`, 3000)), "compatible: more than"},
 		"too large":          {whole + strings.Repeat(" ", boardfile.MaxSize), "larger than 4 MiB"},
 	} {
@@ -182,4 +183,13 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("what was decoded is not decoded again: %v", err)
 		}
 	})
+}
+
+func TestADeviceIsListedOnce(t *testing.T) {
+	f := sample()
+	f.Network = []boardfile.Interface{{Name: "eth0"}, {Name: "can0"}, {Name: "eth0"}}
+	f.Read["network"] = "/sys/class/net"
+	if _, err := f.Encode(); err == nil || !strings.Contains(err.Error(), `network.2.name: "eth0" is there twice`) {
+		t.Error(err)
+	}
 }
