@@ -281,10 +281,13 @@ func checkUnitOrder(s *subject) {
 		if !svc.IsWhole() {
 			continue
 		}
-		// A unit of its own has default dependencies, and multi-user.target, which
-		// starts it, waits for it, unless the unit itself is ordered after the target.
-		after[svc.Name] = append(after[svc.Name], "basic.target")
-		if svc.Enable && !svc.OwnInstall && !slices.Contains(svc.After, "multi-user.target") {
+		// A unit of its own has default dependencies unless it declares them off, and
+		// multi-user.target, which starts it, waits for it, unless the unit itself is ordered
+		// after the target.
+		if hasDefaultOrder(svc) {
+			after[svc.Name] = append(after[svc.Name], "basic.target")
+		}
+		if svc.Enable && !svc.OwnInstall && hasDefaultOrder(svc) && !slices.Contains(svc.After, "multi-user.target") {
 			after["multi-user.target"] = append(after["multi-user.target"], svc.Name)
 		}
 	}
@@ -301,6 +304,22 @@ func checkUnitOrder(s *subject) {
 			s.reportAt(first, strings.Join(append([]string{svc.Key()}, way...), " after "), "", "%s waits for itself", svc.Key())
 		}
 	}
+	for _, svc := range s.Services {
+		early := s.Config.Services.Get(svc.Name).Unit.Get("Unit").Get("Before")
+		if !svc.IsWhole() || !hasDefaultOrder(svc) || !early.IsSet() || explained[svc.Name] {
+			continue
+		}
+		if way := findRoute(after, "basic.target", svc.Name, map[string]bool{}); way != nil {
+			s.reportAt(early, strings.Join(append([]string{svc.Name}, way...), " after "), "add unit: Unit: DefaultDependencies: false",
+				"%s waits for itself: a service starts after basic.target", svc.Name)
+		}
+	}
+}
+
+// hasDefaultOrder reports whether systemd orders a whole unit after basic.target.
+func hasDefaultOrder(svc plan.Service) bool {
+	values := svc.Values("Unit", "DefaultDependencies")
+	return len(values) == 0 || !slices.Contains([]string{"0", "no", "n", "false", "f", "off"}, strings.ToLower(values[len(values)-1]))
 }
 
 // unitsOf lists the units that a verbatim directive of [Unit] names.
