@@ -70,7 +70,7 @@ func (p *Plan) SealAs(format int) error {
 	return err
 }
 
-// fieldsSince2 returns the paths of the fields in use that format 1 lacks, sorted.
+// fieldsSince2 returns the paths of the fields in use that format 1 lacks, or whose values it lacks, sorted.
 func fieldsSince2(path string, v reflect.Value) []string {
 	var out []string
 	switch v.Kind() {
@@ -83,7 +83,11 @@ func fieldsSince2(path string, v reflect.Value) []string {
 			tag := v.Type().Field(i).Tag
 			name, _, _ := strings.Cut(tag.Get("json"), ",")
 			name = strings.TrimPrefix(path+"."+name, ".")
-			if tag.Get("since") == "" {
+			if known := tag.Get("format1"); known != "" {
+				if value := v.Field(i).String(); value != "" && !slices.Contains(strings.Split(known, ","), value) {
+					out = append(out, name+" "+strconv.Quote(value))
+				}
+			} else if tag.Get("since") == "" {
 				out = append(out, fieldsSince2(name, v.Field(i))...)
 			} else if !isEmpty(v.Field(i)) {
 				out = append(out, name)

@@ -18,7 +18,8 @@ import (
 // Schema identifies the format of plan.json. A reader refuses a newer major.
 const Schema = "yoctune.plan/2"
 
-// schema1 is the format that yoctuned 0.1 reads. It lacks the fields with the tag since:"2".
+// schema1 is the format that yoctuned 0.1 reads. It lacks the fields with the tag since:"2", and
+// of those with the tag format1 all other values.
 const schema1 = "yoctune.plan/1"
 
 // Plan is the device document.
@@ -292,11 +293,11 @@ type StageSize struct {
 
 // PipelineSource produces frames.
 type PipelineSource struct {
-	Kind   string   `json:"kind"`             // file, synthetic, v4l2, command
-	Path   string   `json:"path,omitempty"`   // file or device
-	Format string   `json:"format"`           // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m, tensor
-	Width  int      `json:"width,omitempty"`  // pixels; 0 for y4m, whose header has it
-	Height int      `json:"height,omitempty"` // pixels
+	Kind   string   `json:"kind"`                                                        // file, synthetic, v4l2, command
+	Path   string   `json:"path,omitempty"`                                              // file or device
+	Format string   `json:"format" format1:"nv12,i420,yuyv,uyvy,grey,rgb,bgr,mjpeg,y4m"` // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m, tensor
+	Width  int      `json:"width,omitempty"`                                             // pixels; 0 for y4m, whose header has it
+	Height int      `json:"height,omitempty"`                                            // pixels
 	FPSNum int      `json:"fps_num,omitempty"`
 	FPSDen int      `json:"fps_den,omitempty"`
 	Live   bool     `json:"live,omitempty"` // live: frames are dropped when late; otherwise the source blocks
@@ -322,7 +323,7 @@ type PipelineStage struct {
 	Model      *Model      `json:"model,omitempty"`
 	Post       *Post       `json:"post,omitempty"`
 	Track      *Track      `json:"track,omitempty"`
-	ROI        *ROI        `json:"roi,omitempty"`
+	ROI        *ROI        `json:"roi,omitempty" since:"2"`
 	Custom     *Custom     `json:"custom,omitempty"`
 	Gate       *Gate       `json:"gate,omitempty" since:"2"`
 	Map        *Map        `json:"map,omitempty" since:"2"`
@@ -332,8 +333,8 @@ type PipelineStage struct {
 	Deadline  int64 `json:"deadline,omitempty"`  // ns of one run, 0: none
 	Time      int64 `json:"time,omitempty"`      // longest of one run, ns; as declared, 0: not known
 
-	Device   string `json:"device,omitempty"`   // gpu; "": cpu
-	Fallback string `json:"fallback,omitempty"` // of gpu: drop; "": cpu
+	Device   string `json:"device,omitempty" format1:"cpu,gpu"` // gpu; "": cpu
+	Fallback string `json:"fallback,omitempty"`                 // of gpu: drop; "": cpu
 }
 
 // Custom is a stage that the user wrote: a plug-in or a program, one of the two. It
@@ -388,12 +389,12 @@ func (p *Plan) FirstModel() string {
 type Preprocess struct {
 	Width  int      `json:"width"`
 	Height int      `json:"height"`
-	Fit    string   `json:"fit"`    // stretch, letterbox
-	Layout string   `json:"layout"` // nchw, nhwc
-	Color  string   `json:"color"`  // rgb, bgr
-	DType  string   `json:"dtype"`  // f32, f16, i8, u8
-	Pad    int      `json:"pad"`    // 0–255, letterbox border
-	Mean   []string `json:"mean"`   // per channel, in 0–1 units, decimal text (no floats in a plan)
+	Fit    string   `json:"fit"`                   // stretch, letterbox
+	Layout string   `json:"layout" format1:"nchw"` // nchw, nhwc
+	Color  string   `json:"color"`                 // rgb, bgr
+	DType  string   `json:"dtype" format1:"f32"`   // f32, f16, i8, u8
+	Pad    int      `json:"pad"`                   // 0–255, letterbox border
+	Mean   []string `json:"mean"`                  // per channel, in 0–1 units, decimal text (no floats in a plan)
 	Std    []string `json:"std"`
 	Crop   *Crop    `json:"crop,omitempty"` // region of the source frame, pixels
 
@@ -451,9 +452,9 @@ type Ensemble struct {
 // ModelBatch lets a model whose first axis is free take several frames at once, or after a roi
 // stage several crops of a frame.
 type ModelBatch struct {
-	Buckets []int `json:"buckets"`         // sizes, ascending from 1; no other is ever run
-	Pad     bool  `json:"pad,omitempty"`   // crops: the last run is the smallest bucket that holds the rest; sizes need not begin at 1
-	Delay   int64 `json:"delay,omitempty"` // ns to wait for a fuller batch, as far as the latency objective allows
+	Buckets []int `json:"buckets"`                 // sizes, ascending from 1; no other is ever run
+	Pad     bool  `json:"pad,omitempty" since:"2"` // crops: the last run is the smallest bucket that holds the rest; sizes need not begin at 1
+	Delay   int64 `json:"delay,omitempty"`         // ns to wait for a fuller batch, as far as the latency objective allows
 }
 
 // Post turns an output tensor into results.
@@ -463,11 +464,11 @@ type Post struct {
 	Threshold string `json:"threshold,omitempty"` // decimal text, 0–1
 	Top       int    `json:"top,omitempty"`
 
-	Head       string `json:"head,omitempty"`       // of a detector: v5, v8, v10, v11, efficient-nms, ssd, detr, rt-detr
-	IoU        string `json:"iou,omitempty"`        // decimal text, 0–1; "": 0.45
-	Agnostic   bool   `json:"agnostic,omitempty"`   // classes suppress each other
-	Classes    int    `json:"classes,omitempty"`    // of keypoints, 0: 1
-	Prototypes string `json:"prototypes,omitempty"` // of segment: name of the model's output, "": its second
+	Head       string `json:"head,omitempty" format1:"v5,v8,v10,v11"` // of a detector: v5, v8, v10, v11, efficient-nms, ssd, detr, rt-detr
+	IoU        string `json:"iou,omitempty"`                          // decimal text, 0–1; "": 0.45
+	Agnostic   bool   `json:"agnostic,omitempty"`                     // classes suppress each other
+	Classes    int    `json:"classes,omitempty"`                      // of keypoints, 0: 1
+	Prototypes string `json:"prototypes,omitempty"`                   // of segment: name of the model's output, "": its second
 
 	Outputs *DetectorOutputs `json:"outputs,omitempty" since:"2"` // of a head that reads several; nil: by their usual names
 	Scale   string           `json:"scale,omitempty" since:"2"`   // of integer tensors: value of one step, decimal text; "": 1

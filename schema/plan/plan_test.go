@@ -180,6 +180,14 @@ func TestOlderFormatHasNoNewerField(t *testing.T) {
 	if _, err := plan.Decode(bytes.NewReader(b)); !errors.Is(err, plan.ErrSyntax) || !strings.Contains(err.Error(), "format 1 has no pipelines.a.start") {
 		t.Errorf("%v", err)
 	}
+	p.Pipelines = map[string]plan.Pipeline{"a": {Stages: []plan.PipelineStage{
+		{Device: "gpu", Preprocess: &plan.Preprocess{Layout: "nchw", DType: "f32"}},
+		{Device: "auto", Preprocess: &plan.Preprocess{Layout: "nhwc", DType: "u8"}, ROI: &plan.ROI{}, Post: &plan.Post{Head: "ssd"}},
+	}}}
+	const newer = `no pipelines.a.stages.1.device "auto", pipelines.a.stages.1.post.head "ssd", pipelines.a.stages.1.preprocess.dtype "u8", pipelines.a.stages.1.preprocess.layout "nhwc", pipelines.a.stages.1.roi`
+	if err := p.SealAs(1); err == nil || !strings.Contains(err.Error(), newer) {
+		t.Errorf("%v", err)
+	}
 	for version, want := range map[string]int{"0.1.0": 1, "0.1.7": 1, "0.2.0-dev": 2, "0.10.0": 2, "1.0.0": 2} {
 		if got := plan.Format(version); got != want {
 			t.Errorf("yoctuned %s reads format %d, want %d", version, got, want)
