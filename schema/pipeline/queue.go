@@ -64,17 +64,19 @@ func WorkersOf(p *plan.Pipeline) []Workers {
 func SpareFrames(p *plan.Pipeline) int {
 	n := 0
 	for i := range p.Stages {
-		n += SparesOf(p, &p.Stages[i])
+		n += SparesOf(p, i)
 	}
 	return n
 }
 
-// SparesOf is the number of those frames for one stage.
-func SparesOf(p *plan.Pipeline, s *plan.PipelineStage) int {
-	if !Isolated(p, s) || !StageOf(s.Kind).isDirect() {
+// SparesOf is the number of those frames for stage k: for each instance and GPU as many as it works
+// on at once.
+func SparesOf(p *plan.Pipeline, k int) int {
+	s := &p.Stages[k]
+	if !Isolated(p, s) || !StageOf(s.Kind).isDirect() && !StaysOnGPU(p, p.Stages, k) {
 		return 0
 	}
-	return Instances(p, s) * max(len(p.GPUs), 1)
+	return Instances(p, s) * max(len(p.GPUs), 1) * LargestBatch(p.Stages, k)
 }
 
 func (k *Stage) isSerial() bool { return k != nil && k.Serial }

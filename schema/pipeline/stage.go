@@ -187,7 +187,9 @@ func StaysOnGPU(p *plan.Pipeline, stages []plan.PipelineStage, k int) bool {
 	votes := stages[k].Model != nil && stages[k].Model.Ensemble != nil // which the CPU counts
 	// A later stage finds its tensor in memory that all processes see.
 	later := k+2 < len(stages) && slices.ContainsFunc(stages[k+2:], func(s plan.PipelineStage) bool { return ReadsTensorOf(&s, stages[k].ID) })
-	return k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2 && !votes && !later
+	// A model that reads the records of the source has no other place for them, see SparesOf.
+	records := k == 0 && stages[k].Model != nil
+	return !records && k+1 < len(stages) && Isolated(p, &stages[k]) && Isolated(p, &stages[k+1]) && len(p.GPUs) < 2 && !votes && !later
 }
 
 // DescribeOutput describes the tensor that stage k gives, and the memory in which the next stage finds

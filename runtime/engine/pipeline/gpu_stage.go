@@ -23,7 +23,9 @@ type gpuStage struct {
 	input  work                             // makes the input of the stage on the CPU; nil: it may not
 	at     func(*frame.Frame) *frame.Tensor // the input; nil: the frame's pixels
 	share  *gpuBalance
-	spare  []*frame.Frame // for each GPU and instance of a stage that writes to frames, see quarantine
+	spare  []*frame.Frame // for each instance and GPU of a stage that writes to frames, see quarantine
+	each   int            // frames at once
+	k      int
 	others *atomic.Uint64
 	locks  []sync.Mutex // of the step
 }
@@ -37,11 +39,12 @@ func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBa
 	g := &gpuStage{
 		id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k], locks: st.locks,
 	}
+	g.k, g.each = k, registry.LargestBatch(b.o.Plan.Stages, k)
 	first := len(b.p.frames) - b.p.spares
 	for i := range k {
-		first += registry.SparesOf(&b.o.Plan, &b.o.Plan.Stages[i])
+		first += registry.SparesOf(&b.o.Plan, i)
 	}
-	for i := range registry.SparesOf(&b.o.Plan, s) {
+	for i := range registry.SparesOf(&b.o.Plan, k) {
 		g.spare = append(g.spare, &b.p.frames[first+i])
 	}
 	if level := b.now; k > 0 {
@@ -106,15 +109,22 @@ func (g *gpuStage) runOnCPU(ctx context.Context, instance int, f []*frame.Frame)
 	return err
 }
 
-// quarantine gives a frame the tensors of a spare one, because an abandoned worker may still
-// write to the old ones. The next worker starts only after the last one has ended, so one spare
-// for each instance and GPU is enough. Models in the worker need no spare: their outputs are
-// copied from memory of their instance.
+// quarantine gives frames the tensors of spare ones, because an abandoned worker may still
+// write to the old ones: a preprocess stage does, and where CPU and GPU share memory so does every stage
+// whose output stays there. The next worker starts only after the last one has ended, so one spare for each
+// instance, GPU and frame of a batch is enough. Other outputs are copied from memory of the instance.
 func (g *gpuStage) quarantine(instance int, f []*frame.Frame) {
-	if len(g.spare) > 0 {
-		a, b := f[0], g.spare[instance*len(g.share.clients)+g.share.last[instance]]
+	if len(g.spare) == 0 {
+		return
+	}
+	at := (instance*len(g.share.clients) + g.share.last[instance]) * g.each
+	for n, a := range f {
+		b := g.spare[at+n]
 		a.Tensors, b.Tensors = b.Tensors, a.Tensors
 		a.Slot, b.Slot = b.Slot, a.Slot
+		for k := range g.k { // what earlier stages made
+			a.Tensors[a.Level][k].CopyFrom(&b.Tensors[a.Level][k])
+		}
 	}
 }
 

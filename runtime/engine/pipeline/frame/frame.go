@@ -120,6 +120,17 @@ func (t *Tensor) Bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(t.Data))), 4*len(t.Data))
 }
 
+// CopyFrom copies the content of a tensor of the same kind, and of the tensors beside it. Content that a
+// worker holds is not copied.
+func (t *Tensor) CopyFrom(from *Tensor) {
+	if t.On = from.On; t.On == 0 {
+		copy(t.Bytes(), from.Bytes())
+	}
+	for n := range t.More {
+		t.More[n].CopyFrom(&from.More[n])
+	}
+}
+
 // SetOn sets the worker that holds the content of a tensor and of the tensors beside it; 0: none.
 func (t *Tensor) SetOn(on uint64) {
 	t.On = on
