@@ -117,7 +117,7 @@ func pipelineRules() []Rule {
 			Fix:   "correct the expression at the given column, or give p and q their values",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, e: {kind: "map", input: "f", expressions: ["(x - p) * 2", "relo(x)"], p: [0.1, 0.2, 0.3]}, m: {kind: "model", input: "e", path: "model.onnx"}}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, e: {kind: "map", input: "f", expressions: ["(x - p) * 2", "relu(x)"], p: [0.1, 0.2, 0.3]}, m: {kind: "model", input: "e", path: "model.onnx"}}}`,
-			See:   "docs/pipelines.md, Map",
+			See:   "yoctune schema MapStage",
 			run:   func(s *subject) { s.reportFaults(pipeline.Expression) },
 		},
 		{
@@ -127,7 +127,7 @@ func pipelineRules() []Rule {
 			Fix:   "make the gallery with the model of the pipeline",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "match", input: "m", gallery: "broken.onnx"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "match", input: "m", gallery: "/data/staff.safetensors"}}}`,
-			See:   "docs/pipelines.md, Match",
+			See:   "yoctune schema MatchStage",
 			run:   checkGallery,
 		},
 		{
@@ -137,7 +137,7 @@ func pipelineRules() []Rule {
 			Fix:   "set repeat: true of the gate, or maxLost of the track stage to more than maxAge",
 			Wrong: examplePipeline + `g: {kind: "gate", input: "source", maxAge: "5s"}, f: {kind: "preprocess", input: "g", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}, t: {kind: "track", input: "b"}}}`,
 			Right: examplePipeline + `g: {kind: "gate", input: "source", maxAge: "5s"}, f: {kind: "preprocess", input: "g", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}, t: {kind: "track", input: "b", maxLost: "10s"}}}`,
-			See:   "docs/pipelines.md, Gate",
+			See:   "yoctune schema GateStage",
 			run:   checkGateTrack,
 		},
 		{
