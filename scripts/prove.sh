@@ -12,7 +12,7 @@
 #   YOCTUNE_OE_CORE     checkout of openembedded-core, for its reader of buildstats  (tasks)
 #   YOCTUNE_CORE_CHECKOUTS  folder with RELEASE/{bitbake,openembedded-core,meta-yocto-bsp}  (boards)
 #   YOCTUNE_UPSTREAM    folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded
-#                       meta-tegra-community, meta-virtualization, kmod and tuned, with unpacked
+#                       meta-tegra-community, meta-virtualization, kmod, glibc and tuned, with unpacked
 #                       sources in systemd/VERSION, and base-passwd with its two files   (facts)
 #   YOCTUNE_MIRRORS     folder with clones of the kernels that the tables name, each as OWNER+NAME (facts)
 #   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)

@@ -127,7 +127,7 @@ func (s *subject) explainAbsent(d unitDirective) (message, help string) {
 
 // versionsWith lists the versions of systemd that were read and have a directive.
 func versionsWith(name string) []string {
-	versions, _ := directive.Versions()
+	versions := directive.Versions("systemd")
 	return slices.DeleteFunc(versions, func(v string) bool {
 		state := directive.Lookup(directive.Unit, name, v).State
 		return state != directive.Present && state != directive.Legacy

@@ -2,12 +2,14 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,14 +33,139 @@ var (
 	macroStart = regexp.MustCompile(`^\{%-? *macro (\w+)\(type\)`)
 	macroCall  = regexp.MustCompile(`^\{\{ *(\w+)\('(\w+)'\) *\}\}`)
 	parserOf   = regexp.MustCompile(`DEFINE_CONFIG_PARSE\w*\(\s*config_parse_(\w+),\s*(\w+?)(?:_from_string)?,`)
-	tableOf    = regexp.MustCompile(`(?s)char\s*\*\s*const\s+(?:static_)?(\w+)_table\[[^\]]*\]\s*=\s*\{(.*?)\n\};`)
+	tableOf    = regexp.MustCompile(`(?s)char\s*\*\s*const\s+(?:static_)?(\w+)_table\[[^\]]*\]\s*=\s*\{(.*?)\};`)
 	wordOf     = regexp.MustCompile(`\]\s*=\s*"([^"]*)"`)
 	withSwitch = regexp.MustCompile(`LOOKUP\w*_WITH_BOOLEAN\(\s*(\w+),`)
 	withNumber = regexp.MustCompile(`LOOKUP\w*_WITH_FALLBACK\(\s*(\w+),`)
 	udevKey    = regexp.MustCompile(`streq\(key, "([A-Z_]+)"\)`)
 	tmpfilesOf = regexp.MustCompile(`(?m)^\s+[A-Z_]+\s*= '(\w)',(?:.*/\* (deprecated|legacy))?`)
 	modprobeOf = regexp.MustCompile(`streq\(cmd, "(\w+)"\)`)
+	familyOf   = regexp.MustCompile(`(?m)^#define\s+(AF_\w+)\s+[AP]F_`) // as in generate-af-list.sh
+	capability = regexp.MustCompile(`(?m)^#\s*define\s+(CAP_[A-Z_]+)\s+([0-9]+)$`)
 )
+
+// wordLists are the places in systemd's sources with names that a directive takes several of, or with
+// other forms beside them, by the list. A function is read to its end. The first place that has names counts.
+func wordLists() map[string][]wordList {
+	stream := func(which string) []wordList {
+		return []wordList{{"src/core/load-fragment.c", "int config_parse_exec_" + which + "(", `\(rvalue, "([a-z+]+:?)"\)`}}
+	}
+	return map[string][]wordList{
+		"exec_input":     stream("input"),
+		"exec_output":    stream("output"),
+		"namespaces":     {{"src/shared/nsflags.c", "", `\{ CLONE_NEW\w+,\s*"(\w+)"`}, {"src/basic/namespace-util.c", "", `\{ "(\w+)",\s*"ns/`}},
+		"syscall_archs":  {{"src/shared/seccomp-util.c", "int seccomp_arch_from_string(", `streq\(n, "([^"]+)"\)`}},
+		"syscall_groups": {{"src/shared/seccomp-util.c", "", `\.name = "(@[^"]+)"`}},
+	}
+}
+
+type wordList struct{ file, function, pattern string }
+
+// read returns the names in a source tree.
+func (l wordList) read(folder string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(folder, l.file))
+	if err != nil {
+		return nil, err
+	}
+	text := string(data)
+	if l.function != "" {
+		_, text, _ = strings.Cut(text, "\n"+l.function)
+		text, _, _ = strings.Cut(text, "\n}\n")
+	}
+	var words []string
+	for _, m := range regexp.MustCompile(l.pattern).FindAllStringSubmatch(text, -1) {
+		words = append(words, m[1])
+	}
+	return words, nil
+}
+
+// readLists returns the names of each list in a source tree. The words of streams are those of the
+// table of strings and of the function that reads them; there "file:" stands for a form with more to it.
+func readLists(folder string, tables map[string][]string) (map[string][]string, error) {
+	lists := map[string][]string{}
+	for name, places := range wordLists() {
+		words := slices.Clone(tables[name])
+		for _, place := range places {
+			more, err := place.read(folder)
+			if err != nil {
+				return nil, err
+			}
+			if words = append(words, more...); len(more) > 0 {
+				break
+			}
+		}
+		if len(words) == len(tables[name]) {
+			return nil, fmt.Errorf("%s has no words for %s: has it changed its form?", folder, name)
+		}
+		lists[name] = words
+	}
+	return lists, nil
+}
+
+// readCapabilities returns the capabilities that each tree was built with, by the tree's place. systemd has
+// the kernel's header from 258 on. Before, it names the last capability that it knows, and has the earlier
+// ones from the header of the system that builds it; numbers never change.
+func readCapabilities(folders []string) ([][]string, error) {
+	const own, missing = "src/include/uapi/linux/capability.h", "src/basic/missing_capability.h"
+	var all [][]string // names and numbers of the kernel's header
+	last := make([]int, len(folders))
+	for i, folder := range folders {
+		text, err := os.ReadFile(filepath.Join(folder, own))
+		isOwn := err == nil
+		if !isOwn {
+			text, err = os.ReadFile(filepath.Join(folder, missing))
+		}
+		if err != nil {
+			return nil, err
+		}
+		found := capability.FindAllStringSubmatch(string(text), -1)
+		for _, m := range found {
+			n, _ := strconv.Atoi(m[2])
+			last[i] = max(last[i], n)
+		}
+		if isOwn && len(found) > len(all) {
+			all = found
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no version has %s: has it moved?", own)
+	}
+	lists := make([][]string, len(folders))
+	for i := range folders {
+		for _, m := range all {
+			if n, _ := strconv.Atoi(m[2]); n <= last[i] {
+				lists[i] = append(lists[i], m[1])
+			}
+		}
+	}
+	return lists, nil
+}
+
+// readFamilies returns the address families of glibc, which systemd's generate-af-list.sh reads when
+// systemd is built. Versions that differ would need a list for each.
+func readFamilies(glibc repository, tags []string) ([]string, error) {
+	var families []string
+	for i, tag := range tags {
+		text, err := glibc.show(tag, "sysdeps/unix/sysv/linux/bits/socket.h")
+		if err != nil {
+			return nil, err
+		}
+		var found []string
+		for _, m := range familyOf.FindAllStringSubmatch(text, -1) {
+			if m[1] != "AF_UNSPEC" && m[1] != "AF_MAX" {
+				found = append(found, m[1])
+			}
+		}
+		if i > 0 && !slices.Equal(found, families) {
+			return nil, fmt.Errorf("%s and %s of glibc have other address families", tags[i-1], tag)
+		}
+		families = found
+	}
+	if len(families) == 0 {
+		return nil, errors.New("no address family: want -glibc and -glibc-tag")
+	}
+	return families, nil
+}
 
 // readGperf returns the type of each "Section.Name" of a table. Of a condition at compile
 // time it takes the first branch: the others only accept the name.
@@ -115,7 +242,8 @@ func readSystemd(folder string) (map[string]string, error) {
 }
 
 // readWords returns the words that systemd's tables of strings give a type of value, by
-// "enum TYPE". "bool" stands for the words of a switch, and "number" for a number.
+// "enum TYPE", and those that more than a table gives by "list NAME". "bool" stands for the words of
+// a switch, and "number" for a number.
 func readWords(folder string) (map[string]string, error) {
 	tables, extra := map[string][]string{}, map[string]string{}
 	parsers := map[string]string{"signal": "signal", "emergency_action": "emergency_action", "kill_mode": "kill_mode", "exec_cpu_sched_policy": "sched_policy", "exec_io_class": "ioprio_class"}
@@ -158,12 +286,17 @@ func readWords(folder string) (map[string]string, error) {
 		}
 		words["enum "+parser] = strings.Join(list, ",")
 	}
-	return words, nil
+	lists, err := readLists(folder, tables)
+	for name, list := range lists {
+		words["list "+name] = strings.Join(list, ",")
+	}
+	return words, err
 }
 
 // writeDirectives writes the directives of each version of systemd ("VERSION=FOLDER") and
-// the commands of modprobe.d of each version of kmod (a tag of the repository).
-func writeDirectives(trees []string, kmod repository, tags []string, out string) error {
+// the commands of modprobe.d of each version of kmod (a tag of the repository), and the address families
+// of glibc.
+func writeDirectives(trees []string, kmod repository, tags []string, glibc repository, glibcTags []string, out string) error {
 	var text strings.Builder
 	rows := map[string]map[string]int{}
 	add := func(name, value string, bit int) {
@@ -172,8 +305,10 @@ func writeDirectives(trees []string, kmod repository, tags []string, out string)
 		}
 		rows[name][value] |= 1 << bit
 	}
+	var folders []string
 	for i, tree := range trees {
 		version, folder, _ := strings.Cut(tree, "=")
+		folders = append(folders, folder)
 		all, err := readSystemd(folder)
 		if err != nil {
 			return err
@@ -187,7 +322,7 @@ func writeDirectives(trees []string, kmod repository, tags []string, out string)
 			kinds[kind] = kinds[kind] || strings.HasPrefix(name, "unit ")
 		}
 		for name, list := range words {
-			if kinds[strings.TrimPrefix(name, "enum ")] {
+			if strings.HasPrefix(name, "list ") || kinds[strings.TrimPrefix(name, "enum ")] {
 				add(name, list, i)
 			}
 		}
@@ -195,6 +330,18 @@ func writeDirectives(trees []string, kmod repository, tags []string, out string)
 		for name, value := range all {
 			add(name, value, i)
 		}
+	}
+	capabilities, err := readCapabilities(folders)
+	if err != nil {
+		return err
+	}
+	families, err := readFamilies(glibc, glibcTags)
+	if err != nil {
+		return err
+	}
+	for i, list := range capabilities {
+		add("list capabilities", strings.Join(list, ","), i)
+		add("list address_families", strings.Join(families, ","), i)
 	}
 	for i, tag := range tags {
 		file, err := kmod.show(tag, "libkmod/libkmod-config.c")
@@ -205,6 +352,9 @@ func writeDirectives(trees []string, kmod repository, tags []string, out string)
 		for _, m := range modprobeOf.FindAllStringSubmatch(file, -1) {
 			add("modprobe "+m[1], "command", i)
 		}
+	}
+	for _, tag := range glibcTags {
+		fmt.Fprintf(&text, "glibc %s\n", strings.TrimPrefix(tag, "glibc-"))
 	}
 	text.WriteString("\n")
 	for _, name := range slices.Sorted(maps.Keys(rows)) {

@@ -7,7 +7,7 @@
 //	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
 //	facts packages  with these repositories and -meta-virtualization REPO
 //	facts system    with these repositories, -systemd VERSION=FOLDER... and -base-passwd FOLDER
-//	facts directives -systemd VERSION=FOLDER... -kmod REPO -kmod-tag TAG...
+//	facts directives -systemd VERSION=FOLDER... -kmod REPO -kmod-tag TAG... -glibc REPO -glibc-tag TAG...
 //	facts tuned -tuned REPO
 //	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
 //	facts names     -sources DIR -meta-tegra REPO       # kernel arguments and modules
@@ -53,11 +53,13 @@ func run(args []string) error {
 		virtual   = flags.String("meta-virtualization", "", "git `repository` of meta-virtualization")
 		passwd    = flags.String("base-passwd", "", "`folder` with passwd.master and group.master of base-passwd")
 		kmod      = flags.String("kmod", "", "git `repository` of kmod")
+		glibc     = flags.String("glibc", "", "git `repository` of glibc")
 		tuned     = flags.String("tuned", "", "git `repository` of tuned")
 		sources   = flags.String("sources", "", "`folder` of the repositories that linux.Sources names, each as OWNER+NAME")
 		indexes   []string
 		trees     []string
 		tags      []string
+		glibcTags []string
 	)
 	flags.Func("index", "replace kernel `NAME=FILE` by an index that yoctune kernel index wrote", func(s string) error {
 		indexes = append(indexes, s)
@@ -69,6 +71,10 @@ func run(args []string) error {
 	})
 	flags.Func("kmod-tag", "`tag` of kmod; the oldest first", func(s string) error {
 		tags = append(tags, s)
+		return nil
+	})
+	flags.Func("glibc-tag", "`tag` of glibc; the oldest first", func(s string) error {
+		glibcTags = append(glibcTags, s)
 		return nil
 	})
 	if err := flags.Parse(args[1:]); err != nil {
@@ -103,7 +109,7 @@ func run(args []string) error {
 	case "system":
 		return writeSystem(layers, trees, *passwd, filepath.Join(facts, "system"))
 	case "directives":
-		return writeDirectives(trees, repository(*kmod), tags, filepath.Join(facts, "directive", "data", "directives.txt"))
+		return writeDirectives(trees, repository(*kmod), tags, repository(*glibc), glibcTags, filepath.Join(facts, "directive", "data", "directives.txt"))
 	case "tuned":
 		return writeTuned(repository(*tuned), filepath.Join(facts, "tuned", "data", "tuned.txt"))
 	case "kernels":

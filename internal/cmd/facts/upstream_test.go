@@ -38,13 +38,15 @@ func TestTheGeneratorWritesTheSameBytes(t *testing.T) {
 	}
 	core := []string{"bitbake", "oe-core", "meta-tegra", "meta-openembedded", "meta-tegra-community"}
 	all := append(slices.Clone(core), "meta-virtualization")
-	versions, tags := directive.Versions()
-	var systemd, kmod []string
-	for _, v := range versions {
+	var systemd, tags []string
+	for _, v := range directive.Versions("systemd") {
 		systemd = append(systemd, "-systemd", v+"="+filepath.Join(folder, "systemd", v))
 	}
-	for _, tag := range tags {
-		kmod = append(kmod, "-kmod-tag", "v"+tag)
+	for _, v := range directive.Versions("kmod") {
+		tags = append(tags, "-kmod-tag", "v"+v)
+	}
+	for _, v := range directive.Versions("glibc") {
+		tags = append(tags, "-glibc-tag", "glibc-"+v)
 	}
 	for _, tc := range []struct {
 		command string
@@ -54,7 +56,7 @@ func TestTheGeneratorWritesTheSameBytes(t *testing.T) {
 		{"variables", layers(core...), []string{"variable/data/variables.txt"}},
 		{"packages", layers(all...), []string{"recipe/recipes.bin", "recipe/options.bin"}},
 		{"system", slices.Concat(layers(all...), systemd, layers("base-passwd")), []string{"system/system.bin"}},
-		{"directives", slices.Concat(systemd, layers("kmod"), kmod), []string{"directive/data/directives.txt"}},
+		{"directives", slices.Concat(systemd, layers("kmod", "glibc"), tags), []string{"directive/data/directives.txt"}},
 		{"tuned", layers("tuned"), []string{"tuned/data/tuned.txt"}},
 		{"machines", layers("meta-tegra"), []string{"release/data/machines.json"}},
 		{"units", layers("meta-tegra"), []string{"release/data/units.json"}},
@@ -73,7 +75,7 @@ func TestTheGeneratorWritesTheSameBytes(t *testing.T) {
 				if !ok {
 					path = arg
 				}
-				if _, err := os.Stat(path); tc.args[i-1] != "-kmod-tag" && (path == "" || err != nil) {
+				if _, err := os.Stat(path); !strings.HasSuffix(tc.args[i-1], "-tag") && (path == "" || err != nil) {
 					t.Skipf("%s needs %s %s", tc.command, tc.args[i-1], arg)
 				}
 			}

@@ -1,7 +1,8 @@
 // Package directive holds facts about the directives of systemd's files: the names that each
 // section of a unit, a .link, .network or .netdev file takes, the keys of udev rules, the
 // line types of tmpfiles.d and the commands of modprobe.d. They were read from systemd's
-// gperf tables and from udev's, tmpfiles' and kmod's sources.
+// gperf tables and from udev's, tmpfiles' and kmod's sources, as were the words and names that values
+// consist of.
 package directive
 
 import (
@@ -41,28 +42,23 @@ const (
 )
 
 type table struct {
-	systemd, kmod []string
-	rows          []byte
+	versions map[string][]string // by the program
+	rows     []byte
 }
 
 var load = sync.OnceValue(func() (t table) {
 	head, rows, _ := bytes.Cut(embedded, []byte("\n\n"))
 	t.rows = append([]byte("\n"), rows...)
+	t.versions = map[string][]string{}
 	for line := range strings.Lines(string(head)) {
 		program, version, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if program == "kmod" {
-			t.kmod = append(t.kmod, version)
-		} else {
-			t.systemd = append(t.systemd, version)
-		}
+		t.versions[program] = append(t.versions[program], version)
 	}
 	return t
 })
 
-// Versions lists the versions of systemd and of kmod that were read, oldest first.
-func Versions() (systemd, kmod []string) {
-	return slices.Clone(load().systemd), slices.Clone(load().kmod)
-}
+// Versions lists the versions of "systemd", "kmod" or "glibc" that were read, oldest first.
+func Versions(program string) []string { return slices.Clone(load().versions[program]) }
 
 // Fact is a directive in a version.
 type Fact struct {
@@ -75,11 +71,11 @@ type Fact struct {
 // Lookup returns a directive, "Service.Nice" of [Unit] or "KERNEL" of [Udev], in a version
 // of systemd, or of kmod for [Modprobe].
 func Lookup(kind, name, version string) Fact {
-	versions := load().systemd
+	program := "systemd"
 	if kind == Modprobe {
-		versions = load().kmod
+		program = "kmod"
 	}
-	return between(versions, version, find(kind, name))
+	return between(load().versions[program], version, find(kind, name))
 }
 
 // between is what the versions around one agree on.
@@ -182,7 +178,7 @@ func Nearest(kind, name, version string) string {
 		if !isMoved && !begins && (isIn && !strings.HasPrefix(other, section+".") || spelling.DistanceWithin(name, other, limit) > limit) {
 			continue
 		}
-		versions := load().systemd
+		versions := load().versions["systemd"]
 		if between(versions, version, fields[2:]).State != Present {
 			continue
 		}

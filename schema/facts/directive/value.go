@@ -16,7 +16,6 @@ var (
 	amount   = lazyregexp.New(`^[0-9]+(\.[0-9]+)?[KMGTPE]?B?$|^[0-9]+(\.[0-9]{1,2})?[%‰‱]$`)
 	octal    = lazyregexp.New(`^(0o)?[0-7]{1,5}$`)
 	realtime = lazyregexp.New(`^RTM(IN|AX)([+-][0-9]{1,2})?$`)
-	capSet   = lazyregexp.New(`^~?\s*((?i:cap_)[A-Za-z0-9_]+\s*)*$`)
 	natural  = lazyregexp.New(`^(0[xX][0-9a-fA-F]+|0[bo]?[0-9]+|[0-9]+)$`)
 	size     = lazyregexp.New(`^(([0-9]+(\.[0-9]+)?)\s*([EPTGMKB]?)\s*)+$`)
 	sizePart = lazyregexp.New(`([0-9]+(?:\.[0-9]+)?)\s*([EPTGMKB]?)`)
@@ -34,7 +33,7 @@ func WantedValue(name, kind, value, version string) string {
 	if section, word, _ := strings.Cut(name, "."); section == "Install" {
 		return wantedUnits(word, value)
 	}
-	if words := wordsOf(kind, version); len(words) > 0 {
+	if words := wordsOf("enum", kind, version); len(words) > 0 {
 		return wantedWord(kind, value, words)
 	}
 	switch kind {
@@ -76,41 +75,35 @@ func WantedValue(name, kind, value, version string) string {
 		return within(value, 1, 10000)
 	case "cpu_quota":
 		return unless(quota.MatchString(value), `a percentage such as "150%"`)
-	case "capability_set":
-		return unless(capSet.MatchString(value) && areWords(strings.ToUpper(value), capabilities), `capabilities such as "CAP_NET_ADMIN", separated by blanks`)
 	}
-	return wantedName(kind, value)
+	return wantedName(kind, value, version)
 }
 
 // wantedName checks types that take names or paths.
-func wantedName(kind, value string) string {
+func wantedName(kind, value, version string) string {
 	if strings.ContainsAny(value, "%\"'\\") {
 		return "" // a specifier, or words in quotes
 	}
+	invertible := strings.TrimPrefix(value, "~")
 	switch kind {
+	case "capability_set":
+		return unless(areWords(invertible, wordsOf("list", "capabilities", version), isCapabilityNumber, strings.EqualFold), `capabilities such as "CAP_NET_ADMIN", separated by blanks`)
 	case "syscall_filter", "syscall_log":
-		for word := range strings.FieldsSeq(strings.TrimPrefix(value, "~")) {
-			group, _, _ := strings.Cut(word, ":")
-			if strings.HasPrefix(group, "@") && !slices.Contains(systemCallGroups, group) {
-				return `names of system calls, and groups such as "@system-service"`
-			}
+		isCall := func(word string) bool { return !strings.HasPrefix(word, "@") }
+		withoutError := strings.Fields(invertible)
+		for i, word := range withoutError {
+			withoutError[i], _, _ = strings.Cut(word, ":")
 		}
+		return unless(areWords(strings.Join(withoutError, " "), wordsOf("list", "syscall_groups", version), isCall, equal), `names of system calls, and groups such as "@system-service"`)
 	case "syscall_archs":
-		return unless(areWords(value, architectures), `architectures such as "native"`)
+		return unless(areWords(value, wordsOf("list", "syscall_archs", version), nil, equal), `architectures such as "native"`)
 	case "address_families":
-		return unless(value == "none" || areWords(value, addressFamilies), `families such as "AF_UNIX AF_INET", or "none"`)
+		return unless(value == "none" || areWords(invertible, wordsOf("list", "address_families", version), nil, strings.EqualFold), `families such as "AF_UNIX AF_INET", or "none"`)
 	case "restrict_namespaces", "namespace_flags":
-		return unless(isSwitch(value) || areWords(value, namespaces), `"yes", "no", or namespaces: `+strings.Join(namespaces, " "))
-	case "device_policy":
-		return unless(slices.Contains(devicePolicies, value), `"`+strings.Join(devicePolicies, `", "`)+`"`)
+		words := wordsOf("list", "namespaces", version)
+		return unless(isSwitch(value) || areWords(invertible, words, nil, equal), `"yes", "no", or namespaces: `+strings.Join(words, " "))
 	case "exec_output", "exec_input":
-		word, rest, hasRest := strings.Cut(value, ":")
-		streams := outputs
-		if kind == "exec_input" {
-			streams = inputs
-		}
-		isFile := slices.Contains([]string{"file", "append", "truncate"}, word) && strings.HasPrefix(rest, "/")
-		return unless(isFile || word == "fd" || !hasRest && slices.Contains(streams, word), `"`+strings.Join(streams, `", "`)+`", "fd:NAME" or "file:PATH"`)
+		return wantedStream(value, wordsOf("list", kind, version))
 	case "unit_slice":
 		return unless(strings.HasSuffix(value, ".slice"), `a slice such as "vision.slice"`)
 	case "working_directory":
@@ -134,47 +127,62 @@ func isPath(value, prefixes string) bool {
 	return strings.HasPrefix(strings.TrimLeft(value, prefixes), "/")
 }
 
-// areWords reports whether a list, after "~", has no other words than some.
-func areWords(value string, words []string) bool {
-	for word := range strings.FieldsSeq(strings.TrimPrefix(value, "~")) {
-		if !slices.Contains(words, word) {
+// areWords reports whether a list has no other words than some, as equal compares them, and those that
+// another test takes. Without words every list passes.
+func areWords(value string, words []string, other func(string) bool, equal func(a, b string) bool) bool {
+	for word := range strings.FieldsSeq(value) {
+		isOne := slices.ContainsFunc(words, func(w string) bool { return equal(w, word) })
+		if len(words) > 0 && !isOne && (other == nil || !other(word)) {
 			return false
 		}
 	}
 	return true
 }
 
-// Names that systemd and the kernel give a meaning to: include/uapi/linux/capability.h, include/linux/socket.h,
-// and parse_syscall_archs, syscall_filter_sets, namespace_flags_map, exec_output_table and exec_input_table of systemd.
-var (
-	capabilities = strings.Fields(`CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID
-		CAP_SETPCAP CAP_LINUX_IMMUTABLE CAP_NET_BIND_SERVICE CAP_NET_BROADCAST CAP_NET_ADMIN CAP_NET_RAW CAP_IPC_LOCK CAP_IPC_OWNER
-		CAP_SYS_MODULE CAP_SYS_RAWIO CAP_SYS_CHROOT CAP_SYS_PTRACE CAP_SYS_PACCT CAP_SYS_ADMIN CAP_SYS_BOOT CAP_SYS_NICE CAP_SYS_RESOURCE
-		CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_MKNOD CAP_LEASE CAP_AUDIT_WRITE CAP_AUDIT_CONTROL CAP_SETFCAP CAP_MAC_OVERRIDE CAP_MAC_ADMIN
-		CAP_SYSLOG CAP_WAKE_ALARM CAP_BLOCK_SUSPEND CAP_AUDIT_READ CAP_PERFMON CAP_BPF CAP_CHECKPOINT_RESTORE`)
-	systemCallGroups = strings.Fields(`@aio @basic-io @chown @clock @cpu-emulation @debug @default @file-system @io-event @ipc @keyring @known
-		@memlock @module @mount @network-io @obsolete @pkey @privileged @process @raw-io @reboot @resources @sandbox @setuid @signal @swap
-		@sync @system-service @timer`)
-	architectures = strings.Fields(`native alpha arc arc-be arm arm-be arm64 arm64-be cris ia64 loongarch64 m68k mips mips-le mips64 mips64-le
-		mips64-n32 mips64-le-n32 nios2 parisc parisc64 ppc ppc-le ppc64 ppc64-le riscv32 riscv64 s390 s390x sh sh64 sparc sparc64 tilegx x32 x86 x86-64`)
-	addressFamilies = strings.Fields(`AF_UNSPEC AF_UNIX AF_LOCAL AF_FILE AF_INET AF_AX25 AF_IPX AF_APPLETALK AF_NETROM AF_BRIDGE AF_ATMPVC AF_X25
-		AF_INET6 AF_ROSE AF_DECnet AF_NETBEUI AF_SECURITY AF_KEY AF_NETLINK AF_ROUTE AF_PACKET AF_ASH AF_ECONET AF_ATMSVC AF_RDS AF_SNA AF_IRDA
-		AF_PPPOX AF_WANPIPE AF_LLC AF_IB AF_MPLS AF_CAN AF_TIPC AF_BLUETOOTH AF_IUCV AF_RXRPC AF_ISDN AF_PHONET AF_IEEE802154 AF_CAIF AF_ALG AF_NFC
-		AF_VSOCK AF_KCM AF_QIPCRTR AF_SMC AF_XDP AF_MCTP`)
-	namespaces     = strings.Fields("cgroup ipc net mnt pid user uts time")
-	devicePolicies = strings.Fields("auto closed strict")
-	outputs        = strings.Fields("inherit null tty journal journal+console kmsg kmsg+console syslog syslog+console socket")
-	inputs         = strings.Fields("null tty tty-force tty-fail socket data")
-)
+func equal(a, b string) bool { return a == b }
 
-// wordsOf lists the words of an enumeration in a version of systemd: "bool" stands for those of
-// a switch, "number" for a number.
-func wordsOf(kind, version string) []string {
-	fact := between(load().systemd, version, find("enum", kind))
-	if fact.State != Present {
+// isCapabilityNumber reports whether systemd takes a word for a capability by its number.
+func isCapabilityNumber(word string) bool {
+	n, err := strconv.Atoi(word)
+	return err == nil && n >= 0 && n <= 62
+}
+
+// wantedStream checks a value of StandardInput=, StandardOutput= or StandardError= against words; one that
+// ends in ":" takes a name or a path. systemd takes "file" alone as well, and then has no file to open.
+func wantedStream(value string, words []string) string {
+	word, rest, hasRest := strings.Cut(value, ":")
+	form := word + ":"
+	switch {
+	case len(words) == 0,
+		word == "fd",
+		hasRest && slices.Contains(words, form) && strings.HasPrefix(rest, "/"),
+		!hasRest && slices.Contains(words, word) && !slices.Contains(words, form):
+		return ""
+	}
+	shown := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasSuffix(w, ":") || slices.Contains(words, w+":") })
+	return `"` + strings.Join(shown, `", "`) + `", "fd:NAME" or "file:PATH"`
+}
+
+// wordsOf lists the words of an enumeration ("enum") or a list ("list") in a version of systemd: "bool"
+// stands for those of a switch, and "number" for a number. Between two versions that were read it
+// lists those of both; nil where one has none.
+func wordsOf(kind, name, version string) []string {
+	before, after := around(load().versions["systemd"], version)
+	if before < 0 {
 		return nil
 	}
-	return strings.Split(fact.Type, ",")
+	row := find(kind, name)
+	old, young := at(row, before), at(row, after)
+	if old.State != Present || young.State != Present {
+		return nil
+	}
+	words := strings.Split(old.Type, ",")
+	for word := range strings.SplitSeq(young.Type, ",") {
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 func wantedWord(kind, value string, words []string) string {

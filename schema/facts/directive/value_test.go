@@ -74,3 +74,51 @@ func TestWordsFollowTheVersion(t *testing.T) {
 		t.Error("notify-reload is of systemd 253")
 	}
 }
+
+// Each release's systemd takes the names that its own sources have.
+func TestNamesFollowTheVersion(t *testing.T) {
+	for _, c := range []struct {
+		kind, value, version string
+		isTaken              bool
+	}{
+		{"syscall_filter", "@sandbox", "250.14", false},
+		{"syscall_filter", "@sandbox", "255.21", true},
+		{"syscall_filter", "@sandbox", "252", true}, // of one of the versions around
+		{"syscall_filter", "~@mount:EPERM @known:kill bpf", "250.14", true},
+		{"syscall_log", "@mounts", "259.5", false},
+		{"restrict_namespaces", "~time", "250.14", false},
+		{"namespace_flags", "~time user", "257.6", true},
+		{"namespace_flags", "Net", "257.6", false},
+		{"syscall_archs", "native arm arm64", "250.14", true},
+		{"syscall_archs", "loongarch64", "250.14", false},
+		{"syscall_archs", "loongarch64", "261.2", true},
+		{"syscall_archs", "sparc", "261.2", false}, // of ConditionArchitecture= only
+		{"syscall_archs", "~arm", "255.21", false},
+		{"address_families", "~af_unix AF_DECnet", "255.21", true},
+		{"address_families", "AF_UNSPEC", "255.21", false},
+		{"address_families", "AF_MAX", "255.21", false},
+		{"address_families", "none", "255.21", true},
+		{"capability_set", "~cap_bpf 38 CAP_CHECKPOINT_RESTORE", "250.14", true},
+		{"capability_set", "CAP_LAST_CAP", "262", false},
+		{"capability_set", "63", "262", false},
+		{"exec_output", "append:/var/log/a", "255.21", true},
+		{"exec_output", "syslog+console", "262", true},
+		{"exec_output", "append", "255.21", false},
+		{"exec_output", "file:log", "255.21", false},
+		{"exec_output", "tty-force", "255.21", false},
+		{"exec_input", "file:/etc/a", "255.21", true},
+		{"exec_input", "fd", "255.21", true},
+		{"exec_input", "fd:a", "255.21", true},
+		{"exec_input", "append:/var/log/a", "255.21", false},
+		{"exec_input", "syslog", "255.21", false},
+		{"device_policy", "open", "255.21", false},
+		{"device_policy", "strict", "255.21", true},
+		{"device_policy", "anything", "230", true}, // a version that is unknown
+		{"capability_set", "CAP_ANY", "230", true},
+		{"private_users", "managed", "261.2", true},
+	} {
+		if got := directive.WantedValue("Service.X", c.kind, c.value, c.version); (got == "") != c.isTaken {
+			t.Errorf("%s %q in %s: wants %q", c.kind, c.value, c.version, got)
+		}
+	}
+}

@@ -199,7 +199,7 @@ var described = regexp.MustCompile(`<term>\s*<varname>([A-Z][A-Za-z0-9]*)=`)
 
 // directives counts the directives that the manual pages of each version of systemd describe.
 func directives(folder string) (all []tally, err error) {
-	versions, _ := directive.Versions()
+	versions := directive.Versions("systemd")
 	for _, version := range versions {
 		for _, kind := range slices.Sorted(maps.Keys(manuals)) {
 			names, found := map[string]bool{}, false
