@@ -223,6 +223,7 @@ func (b *builder) warm() error {
 			s := &b.p.steps[k]
 			best := time.Duration(math.MaxInt64)
 			for i := range max(s.workers(), warmRuns) {
+				b.cropForWarmUp(f)
 				began, in := time.Now(), i%s.workers()
 				if err := b.runAtStart(s, func() { s.interrupt(in) }, func() error {
 					return l.works[k](context.Background(), in, []*frame.Frame{f})

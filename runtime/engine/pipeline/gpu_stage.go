@@ -137,6 +137,7 @@ func (b *builder) warmFallback(n int, f *frame.Frame) error {
 			if cpu == nil {
 				continue
 			}
+			b.cropForWarmUp(f) // a detector before has other boxes
 			if err := cpu(context.Background(), i, []*frame.Frame{f}); err != nil {
 				return fmt.Errorf("stage %s, warming up on the CPU: %w", b.p.steps[k].id, err)
 			}

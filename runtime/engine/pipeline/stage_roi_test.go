@@ -459,6 +459,31 @@ func TestClassesOfCropsAreDecodedOnTheGPU(t *testing.T) {
 	}
 }
 
+// A detector that finds fewer boxes than there are crops to warm up with, with every choice of devices for the
+// stages from it on.
+func TestEveryChoiceOfDevicesOfACascadeStarts(t *testing.T) {
+	c := newCascade(t, 0, 100)
+	var want []string
+	for bits := range 1 << 4 {
+		var gpu []string
+		for n, id := range []string{"boxes", "crops", "look", "mean"} {
+			if bits>>n&1 != 0 {
+				gpu = append(gpu, id)
+			}
+		}
+		p := c.plan(4, &plan.ModelBatch{Buckets: []int{1, 4}}, gpu...)
+		p.Stages[2].Post.Top = 1
+		p.Stages[5].Post = &plan.Post{Kind: "argmax"}
+		got, sum := c.run(p, pipeline.Options{Frames: 2})
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) || sum.Frames.Done != 2 || !strings.Contains(got[0], `"then"`) {
+			t.Errorf("%v on the GPU: %v, on the CPU %v", gpu, got, want)
+		}
+	}
+}
+
 // Several GPUs share the work of a cascade, and one can do it in the pipeline's own process.
 func TestACascadeOnSeveralGPUsAndInThisProcess(t *testing.T) {
 	t.Setenv("YT_CPU_DEVICES", "2")
