@@ -23,8 +23,16 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// autoFrames is how many frames are measured with each choice of devices.
-const autoFrames = 60
+// Frames that are measured with each choice of devices: some, and where they are done sooner than
+// autoTime as many as take that long.
+const (
+	autoFrames = 60
+	autoMost   = 20000
+	autoTime   = 500 * time.Millisecond
+)
+
+// autoGain is how much faster a choice must be than those before it, which use the GPU less.
+const autoGain = 1.05
 
 // EventDevice is the kind of events about the device of a stage that the plan leaves open.
 const EventDevice = "device"
@@ -114,7 +122,7 @@ func measureDevices(o Options, open []int, to *DeviceChoice) error {
 			continue
 		}
 		to.Rates[name] = rate
-		if rate > best {
+		if rate > autoGain*best {
 			best = rate
 			for n, k := range open {
 				to.Devices[o.Plan.Stages[k].ID] = deviceOf(bits, n)
@@ -149,13 +157,23 @@ func trialOf(o Options, open []int, bits int) (Options, string) {
 	}
 	p.Source, p.Sink, p.SLO, p.Degrade, p.Budget, p.Utilisation, p.Queue = src, plan.PipelineSink{}, nil, nil, nil, "", plan.PipelineQueue{}
 	return Options{
-		Name: o.Name, Plan: p, Dir: o.Dir, Models: o.Models, Library: o.Library, Frames: autoFrames, Sink: discard{}, Start: o.Start,
+		Name: o.Name, Plan: p, Dir: o.Dir, Models: o.Models, Library: o.Library, Sink: discard{}, Start: o.Start,
 		Engines: o.Engines, Host: o.Host, GPU: o.GPU, Worker: o.Worker, Backoff: o.Backoff, Device: o.Device, faults: o.faults, host: o.host, measuring: true,
 	}, strings.Join(name, ", ")
 }
 
-// measureRate runs a pipeline and returns its frames a second.
+// measureRate returns the frames a second of a pipeline.
 func measureRate(o Options) (float64, error) {
+	rate, err := measureFrames(o, autoFrames)
+	if long := rate * autoTime.Seconds(); err == nil && long > autoFrames {
+		rate, err = measureFrames(o, uint64(min(long, autoMost)))
+	}
+	return rate, err
+}
+
+// measureFrames runs a pipeline of some frames.
+func measureFrames(o Options, frames uint64) (float64, error) {
+	o.Frames = frames
 	p, err := New(o)
 	if err != nil {
 		return 0, err
@@ -173,15 +191,15 @@ func measureRate(o Options) (float64, error) {
 		return 0, err
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
-	case sum.Frames.Done < autoFrames:
-		return 0, fmt.Errorf("%d of %d frames were done", sum.Frames.Done, autoFrames)
+	case sum.Frames.Done+sum.Frames.Skipped < frames:
+		return 0, fmt.Errorf("%d of %d frames were done", sum.Frames.Done, frames)
 	}
 	for stage, n := range sum.Fallbacks {
 		if n > 0 {
 			return 0, fmt.Errorf("%w: %d frames of stage %s", errNotOnGPU, n, stage)
 		}
 	}
-	return autoFrames / took.Seconds(), nil
+	return float64(frames) / took.Seconds(), nil
 }
 
 // discard is a sink that drops results.
