@@ -289,7 +289,7 @@ func checkGallery(s *subject) {
 			if dimension > 0 && dimension != int64(g.Dimension) {
 				s.reportAt(field, field.Show(), "", "stage %s: an embedding has %d values, and those of %s have %d", st.ID, dimension, st.Match.Gallery, g.Dimension)
 			}
-			if g.Model != "" && model != nil && model.SHA256 != "" && model.SHA256 != g.Model {
+			if model != nil && model.SHA256 != "" && model.SHA256 != g.Model {
 				s.reportAt(field, field.Show(), "", "stage %s: %s was made with the model %.12s…, and the pipeline runs %.12s…", st.ID, st.Match.Gallery, g.Model, model.SHA256)
 			}
 		}

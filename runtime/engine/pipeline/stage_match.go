@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"unsafe"
 
+	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
@@ -137,7 +137,7 @@ func (b *stageBuilder) openMatcher() (*matcher, []float32, error) {
 
 // readGallery reads a gallery, whose digest is sum unless that is "".
 func readGallery(path, sum string) (*gallery.Gallery, error) {
-	f, err := os.Open(path)
+	f, err := infile.Open(path) // does not wait for the writer of a pipe
 	if err != nil {
 		return nil, fmt.Errorf("%w: gallery: %w", ErrModelFile, err)
 	}
@@ -167,7 +167,7 @@ func (b *stageBuilder) compareModel(path, made string) error {
 	for k >= 0 && stages[k].Model == nil {
 		k--
 	}
-	if k < 0 || made == "" {
+	if k < 0 {
 		return nil
 	}
 	m := registry.Models(&stages[k])[0]

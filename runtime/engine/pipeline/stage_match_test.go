@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
@@ -42,8 +44,7 @@ func write(t testing.TB, dir, name string, b []byte) (path, sum string) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	digest := sha256.Sum256(b)
-	return path, hex.EncodeToString(digest[:])
+	return path, digest(b)
 }
 
 // flatten is a model that gives its input as rows of one vector.
@@ -57,7 +58,13 @@ func flatten(rows int64) []byte {
 	return g.Encode()
 }
 
-// safetensors is a gallery.
+// digest returns the SHA-256 of a file.
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// safetensors is a gallery, without a model if that is "".
 func safetensors(names []string, model string, vectors ...[]float32) []byte {
 	list, _ := json.Marshal(names)
 	meta, _ := json.Marshal(map[string]string{"names": string(list), "model": model})
@@ -142,7 +149,7 @@ func TestMatchesAreThoseOfTheLargestCosines(t *testing.T) {
 			pictures[n] = vectors[rng.IntN(entries)]
 		}
 	}
-	pl := embeddingPlan(t, dir, safetensors(names, "", vectors...), pictures...)
+	pl := embeddingPlan(t, dir, safetensors(names, digest(flatten(1)), vectors...), pictures...)
 	pl.Stages[2].Match.Top = top
 	for _, c := range []struct {
 		device []string
@@ -211,7 +218,7 @@ func TestAnEmbeddingWithoutADirectionHasNoMatch(t *testing.T) {
 	library, dir := models.Library(t), t.TempDir()
 	rng := rand.New(rand.NewPCG(5, 6))
 	a, zero := randomVector(rng), make([]float32, dimension)
-	pl := embeddingPlan(t, dir, safetensors([]string{"anna"}, "", a), a, zero, a)
+	pl := embeddingPlan(t, dir, safetensors([]string{"anna"}, digest(flatten(1)), a), a, zero, a)
 	none := `{"match":null,"reason":"embedding has no direction"}`
 	for _, device := range [][]string{nil, {"embed", "who"}} {
 		got := &texts{}
@@ -255,7 +262,7 @@ func TestEachRowOfAnEmbeddingIsMatched(t *testing.T) {
 	a, b := randomVector(rng), randomVector(rng)
 	copy(b[:12], a[12:])
 	clear(b[12:])
-	pl := embeddingPlan(t, dir, safetensors([]string{"left", "right"}, "", a[:12], a[12:]), a, b)
+	pl := embeddingPlan(t, dir, safetensors([]string{"left", "right"}, digest(flatten(2)), a[:12], a[12:]), a, b)
 	write(t, dir, "flatten.onnx", flatten(2))
 	for _, device := range [][]string{nil, {"embed", "who"}} {
 		got := &texts{}
@@ -275,8 +282,7 @@ func TestGalleriesMustMatchTheModel(t *testing.T) {
 	library := models.Library(t)
 	rng := rand.New(rand.NewPCG(9, 10))
 	a := randomVector(rng)
-	digest := sha256.Sum256(flatten(1))
-	made := hex.EncodeToString(digest[:])
+	made := digest(flatten(1))
 	whole := safetensors([]string{"anna"}, made, a)
 	for _, c := range []struct {
 		name     string
@@ -286,8 +292,7 @@ func TestGalleriesMustMatchTheModel(t *testing.T) {
 	}{
 		{"right", whole, nil, ""},
 		{"right digest", whole, func(_ string, p *plan.Pipeline) {
-			sum := sha256.Sum256(whole)
-			p.Stages[2].Match.SHA256, p.Stages[1].Model.SHA256 = hex.EncodeToString(sum[:]), made
+			p.Stages[2].Match.SHA256, p.Stages[1].Model.SHA256 = digest(whole), made
 		}, ""},
 		{"other model", safetensors([]string{"anna"}, strings.Repeat("0", 64), a), nil, "gallery staff.safetensors was made with the model 000000000000…, and stage embed runs " + made[:12]},
 		{"other length", safetensors([]string{"anna"}, made, a[:12]), nil, "an embedding has 24 values (the input is [1 24]), and those of gallery"},
@@ -297,9 +302,16 @@ func TestGalleriesMustMatchTheModel(t *testing.T) {
 		{"a link to a device", whole, func(dir string, _ *plan.Pipeline) {
 			_ = os.Remove(filepath.Join(dir, "staff.safetensors"))
 			_ = os.Symlink("/dev/zero", filepath.Join(dir, "staff.safetensors"))
+		}, "neither a regular file nor a pipe"},
+		{"a pipe without a writer", whole, func(dir string, p *plan.Pipeline) {
+			p.Stages[2].Match.Gallery = filepath.Join(dir, "pipe") // an absolute path
+			if err := unix.Mkfifo(p.Stages[2].Match.Gallery, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}, "is not a regular file"},
+		{"no model", safetensors([]string{"anna"}, "", a), nil, "add model, the SHA-256 of the model file"},
 		{"a pipe", whole, func(dir string, p *plan.Pipeline) { p.Stages[2].Match.Gallery = "/proc/self/fd/0" }, "gallery"},
-		{"zero vector", safetensors([]string{"anna"}, "", make([]float32, dimension)), nil, `entry 0, "anna", has no direction`},
+		{"zero vector", safetensors([]string{"anna"}, made, make([]float32, dimension)), nil, `entry 0, "anna", has no direction`},
 		{"threshold", whole, func(_ string, p *plan.Pipeline) { p.Stages[2].Match.Threshold = "-1" }, `threshold "-1"`},
 		{"top", whole, func(_ string, p *plan.Pipeline) { p.Stages[2].Match.Top = 33 }, "top is 1 to 32"},
 		{"metric", whole, func(_ string, p *plan.Pipeline) { p.Stages[2].Match.Metric = "l2" }, `unknown metric "l2"`},
@@ -329,7 +341,7 @@ func TestGalleriesMustMatchTheModel(t *testing.T) {
 func TestAChainEqualsItsExpressions(t *testing.T) {
 	library, dir := models.Library(t), t.TempDir()
 	rng := rand.New(rand.NewPCG(11, 12))
-	pl := embeddingPlan(t, dir, safetensors([]string{"anna"}, "", randomVector(rng)), randomVector(rng), randomVector(rng), randomVector(rng))
+	pl := embeddingPlan(t, dir, safetensors([]string{"anna"}, digest(flatten(1)), randomVector(rng)), randomVector(rng), randomVector(rng), randomVector(rng))
 	p, q := []string{"0.485", "0.456", "0.406"}, []string{"0.229", "0.224", "0.225"}
 	list := []string{"(x - p) / q", "silu(x * 3)", "clamp(exp(x) - in, -6, 6)"}
 	mapped := func(maps ...plan.Map) plan.Pipeline {
@@ -437,7 +449,7 @@ func TestStagesOfTheCoreAllocateNothing(t *testing.T) {
 			vectors, names = append(vectors, pictures[i]), append(names, "x")
 		}
 	}
-	pl := embeddingPlan(t, dir, safetensors(names, "", vectors...), pictures...)
+	pl := embeddingPlan(t, dir, safetensors(names, digest(flatten(1)), vectors...), pictures...)
 	pl.Stages = []plan.PipelineStage{
 		{ID: "quiet", Kind: "gate", Input: "source", Gate: &plan.Gate{Threshold: "0", Area: "0", Grid: 4, Repeat: true, MaxAge: 60e9}},
 		pl.Stages[0],
@@ -476,7 +488,7 @@ func TestCropsAreMatched(t *testing.T) {
 		v := cellColor(n)
 		names, vectors = append(names, fmt.Sprintf("cell %d", n)), append(vectors, []float32{float32(v[0]), float32(v[1]), float32(v[2])})
 	}
-	c.write("cells.safetensors", safetensors(names, "", vectors...))
+	c.write("cells.safetensors", safetensors(names, digest(cropMean(0)), vectors...))
 	for _, device := range [][]string{nil, {"pre", "find", "boxes", "crops", "look", "mean"}, {"quiet", "pre", "find", "boxes", "crops", "look", "mean"}} {
 		pl := c.plan(5, &plan.ModelBatch{Buckets: []int{1, 4}})
 		pl.Stages[5] = plan.PipelineStage{ID: "mean", Kind: "match", Input: "look", Match: &plan.Match{Gallery: "cells.safetensors", Threshold: "0.9"}}

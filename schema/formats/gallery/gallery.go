@@ -42,7 +42,7 @@ const (
 type Gallery struct {
 	Names     []string
 	Dimension int
-	Model     string    // SHA-256; "": not known
+	Model     string    // SHA-256 of the model that made the vectors
 	Vectors   []float32 // of unit length, entry after entry
 }
 
@@ -123,9 +123,6 @@ func parseHeader(text []byte) (*Gallery, int, error) {
 		return nil, 0, invalid("tensor embeddings %v lies at %v", t.Shape, t.Offsets)
 	}
 	g := &Gallery{Dimension: int(t.Shape[1]), Model: meta["model"]}
-	if g.Model != "" && (len(g.Model) != 64 || strings.Trim(g.Model, "0123456789abcdef") != "") {
-		return nil, 0, invalid("its model %.80q is not a SHA-256 in lower case", g.Model)
-	}
 	if err := json.Unmarshal([]byte(meta["names"]), &g.Names); err != nil {
 		return nil, 0, invalid("names in its metadata is not a JSON array of texts: %v", err)
 	}
@@ -136,6 +133,12 @@ func parseHeader(text []byte) (*Gallery, int, error) {
 		if name == "" || len(name) > maxName || !utf8.ValidString(name) {
 			return nil, 0, invalid("the name of entry %d has %d bytes, and 1 to %d are allowed", i, len(name), maxName)
 		}
+	}
+	switch {
+	case g.Model == "":
+		return nil, 0, invalid("its metadata does not say which model made the embeddings: add model, the SHA-256 of the model file in lower case")
+	case len(g.Model) != 64 || strings.Trim(g.Model, "0123456789abcdef") != "":
+		return nil, 0, invalid("its model %.80q is not a SHA-256 in lower case", g.Model)
 	}
 	return g, int(t.Shape[0]), nil
 }

@@ -42,7 +42,7 @@ func TestAGalleryIsScaledToUnitLength(t *testing.T) {
 }
 
 func TestOtherFilesAreRefused(t *testing.T) {
-	names := `{"names":"[\"a\"]"}`
+	names := `{"names":"[\"a\"]","model":"` + strings.Repeat("ab", 32) + `"}`
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, c := range []struct {
 		name string
@@ -68,6 +68,8 @@ func TestOtherFilesAreRefused(t *testing.T) {
 		{"fewer names", file(header("[2,1]", "[0,8]", names), 1, 2), "1 names for 2 entries"},
 		{"empty name", file(header("[1,2]", "[0,8]", `{"names":"[\"\"]"}`), 1, 2), "the name of entry 0 has 0 bytes"},
 		{"metadata of numbers", file(header("[1,2]", "[0,8]", `{"names":1}`), 1, 2), "its metadata is not text"},
+		{"no model", file(header("[1,2]", "[0,8]", `{"names":"[\"a\"]"}`), 1, 2), "add model, the SHA-256 of the model file"},
+		{"empty model", file(header("[1,2]", "[0,8]", `{"names":"[\"a\"]","model":""}`), 1, 2), "add model, the SHA-256 of the model file"},
 		{"model", file(header("[1,2]", "[0,8]", `{"names":"[\"a\"]","model":"yolo"}`), 1, 2), `its model "yolo" is not a SHA-256`},
 		{"zero", file(header("[1,2]", "[0,8]", names), 0, 0), `entry 0, "a", has no direction: its length is 0`},
 		{"tiny", file(header("[1,2]", "[0,8]", names), 1e-20, 0), "has no direction: its length is 1e-20"},
@@ -84,8 +86,9 @@ func TestOtherFilesAreRefused(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(file(header("[1,2]", "[0,8]", `{"names":"[\"a\"]"}`), 3, 4))
-	f.Add(file(header("[2,1]", "[0,8]", `{"names":"[\"a\",\"b\"]"}`), 3, 4))
+	model := strings.Repeat("ab", 32)
+	f.Add(file(header("[1,2]", "[0,8]", `{"names":"[\"a\"]","model":"`+model+`"}`), 3, 4))
+	f.Add(file(header("[2,1]", "[0,8]", `{"names":"[\"a\",\"b\"]","model":"`+model+`"}`), 3, 4))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := read(b)
 		if err != nil {
