@@ -95,9 +95,10 @@ func newMapping(b stageBuilder) (*mapping, error) {
 // memory from the warm-up on.
 func (b *stageBuilder) mapOnGPU(m *mapping, by *gpuBalance) (work, error) {
 	g, k, level, limit, lane := b.gpu, b.k, b.now, b.st.limit, b.gpu.lanes[b.k]
-	var kernel *core.Fused
-	for _, c := range g.clients {
-		kernel = c.AddChain(m.chain, b.s.Map.Expressions)
+	// A chain has the same number in each worker, and lists are built with the first.
+	kernel := g.clients[0].AddChain(m.chain, b.s.Map.Expressions)
+	for _, c := range g.clients[1:] {
+		c.AddChain(m.chain, b.s.Map.Expressions)
 	}
 	var first, held []core.Region // of the numbers by channel
 	for _, v := range m.values {

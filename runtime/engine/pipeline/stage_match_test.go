@@ -377,8 +377,23 @@ func TestAChainEqualsItsExpressions(t *testing.T) {
 	if got := values(mapped(chain), "pre", "m0"); got != want {
 		t.Errorf("on the GPU the chain gives %s", got)
 	}
-	// The CPU does the work of a lost GPU.
+	// Several chains, each on two GPUs.
 	s := &bits{}
+	two := pipeline.Options{Name: "m", Plan: onGPU(mapped(plan.Map{Expressions: list[:1], P: p, Q: q}, plan.Map{Expressions: list[1:2]}, plan.Map{Expressions: []string{"clamp(exp(x), -1000, 1000)"}}), 10e9, "", "pre", "m0", "m2"),
+		Dir: dir, Library: library, Sink: s, GPU: standIn("")}
+	two.Plan.GPUs, two.GPU.Devices = []int{0, 1}, 2
+	two.Note = func(err error) { t.Error(err) }
+	sum := run(t, two)
+	for stage, n := range sum.Fallbacks {
+		if n > 0 || len(sum.Runtime.GPUs) != 2 {
+			t.Errorf("the CPU did %d frames of %s: %+v", n, stage, sum.Runtime.GPUs)
+		}
+	}
+	if s.text != want {
+		t.Errorf("on two GPUs %s, want %s", s.text, want)
+	}
+	// The CPU does the work of a lost GPU.
+	s = &bits{}
 	lost := pipeline.Options{Name: "m", Plan: onGPU(mapped(plan.Map{Expressions: list, P: p, Q: q}), 50e6, "", "pre", "m0"), Dir: dir, Library: library, Sink: s, GPU: standIn("launch:hang=1s@n=8"), Backoff: soon}
 	run(t, lost)
 	if want := values(mapped(plan.Map{Expressions: list, P: p, Q: q})); s.text != want {
