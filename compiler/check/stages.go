@@ -109,6 +109,16 @@ func (s *subject) checkStageRange(c *config.Stage, st plan.PipelineStage, src pl
 			s.reportAt(c.Crop, fmt.Sprintf("%dx%d at %d,%d", crop.Width, crop.Height, crop.X, crop.Y), "", "stage %s: the region is not inside a frame of %dx%d", st.ID, src.Width, src.Height)
 		}
 	}
+	if st.ROI != nil && c.Only.IsSet() {
+		if len(c.Only.Items) == 0 {
+			s.reportAt(c.Only, "[]", "leave it out for boxes of all classes, or list classes", "stage %s: no box would be cropped", st.ID)
+		}
+		for i, class := range c.Only.Items {
+			if slices.Contains(st.ROI.Only[:i], class.Value) {
+				s.reportAt(class, class.Show(), "remove it", "stage %s: class %d is listed twice", st.ID, class.Value)
+			}
+		}
+	}
 	if st.Model != nil && c.Providers.IsSet() {
 		if len(c.Providers.Items) == 0 {
 			s.reportAt(c.Providers, "[]", `leave it out for the CPU, or list "tensorrt", "cuda" or "cpu"`, "stage %s: no provider may run the model", st.ID)

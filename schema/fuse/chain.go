@@ -109,6 +109,8 @@ type Chain struct {
 	in, out  Type
 	operands []int // indices of operandNames, in the order of their first use
 	steps    []step
+	written  []step   // those of the text, before unused ones were removed
+	demands  []demand // on values of written
 	known    map[stepKey]int
 	result   int
 }
@@ -141,9 +143,13 @@ func Parse(in, out Type, exprs ...string) (*Chain, error) {
 		return nil, &Error{Expr: len(exprs) - 1, Line: 1, Col: 1, Msg: fmt.Sprintf("the result is the constant %v; fill the tensor instead", x.number)}
 	}
 	c.result = x.step
+	c.written = slices.Clone(c.steps)
 	c.removeUnusedSteps()
 	if _, err := c.assignRows(); err != nil {
 		return nil, &Error{Expr: len(exprs) - 1, Line: 1, Col: 1, Msg: err.Error()}
+	}
+	if err := c.checkDemands(nil, ""); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -37,6 +37,22 @@ func TestSyntaxErrorsHavePositions(t *testing.T) {
 		{[]string{"x", "2 * 3"}, 1, 1, 1, "the result is the constant 6"},
 		{[]string{"x + y + p + q"}, 0, 1, 13, "only two of y, p and q"},
 		{[]string{"x + é"}, 0, 1, 5, `unknown name "é"`},
+		{[]string{"x / 0"}, 0, 1, 5, "division by 0"},
+		{[]string{"x", "1 + x / -(2 - 2.0)"}, 1, 1, 9, "division by 0"},
+		{[]string{"x /\n 1e-60"}, 0, 2, 2, "division by 0"},
+		{[]string{"x / abs(0)"}, 0, 1, 5, "division by 0"},
+		{[]string{"x / relu(0 - 3)", "in * 2"}, 0, 1, 5, "division by 0"},
+		{[]string{"0", "in / x"}, 1, 1, 6, "division by 0"},
+		{[]string{"x * (1e38 * 10)"}, 0, 1, 11, "the constant exceeds float32"},
+		{[]string{"clamp(x, 3, -3)"}, 0, 1, 10, "the limits of clamp descend from 3 to -3"},
+		{[]string{"clamp(x, exp(2), 7)"}, 0, 1, 10, "to 7"},
+		{[]string{"x * 0x1p3"}, 0, 1, 5, "0x1p3 is not a decimal number"},
+		{[]string{"x * 1_000"}, 0, 1, 5, "1_000 is not a decimal number"},
+		{[]string{"x * 0b11"}, 0, 1, 5, "0b11 is not a decimal number"},
+		{[]string{"x * 017"}, 0, 1, 5, "017 is not a decimal number"},
+		{[]string{"x // twice"}, 0, 1, 3, "no comments"},
+		{[]string{"x *\n/* twice */ 2"}, 0, 2, 1, "no comments"},
+		{[]string{"min(x, 1 , )"}, 0, 1, 10, "expected an argument after the comma"},
 		{[]string{strings.Repeat("(", 100) + "x" + strings.Repeat(")", 100)}, 0, 1, 65, "more than 64 levels"},
 		{[]string{strings.Repeat("x + ", 2000) + "x"}, 0, 1, 1, "at most 4096"},
 	} {
@@ -76,8 +92,37 @@ func TestRepeatedAndUnusedStepsAreRemoved(t *testing.T) {
 	if n := parse("exp(x)", "in * 2"); n != 2 {
 		t.Errorf("%d steps, want a load and mul", n)
 	}
-	if n := parse("x / 0 + x / -0"); n != 4 {
+	if n := parse("min(x, 0) + min(x, -0)"); n != 4 {
 		t.Errorf("%d steps: 0 and -0 are two numbers", n)
+	}
+}
+
+func TestValuesOfChannelsAreChecked(t *testing.T) {
+	for _, tc := range []struct {
+		exprs    []string
+		values   [][]float32
+		col      int
+		wantText string // "": the values can be used
+	}{
+		{[]string{"(x - p) / q"}, [][]float32{{0, 0}, {1, 2}}, 0, ""},
+		{[]string{"(x - p) / q"}, [][]float32{{0, 0}, {1, 0}}, 11, "division by 0 in channel 1, counted from 0"},
+		{[]string{"x / (p - 0.5)"}, [][]float32{{0.5, 1}}, 5, "division by 0 in channel 0"},
+		{[]string{"x / q + p", "in"}, [][]float32{{0}, {1}}, 5, "division by 0"}, // q is read first
+		{[]string{"x / max(p, 0.1)"}, [][]float32{{0}}, 0, ""},
+		{[]string{"x / (x + p)"}, [][]float32{{0}}, 0, ""},
+		{[]string{"clamp(x, p, q)"}, [][]float32{{0, 1}, {1, 1}}, 0, ""},
+		{[]string{"clamp(x, p, q)"}, [][]float32{{0, 2}, {1, 1}}, 10, "the limits of clamp descend from 2 to 1 in channel 1"},
+		{[]string{"clamp(x, -p, 6)"}, [][]float32{{1, -7}}, 10, "descend from 7 to 6 in channel 1"},
+	} {
+		c, err := fuse.Parse(fuse.F32, fuse.F32, tc.exprs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.CheckChannels(tc.values)
+		var at *fuse.Error
+		if tc.wantText == "" && err != nil || tc.wantText != "" && (!errors.As(err, &at) || at.Col != tc.col || !strings.Contains(at.Msg, tc.wantText)) {
+			t.Errorf("%q with %v: %v; want column %d, %q", tc.exprs, tc.values, err, tc.col, tc.wantText)
+		}
 	}
 }
 

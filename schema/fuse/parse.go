@@ -47,8 +47,14 @@ type value struct {
 
 // fail returns an error at a position, which is 1 + the offset in bytes.
 func (e *expression) fail(at token.Pos, format string, args ...any) error {
+	err := e.position(at)
+	err.Msg = fmt.Sprintf(format, args...)
+	return &err
+}
+
+func (e *expression) position(at token.Pos) Error {
 	before := e.text[:min(int(at)-1, len(e.text))]
-	return &Error{Expr: e.index, Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndexByte(before, '\n'), Msg: fmt.Sprintf(format, args...)}
+	return Error{Expr: e.index, Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndexByte(before, '\n')}
 }
 
 // translate parses the text and returns its value. Its syntax is that of Go, except that a line
@@ -56,6 +62,11 @@ func (e *expression) fail(at token.Pos, format string, args ...any) error {
 func (e *expression) translate() (value, error) {
 	if len(e.text) > maxText {
 		return value{}, e.fail(1, "the expression has %d bytes; at most %d are allowed", len(e.text), maxText)
+	}
+	for _, mark := range []string{"//", "/*"} {
+		if i := strings.Index(e.text, mark); i >= 0 {
+			return value{}, e.fail(token.Pos(1+i), "an expression has no comments: remove %s", mark)
+		}
 	}
 	tree, err := parser.ParseExpr(strings.ReplaceAll(e.text, "\n", " "))
 	if all := (scanner.ErrorList{}); errors.As(err, &all) {
@@ -67,6 +78,13 @@ func (e *expression) translate() (value, error) {
 func (e *expression) node(n ast.Expr) (value, error) {
 	switch n := n.(type) {
 	case *ast.BasicLit:
+		// Go also has digits in other bases and with separators.
+		if n.Kind == token.INT || n.Kind == token.FLOAT {
+			octal := len(n.Value) > 1 && n.Value[0] == '0' && n.Kind == token.INT
+			if octal || strings.Trim(n.Value, "0123456789.eE+-") != "" || strings.Contains(n.Value, "_") {
+				return value{}, e.fail(n.Pos(), "%s is not a decimal number; write digits only, such as 1000, 0.5 or 1e-3", n.Value)
+			}
+		}
 		f, err := strconv.ParseFloat(n.Value, 32)
 		if err != nil || math.IsInf(f, 0) {
 			return value{}, e.fail(n.Pos(), "%q is not a float32 number", n.Value)
@@ -111,6 +129,12 @@ func (e *expression) binary(n *ast.BinaryExpr) (value, error) {
 	right, err := e.node(n.Y)
 	if err != nil {
 		return right, err
+	}
+	if o == opDiv {
+		if right.step < 0 && right.number == 0 {
+			return value{}, e.fail(n.Y.Pos(), "division by 0")
+		}
+		e.c.demands = append(e.c.demands, demand{at: e.position(n.Y.Pos()), divisor: right})
 	}
 	return e.emit(n.OpPos, o, left, right)
 }
@@ -160,6 +184,12 @@ func (e *expression) call(n *ast.CallExpr) (value, error) {
 			return value{}, err
 		}
 	}
+	if last := strings.TrimSpace(e.text[:int(n.Rparen)-1]); strings.HasSuffix(last, ",") {
+		return value{}, e.fail(token.Pos(len(last)), "expected an argument after the comma")
+	}
+	if name.Name == "clamp" {
+		e.c.demands = append(e.c.demands, demand{at: e.position(n.Args[1].Pos()), clamp: true, low: args[1], high: args[2]})
+	}
 	v, err := e.emit(n.Pos(), f.op, args[0], args[1])
 	if err == nil && name.Name == "clamp" { // max, then min; NaN stays NaN
 		v, err = e.emit(n.Pos(), opMin, v, args[2])
@@ -171,6 +201,9 @@ func (e *expression) call(n *ast.CallExpr) (value, error) {
 func (e *expression) emit(at token.Pos, o op, x, y value) (value, error) {
 	if x.step < 0 && (y.step < 0 || !o.binary()) {
 		if v, ok := evaluate(o, x.number, y.number); ok {
+			if f := float64(v); math.IsInf(f, 0) || math.IsNaN(f) {
+				return value{}, e.fail(at, "the constant exceeds float32")
+			}
 			return value{number: v, step: -1}, nil
 		}
 		if o.binary() {

@@ -61,6 +61,9 @@ func ChannelValues(m *plan.Map, c *fuse.Chain) ([][]float32, error) {
 	if len(all) == 2 && len(all[0]) != len(all[1]) {
 		return nil, fmt.Errorf("%w: p and q have %d and %d values, one for each channel", ErrPlan, len(m.P), len(m.Q))
 	}
+	if err := c.CheckChannels(all); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+	}
 	return all, nil
 }
 
@@ -68,10 +71,17 @@ func checkMap(s *plan.PipelineStage, in Output) []Fault {
 	fault := func(path []string, value, advice, format string, args ...any) []Fault {
 		return []Fault{{Topic: Expression, Path: path, Value: value, Advice: advice, Reason: "stage " + s.ID + ": " + fmt.Sprintf(format, args...)}}
 	}
-	chain, err := Chain(s.Map)
-	if at := (*fuse.Error)(nil); errors.As(err, &at) && at.Expr < len(s.Map.Expressions) {
-		return fault(stagePath(s, "expressions", strconv.Itoa(at.Expr)), s.Map.Expressions[at.Expr], "write names, functions, numbers, parentheses and + - * /",
+	inExpression := func(err error, advice string) []Fault {
+		at := (*fuse.Error)(nil)
+		if !errors.As(err, &at) || at.Expr >= len(s.Map.Expressions) {
+			return nil
+		}
+		return fault(stagePath(s, "expressions", strconv.Itoa(at.Expr)), s.Map.Expressions[at.Expr], advice,
 			"expression %d, line %d, column %d: %s", at.Expr+1, at.Line, at.Col, at.Msg)
+	}
+	chain, err := Chain(s.Map)
+	if faults := inExpression(err, "write names, functions, numbers, parentheses and + - * /"); faults != nil {
+		return faults
 	}
 	if err != nil {
 		return fault(stagePath(s, "expressions"), "", "", "%v", err)
@@ -80,6 +90,9 @@ func checkMap(s *plan.PipelineStage, in Output) []Fault {
 		return []Fault{inputFault(s, "stage %s computes float32, and its input is %v", s.ID, in.Tensor())}
 	}
 	values, err := ChannelValues(s.Map, chain)
+	if faults := inExpression(err, "correct the expression, or the values of p and q"); faults != nil {
+		return faults
+	}
 	switch {
 	case err != nil:
 		return fault(stagePath(s, "expressions"), "", "give p and q one value for each channel, or leave them out of the expressions", "%v", err)

@@ -63,11 +63,11 @@ func checkPreprocess(s *plan.PipelineStage, _ Output) []Fault {
 	case p.Layout != "" && p.Layout != NCHW && p.Layout != NHWC:
 		return fault(Range, "layout", p.Layout, "choose nchw or nhwc", "unknown layout %q", p.Layout)
 	case !t.IsInteger() && (p.Scale != "" || p.Zero != 0):
-		return fault(Settings, "scale", p.Scale, "remove scale and zero, or choose dtype i8 or u8", "%s elements are not quantised", t)
+		return fault(Range, "scale", p.Scale, "remove scale and zero, or choose dtype i8 or u8", "%s elements are not quantised", t)
 	case t == I8 && p.Scale == "":
-		return fault(Settings, "dtype", p.DType, "write the scale and zero of the model's input", "i8 elements need a scale")
+		return fault(Range, "dtype", p.DType, "write the scale and zero of the model's input", "i8 elements need a scale")
 	case t == U8 && p.Scale == "" && (p.Zero != 0 || isSet(p.Mean, "0") || isSet(p.Std, "1")):
-		return fault(Settings, "dtype", p.DType, "write the scale and zero of the model's input, or remove mean, std and zero", "u8 elements without a scale are the pixels themselves")
+		return fault(Range, "dtype", p.DType, "write the scale and zero of the model's input, or remove mean, std and zero", "u8 elements without a scale are the pixels themselves")
 	case t == U8 && (p.Zero < 0 || p.Zero > 255), t == I8 && (p.Zero < -128 || p.Zero > 127):
 		return fault(Range, "zero", strconv.Itoa(p.Zero), "write the zero point of the model's input", "%s elements have no value %d", t, p.Zero)
 	}

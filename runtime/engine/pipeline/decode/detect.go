@@ -311,9 +311,16 @@ func (d *detector) wantsMore() bool {
 	return len(d.boxes) == int(d.nms.Max) && d.nms.Max < d.all.Max && slices.ContainsFunc(d.boxes, d.isOutside)
 }
 
-// isOutside reports whether no part of a box is in the picture, or its score is not a number that
-// JSON has. The border of a letterbox is not part of the picture.
+// far is where the core puts edges beyond it, also infinite ones.
+const far = 1 << 24
+
+// isOutside reports whether no part of a box is in the picture, an edge is not finite or as far, or its
+// score is not a number that JSON has. The border of a letterbox is not part of the picture.
 func (d *detector) isOutside(b core.Box) bool {
+	// A NaN of the core has both edges of its axis at 0, or one of them far away.
+	if min(b.X0, b.Y0, b.X1, b.Y1) <= -far || max(b.X0, b.Y0, b.X1, b.Y1) >= far {
+		return true
+	}
 	b = d.clip(b)
 	return !(b.X1 > b.X0 && b.Y1 > b.Y0) || math.IsInf(float64(b.Score), 0)
 }
@@ -344,15 +351,10 @@ func compareBoxes(a, b core.Box) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Anchor, b.Anchor))
 }
 
-// scale maps a point of the tensor to the pixels of the frame, where it may lie outside. NaN becomes 0,
-// as in the core.
+// scale maps a point of the tensor to the pixels of the frame, where it may lie outside, as the core does.
 func (d *detector) scale(x, y float32) (fx, fy float32) {
 	a, b := d.at.Scale(float64(x), float64(y))
 	edge := func(v float64) float32 {
-		const far = 1 << 24
-		if math.IsNaN(v) {
-			return 0
-		}
 		return float32(min(max(v, -far), far))
 	}
 	return edge(a), edge(b)

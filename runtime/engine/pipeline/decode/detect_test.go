@@ -363,6 +363,68 @@ func TestEndToEndHeadsAreNotFilteredAgain(t *testing.T) {
 	}
 }
 
+// A model in float16 overflows to infinity, and to NaN. Such a box is left out, whatever the head.
+func TestBoxesThatAreNotFiniteAreLeftOut(t *testing.T) {
+	b := newBench(t)
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, head := range registry.HeadNames() {
+		for axis := range 4 {
+			for _, v := range []float32{nan, inf, -inf} {
+				edges := [][4]float32{{20, 20, 60, 60}, {10, 10, 30, 40}}
+				switch head {
+				case "v5", "v8", "v11": // by centre
+					edges = [][4]float32{{40, 40, 40, 40}, {20, 25, 20, 30}}
+				case registry.HeadDETR, registry.HeadRTDETR:
+					edges = [][4]float32{{0.4, 0.4, 0.4, 0.4}, {0.2, 0.25, 0.2, 0.3}}
+				case registry.HeadSSD:
+					edges = [][4]float32{{0.2, 0.2, 0.6, 0.6}, {0.1, 0.1, 0.3, 0.4}}
+				}
+				edges[0][axis] = v
+				flat := append(edges[0][:], edges[1][:]...)
+				row := func(i int, more ...float32) []float32 { return append(edges[i][:], more...) }
+				var tensors []frame.Tensor
+				switch head {
+				case "v8", "v11":
+					tensors = []frame.Tensor{b.few(append(row(0, 0.95), row(1, 0.9)...), 5)}
+				case "v5":
+					tensors = []frame.Tensor{b.tensor(append(row(0, 0.95, 1), row(1, 0.9, 1)...), 1, 2, 6)}
+				case "v10":
+					tensors = []frame.Tensor{b.tensor(append(row(0, 0.95, 0), row(1, 0.9, 0)...), 1, 2, 6)}
+				case registry.HeadEfficientNMS:
+					tensors = []frame.Tensor{b.tensor(flat, 1, 2, 4), b.tensor([]float32{0.95, 0.9}, 1, 2), b.tensor([]float32{0, 0}, 1, 2), b.tensor([]float32{2}, 1, 1)}
+				case registry.HeadSSD:
+					tensors = []frame.Tensor{b.tensor(flat, 1, 2, 4), b.tensor([]float32{0.05, 0.95, 0.1, 0.9}, 1, 2, 2)}
+				case registry.HeadDETR:
+					tensors = []frame.Tensor{b.tensor(flat, 1, 2, 4), b.tensor([]float32{4, 0, 3, 0}, 1, 2, 2)}
+				case registry.HeadRTDETR:
+					tensors = []frame.Tensor{b.tensor(flat, 1, 2, 4), b.tensor([]float32{4, 3}, 1, 2, 1)}
+				default:
+					t.Fatalf("head %s has no sample", head)
+				}
+				in := tensors[0]
+				in.More = tensors[1:]
+				shapes := make([][]int64, len(tensors))
+				for i := range tensors {
+					shapes[i] = tensors[i].Shape
+				}
+				d, release, err := New(b.dev, &plan.Post{Kind: registry.Detect, Head: head}, input(whole(100, 100), shapes...), nil)
+				if err != nil {
+					t.Fatal(head, err)
+				}
+				got := decoded(t, d, in)
+				if len(got) != 1 || got[0].Score > 0.96 || math.Abs(float64(got[0].Box[0]-10)) > 1e-4 || math.Abs(float64(got[0].Box[3]-40)) > 1e-4 {
+					t.Errorf("%s with coordinate %d at %v: %+v", head, axis, v, got)
+				}
+				if release != nil {
+					if err := release(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestMasksEqualONNXRuntimes(t *testing.T) {
 	r, b := newReferee(t), newBench(t)
 	rng := rand.New(rand.NewPCG(2, 2))

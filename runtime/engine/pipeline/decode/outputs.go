@@ -115,8 +115,13 @@ func (s suppression) putCandidates(t frame.Tensor, work []byte) error {
 	return core.PutBoxes(work, d.boxes[:min(len(d.boxes), most)])
 }
 
-// find adds a box, by its edges in pixels of the tensor.
+// find adds a box, by its edges in pixels of the tensor. One with an edge that is not finite is left out.
 func (d *detector) find(anchor, class int, score, x0, y0, x1, y1 float32) {
+	for _, v := range [...]float32{x0, y0, x1, y1} {
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return
+		}
+	}
 	b := core.Box{Score: score, Class: int32(class), Anchor: int32(anchor)}
 	b.X0, b.Y0 = d.scale(x0, y0)
 	b.X1, b.Y1 = d.scale(x1, y1)
