@@ -187,6 +187,8 @@ func checkAuto(p *plan.Pipeline, s *plan.PipelineStage, n int) *Fault {
 	switch {
 	case n > maxAuto:
 		fault.Reason = fmt.Sprintf("stage %s is number %d with device auto, and at most %d are measured", s.ID, n, maxAuto)
+	case IsTensor(&p.Source):
+		fault.Reason = "stage " + s.ID + " is measured with synthetic frames, and the source gives tensors"
 	case HasFrameSize(&p.Source) && p.Source.Width == 0:
 		fault.Reason = "stage " + s.ID + " is measured before the first frame, and the source does not declare its size"
 	default:

@@ -230,3 +230,32 @@ func TestCopiesBetweenStages(t *testing.T) {
 		}
 	}
 }
+
+// Devices are measured with synthetic pictures of the source's size.
+func TestMeasuredDevicesNeedPictures(t *testing.T) {
+	stages := []plan.PipelineStage{
+		{ID: "m", Kind: "model", Input: "source", Model: &plan.Model{Path: "m.onnx"}, Device: "auto"},
+		{ID: "out", Kind: "postprocess", Input: "m", Post: &plan.Post{Kind: "argmax"}},
+	}
+	pictures := append([]plan.PipelineStage{{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 4, Height: 4}}}, stages...)
+	pictures[1].Input = "pre"
+	for _, c := range []struct {
+		source plan.PipelineSource
+		stages []plan.PipelineStage
+		want   string
+	}{
+		{plan.PipelineSource{Kind: "command", Exec: []string{"/bin/feed"}, Format: "tensor", Shape: []int64{1, 4}}, stages, "the source gives tensors"},
+		{plan.PipelineSource{Kind: "file", Path: "a.y4m", Format: "y4m"}, pictures, "the source does not declare its size"},
+		{plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 8, Height: 4}, pictures, ""},
+	} {
+		var got []string
+		for _, f := range pipeline.Check(&plan.Pipeline{Source: c.source, Stages: c.stages}) {
+			if f.Topic == pipeline.Device {
+				got = append(got, f.Reason)
+			}
+		}
+		if text := strings.Join(got, "; "); !strings.Contains(text, c.want) || c.want == "" && text != "" {
+			t.Errorf("%s of %s: %q, want %q", c.source.Format, c.source.Kind, text, c.want)
+		}
+	}
+}
