@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/yoctune/yoctune/internal/cache"
 	"github.com/yoctune/yoctune/internal/version"
-	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
@@ -60,7 +58,7 @@ func chooseDevices(o Options) (plan.Pipeline, *DeviceChoice, error) {
 	if len(open) == 0 {
 		return o.Plan, nil, nil
 	}
-	kept := cache.Open(cmp.Or(o.Cache, core.CacheDir), "measured devices")
+	kept := cache.Open(o.cacheDir(), "measured devices")
 	key, err := devicesKey(o)
 	if err != nil {
 		return o.Plan, nil, err
@@ -157,7 +155,7 @@ func trialOf(o Options, open []int, bits int) (Options, string) {
 	}
 	p.Source, p.Sink, p.SLO, p.Degrade, p.Budget, p.Utilisation, p.Queue = src, plan.PipelineSink{}, nil, nil, nil, "", plan.PipelineQueue{}
 	return Options{
-		Name: o.Name, Plan: p, Dir: o.Dir, Models: o.Models, Library: o.Library, Sink: discard{}, Start: o.Start,
+		Name: o.Name, Plan: p, Cache: o.Cache, Dir: o.Dir, Models: o.Models, Library: o.Library, Sink: discard{}, Start: o.Start,
 		Engines: o.Engines, Host: o.Host, GPU: o.GPU, Worker: o.Worker, Backoff: o.Backoff, Device: o.Device, faults: o.faults, host: o.host, measuring: true,
 	}, strings.Join(name, ", ")
 }

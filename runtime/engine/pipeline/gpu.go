@@ -76,7 +76,7 @@ func (b *builder) openGPU() error {
 	g := &gpu{clock: c, lanes: first, numbers: b.o.Plan.GPUs}
 	for n := range max(len(g.numbers), 1) {
 		o := worker.Options{
-			Device: b.o.GPU, Bytes: registry.MaxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
+			Device: b.o.GPU, Bytes: registry.MaxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff, Cache: b.o.cacheDir(),
 			OnEvent: func(e worker.Event) {
 				b.p.event(Event{At: g.clock.Now(), Kind: EventWorker, Why: g.noteWorkerEvent(n, e)})
 			},

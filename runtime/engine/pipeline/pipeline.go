@@ -45,7 +45,7 @@ type Options struct {
 	Host    tensorrt.Host  // platform that engines must match
 
 	Trace   *trace.Recorder // recorder of the run; nil: only the flight recorder's own
-	Cache   string          // directory of measured choices of devices; "": core.CacheDir
+	Cache   string          // directory of compiled kernels and of measurements; "": core.CacheDir
 	Flight  string          // directory for traces of windows that miss the objective, "": none
 	Live    string          // socket that serves snapshots, see [live.Path]; "": none
 	NVTX    string          // library that marks stages for NVIDIA's profilers, "": the system's, if installed
@@ -67,6 +67,8 @@ type Options struct {
 
 	room func(dir string) (int64, error) // free bytes of a directory's file system, nil: statfs
 }
+
+func (o *Options) cacheDir() string { return cmp.Or(o.Cache, core.CacheDir) }
 
 // warmRuns is the number of runs of each stage on each level before the first frame.
 const warmRuns = 3

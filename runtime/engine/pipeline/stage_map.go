@@ -34,7 +34,7 @@ func buildMap(b stageBuilder) (work, error) {
 		dev = b.here
 	}
 	b.st.backend = dev.Backend()
-	kernel, err := dev.Fuse(m.chain, core.OpenCache(core.CacheDir))
+	kernel, err := dev.Fuse(m.chain, core.OpenCache(b.o.cacheDir()))
 	if err != nil {
 		return nil, err
 	}
