@@ -85,6 +85,7 @@ python() {
 	venv build/cuda-venv tests/cuda/requirements.txt
 	venv build/spdx-venv compiler/layer/bom/testdata/spdx/requirements.txt
 	venv build/lsp-venv tests/editor/requirements.txt
+	venv build/trace-venv tests/trace/requirements.txt
 }
 
 models() { sh tests/models/fetch.sh; }

@@ -83,7 +83,7 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
 	f.StringVar(&o.Library, "library", "", "`FILE` of the ONNX Runtime library (default: $YOCTUNE_ORT_LIBRARY, else the system's)")
 	f.StringVar(&o.Models, "models", "", "`DIR` to search for models and labels first")
 	f.BoolVar(&check, "check", false, "exit 3 when the run misses the plan's slo")
-	f.StringVar(&traced, "trace", "", "`FILE` to write a trace to, for Perfetto, chrome://tracing or 'yoctuned trace view'")
+	f.StringVar(&traced, "trace", "", "`FILE` to write a trace to, for Perfetto, chrome://tracing or 'yoctuned trace view'; .pftrace has Perfetto's encoding")
 	f.StringVar(&o.Flight, "flight", "", "`DIR` to write a trace to whenever the latency objective is missed")
 	cli.ChoiceVar(cmd, &o.GPU.Backend, "gpu-backend", core.CUDA, "`BACKEND` of stages with device gpu; cpu and strict try a plan without a GPU, strict as a card whose memory the CPU cannot access", core.CUDA, core.CPU, core.Strict)
 	f.StringVar(&o.GPU.Library, "gpu-library", core.DefaultLibrary, "`FILE` of the CUDA backend library")

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom/plugin"
 )
 
 func newStageHostCommand() *cobra.Command {
@@ -15,7 +16,7 @@ func newStageHostCommand() *cobra.Command {
 		Long:    `yoctuned starts this command to run the plug-in of a custom stage in a separate process. Do not run it directly.`,
 		Example: `  yoctuned pipeline run plan.json  # starts one for each stage with a plug-in`,
 		Hidden:  true,
-		RunE:    func(_ *cobra.Command, args []string) error { return custom.Serve(args[0]) },
+		RunE:    func(_ *cobra.Command, args []string) error { return plugin.Serve(args[0]) },
 	}
 }
 
@@ -39,7 +40,7 @@ func newPipelineHeaderCommand() *cobra.Command {
 		Long:    `Print yoctune_stage.h, the only file that a plug-in of a custom stage needs.`,
 		Example: `  yoctuned pipeline header >yoctune_stage.h`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := io.WriteString(cmd.OutOrStdout(), custom.Header)
+			_, err := io.WriteString(cmd.OutOrStdout(), plugin.Header)
 			return err
 		},
 	}

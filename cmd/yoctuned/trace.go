@@ -16,10 +16,12 @@ import (
 )
 
 func newTraceCommand() *cobra.Command {
-	return newGroupCommand("trace", "Analyse traces of pipelines",
-		`Analyse the traces that "yoctuned pipeline run --trace" writes.`,
-		`  yoctuned trace view run.json`,
-		newTraceViewCommand())
+	return newGroupCommand("trace", "Record and analyse traces of pipelines",
+		`Record traces of running pipelines in profiling sessions, and analyse traces.`,
+		`  yoctuned trace start slow door
+  yoctuned trace stop slow
+  yoctuned trace view slow.trace.json`,
+		newTraceStartCommand(), newTraceStopCommand(), newTraceListCommand(), newTraceViewCommand())
 }
 
 func newTraceViewCommand() *cobra.Command {
@@ -27,9 +29,10 @@ func newTraceViewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "view FILE",
 		Short: "Show how frames spent their time",
-		Long: `Summarise a trace that "yoctuned pipeline run" wrote with --trace or --flight: the stages
-by total time, their backends, the slowest runs, how many frames were done or dropped,
-and the events during the run. --start and --end count from the first event. The same
+		Long: `Summarise a trace that "yoctuned trace stop" wrote, or "yoctuned pipeline run" with --trace
+or --flight: the stages by total time, their backends, the slowest runs, how many frames
+were done or dropped, the scopes and values that stages report, and the events during the
+run. --start and --end count from the first event. The same
 file opens in Perfetto and chrome://tracing.
 
 Exit status: 0 shown, 1 the file cannot be read or is not a trace, 2 wrong usage.`,
@@ -83,10 +86,27 @@ func traceText(w cli.Printer, v *trace.View) {
 	for _, r := range slices.Sorted(maps.Keys(v.Reasons)) {
 		w.Printf("  %s: %d\n", r, v.Reasons[r])
 	}
+	if len(v.Scopes) > 0 {
+		fmt.Fprintf(t, "scope\truns\ttotal ms\tp50 ms\tp95\tmax\t\n")
+		for _, s := range v.Scopes {
+			printable.Fprintf(t, "%s: %s\t%d\t%s\t%s\t%s\t%s\t\n", s.Stage, s.Name, s.Runs, formatMilliseconds(s.Total), formatMilliseconds(s.P50), formatMilliseconds(s.P95), formatMilliseconds(s.Max))
+		}
+		_ = t.Flush()
+	}
+	if len(v.Values) > 0 {
+		fmt.Fprintf(t, "value\tcount\tmin\tmean\tmax\tlast\t\n")
+		for _, x := range v.Values {
+			printable.Fprintf(t, "%s\t%d\t%.4g\t%.4g\t%.4g\t%.4g\t\n", x.Name, x.Count, x.Min, x.Mean, x.Max, x.Last)
+		}
+		_ = t.Flush()
+	}
 	for _, e := range v.Events {
 		w.Printf("at %s ms, %s: %s\n", formatMilliseconds(e.At), e.Name, e.Why)
 	}
 	if v.Overwritten > 0 {
 		w.Printf("%d older events were overwritten\n", v.Overwritten)
+	}
+	if v.Full {
+		w.Printf("the session ended because it had all the events that it may have; start one with more --events\n")
 	}
 }

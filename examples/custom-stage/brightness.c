@@ -44,9 +44,13 @@ static int run_stage(void *state, yoctune_item *item, char *error, size_t room)
 	struct state *s = state;
 	const unsigned char *luma = item->in;
 	unsigned long long sum = 0;
-	for (size_t i = 0; i < s->luma; i++)
-		sum += luma[i];
+	{
+		YOCTUNE_SCOPE(s->host, "sum"); /* the time of this block, in traces */
+		for (size_t i = 0; i < s->luma; i++)
+			sum += luma[i];
+	}
 	long mean = (long)(sum / s->luma);
+	YOCTUNE_EVENT(s->host, "brightness", mean); /* a value in traces */
 	s->host->metric(s->host->context, "brightness", (double)mean, 0);
 	if (mean < s->dark)
 		s->host->metric(s->host->context, "dark_frames", 1, 1);

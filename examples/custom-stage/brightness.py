@@ -8,8 +8,9 @@ import json
 import mmap
 import struct
 import sys
+import time
 
-OPEN, READY, RUN, DONE, METRIC = 1, 2, 3, 4, 5
+OPEN, READY, RUN, DONE, METRIC, EVENT = 1, 2, 3, 4, 5, 7
 FRAME, RESULTS = 1, 3
 LUMA_FIRST = {0, 1, 6}  # nv12, i420, grey
 HEADER = struct.Struct("=4sIQII")  # magic, type, frame, status, bytes of the payload
@@ -38,8 +39,16 @@ def metric(name, value, counter=False):
     send(METRIC, 0, struct.pack("=IId", counter, 0, value) + name.encode())
 
 
+def event(name, value=None, start=None):
+    """Records a value, or the span since start, in traces."""
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    if takes_events:
+        send(EVENT, 0, struct.pack("=IIqqd", start is not None, 0, start or now, now, value or 0) + name.encode())
+
+
 _, _, opened = receive()
-version = struct.unpack_from("=I", opened)[0]
+version, flags = struct.unpack_from("=II", opened)
+takes_events = flags & 1
 taken = PORT.unpack_from(opened, 8)
 given = PORT.unpack_from(opened, 8 + PORT.size)
 at, out_at, size = struct.unpack_from("=3Q", opened, 8 + 2 * PORT.size)
@@ -56,7 +65,10 @@ while True:
     kind, frame, payload = receive()
     if kind != RUN:
         continue
+    began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     mean = sum(memory[at:at + width * height]) // (width * height)
+    event("sum", start=began)
+    event("brightness", mean)
     metric("brightness", mean)
     if mean < dark:
         metric("dark_frames", 1, counter=True)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom/plugin"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -52,7 +52,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	own := bars("/dev/video1", "nv12", 320, 180)
 	own.Stages = []plan.PipelineStage{{ID: "light", Kind: "custom", Input: "source", Custom: &plan.Custom{Plugin: "/lib/brightness.so", Options: "1"}}}
 	header := filepath.Join(dir, "yoctune_stage.h")
-	if err := os.WriteFile(header, []byte(custom.Header), 0o644); err != nil {
+	if err := os.WriteFile(header, []byte(plugin.Header), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	so := filepath.Join(dir, "brightness.so")

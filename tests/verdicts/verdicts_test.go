@@ -21,14 +21,14 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom/plugin"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-// plugin returns a tensor of zeros or, without a shape, no results.
-const plugin = `
+// zeros returns a tensor of zeros or, without a shape, no results.
+const zeros = `
 #include "yoctune_stage.h"
 #include <stdlib.h>
 #include <string.h>
@@ -94,8 +94,8 @@ type bench struct {
 
 func newBench(t *testing.T) bench {
 	b := bench{dir: t.TempDir(), library: models.Library(t)}
-	write(t, filepath.Join(b.dir, "yoctune_stage.h"), custom.Header)
-	write(t, filepath.Join(b.dir, "zeros.c"), plugin)
+	write(t, filepath.Join(b.dir, "yoctune_stage.h"), plugin.Header)
+	write(t, filepath.Join(b.dir, "zeros.c"), zeros)
 	b.plugin = filepath.Join(b.dir, "zeros.so")
 	if out, err := exec.Command("gcc", "-std=c11", "-shared", "-fPIC", "-I", b.dir, "-o", b.plugin, filepath.Join(b.dir, "zeros.c")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -1,5 +1,5 @@
 // Package pipelines reads the statistics of running pipelines. Each pipeline listens on
-// a unix socket of its own and answers every connection with one line of JSON.
+// a unix socket of its own and answers every connection without a request with one line of JSON.
 //
 // The engine defines the whole document. The enforcer, which links no engine, reads the
 // few fields of [Progress].
@@ -65,6 +65,10 @@ func Read[T any](path string, decode func([]byte) (*T, error)) (*T, error) {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(Timeout)); err != nil {
 		return fail(err)
+	}
+	// Without a request the answer is the statistics.
+	if c, ok := conn.(*net.UnixConn); ok {
+		_ = c.CloseWrite() // the answer comes a moment later
 	}
 	b, err := io.ReadAll(io.LimitReader(conn, maxAnswer))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom/plugin"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2/v4l2test"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -28,7 +29,7 @@ func TestStageHost(t *testing.T) {
 	if len(os.Args) < 3 || os.Args[len(os.Args)-2] != "--" {
 		return
 	}
-	if err := custom.Serve(os.Args[len(os.Args)-1]); err != nil {
+	if err := plugin.Serve(os.Args[len(os.Args)-1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -45,7 +46,7 @@ func compile(t testing.TB, name, source string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "yoctune_stage.h"), []byte(custom.Header), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "yoctune_stage.h"), []byte(plugin.Header), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	so := filepath.Join(dir, "stage.so")
@@ -455,7 +456,7 @@ func BenchmarkCustomStage(b *testing.B) {
 		}
 	})
 	b.Run("inside", func(b *testing.B) {
-		p, err := custom.LoadPlugin(so, in, out, "tensor", nil)
+		p, err := plugin.Load(so, in, out, "tensor", custom.Reports{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -63,20 +63,20 @@ func (f *flight) close() error {
 
 // CheckTrace checks before the run that a trace can be written to path.
 func CheckTrace(path string) error {
-	f, err := pendingTrace(path)
+	f, err := CreateTrace(path)
 	if err != nil {
 		return err
 	}
 	return f.Cleanup()
 }
 
-// WriteTrace writes a recorder's events to a file atomically.
+// WriteTrace writes a recorder's events to a file atomically, in the encoding of its name.
 func WriteTrace(path, name string, r *trace.Recorder) error {
-	f, err := pendingTrace(path)
+	f, err := CreateTrace(path)
 	if err != nil {
 		return err
 	}
-	if err = r.WriteChrome(f, name); err == nil {
+	if err = trace.Write(f, r, name, trace.EncodingFor(path)); err == nil {
 		err = f.CloseAtomicallyReplace()
 	}
 	if err = errors.Join(err, f.Cleanup()); err != nil {
@@ -85,15 +85,36 @@ func WriteTrace(path, name string, r *trace.Recorder) error {
 	return nil
 }
 
-// pendingTrace refuses paths other than regular files, such as devices, because the rename
-// would replace them.
-func pendingTrace(path string) (*renameio.PendingFile, error) {
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("write trace: %s is not a regular file", path)
+// CreateTrace creates a file that is to replace path. It refuses to replace anything but an older
+// trace or an empty file: the rename would destroy a device, or another program's file.
+func CreateTrace(path string) (*renameio.PendingFile, error) {
+	if err := checkOldTrace(path); err != nil {
+		return nil, fmt.Errorf("write trace: %w", err)
 	}
 	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o644))
 	if err != nil {
 		return nil, fmt.Errorf("write trace: %w", err)
 	}
 	return f, nil
+}
+
+func checkOldTrace(path string) error {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil: // creating the file reports what matters
+		return nil
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	case st.Size() == 0:
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !trace.IsTrace(f) {
+		return fmt.Errorf("%s exists and is not a trace of yoctuned; choose another name, or remove it", path)
+	}
+	return nil
 }

@@ -38,7 +38,7 @@ func (p *Pipeline) serveLive(ctx context.Context) {
 		return
 	}
 	var err error
-	if l.server, err = live.Serve(ctx, l.path, p.Snapshot); err != nil && l.note != nil {
+	if l.server, err = live.Serve(ctx, l.path, p.name, p.trace, p.Snapshot); err != nil && l.note != nil {
 		// The pipeline also runs without observers.
 		l.note(fmt.Errorf("pipeline top and metrics are unavailable: %w", err))
 	}

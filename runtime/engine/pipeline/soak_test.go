@@ -28,7 +28,7 @@ const envSoak = "YOCTUNE_SOAK_FRAMES"
 func view(t testing.TB, r *trace.Recorder, f trace.Filter) *trace.View {
 	t.Helper()
 	var b bytes.Buffer
-	if err := r.WriteChrome(&b, "test"); err != nil {
+	if err := trace.Write(&b, r, "test", trace.Chrome); err != nil {
 		t.Fatal(err)
 	}
 	v, err := trace.Read(&b, f)

@@ -13,8 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom/plugin"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
@@ -25,6 +27,7 @@ const customRoom = 256 << 10
 type customBuilder struct {
 	stageBuilder
 	in, out custom.Port
+	tracers []laneTracer // by instance
 }
 
 // buildCustom builds a stage that runs the user's program, or the user's plug-in in this
@@ -40,6 +43,7 @@ func buildCustom(sb stageBuilder) (work, error) {
 		}
 	}
 	lanes := make([]customLane, b.st.workers())
+	b.tracers = make([]laneTracer, len(lanes))
 	for n := range lanes {
 		var err error
 		if lanes[n], err = b.openLane(n); err != nil {
@@ -71,6 +75,7 @@ func buildCustom(sb stageBuilder) (work, error) {
 					item.Buffer = f.Loan.Exported()
 				}
 			}
+			b.tracers[n].begin(b.p, b.s.ID, n, f.ID)
 			made, copied, err := lanes[n].run(item)
 			copies.Add(uint64(copied))
 			if err != nil {
@@ -122,8 +127,9 @@ type customLane interface {
 // openLane starts the program, or loads the plug-in, of instance n.
 func (b *customBuilder) openLane(n int) (customLane, error) {
 	c := b.s.Custom
+	reports := custom.Reports{Metric: b.setMetric, Event: func(e custom.Event) { b.tracers[n].record(b.p, e) }}
 	if c.Inside {
-		p, err := custom.LoadPlugin(resolvePath(b.o.Dir, c.Plugin), b.in, b.out, c.Options, b.setMetric)
+		p, err := plugin.Load(resolvePath(b.o.Dir, c.Plugin), b.in, b.out, c.Options, reports)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 		}
@@ -137,7 +143,7 @@ func (b *customBuilder) openLane(n int) (customLane, error) {
 	// The stage's watchdog kills the program at the deadline; a stage without a deadline still
 	// has a time limit.
 	child, err := custom.Start(custom.Options{
-		Argv: argv, Name: filepath.Base(argv[len(argv)-1-max(len(c.Exec)-1, 0)]), In: b.in, Out: b.out, Options: c.Options, Timeout: 2 * time.Duration(b.s.Deadline), Metric: b.setMetric, Start: b.o.Start,
+		Argv: argv, Name: filepath.Base(argv[len(argv)-1-max(len(c.Exec)-1, 0)]), In: b.in, Out: b.out, Options: c.Options, Timeout: 2 * time.Duration(b.s.Deadline), Reports: reports, Start: b.o.Start,
 		Say: func(why string) {
 			b.p.event(Event{Kind: EventStage, Stage: b.s.ID, From: n, To: n, Why: why})
 		},
@@ -159,6 +165,36 @@ func (b *customBuilder) setMetric(name string, value float64, counter bool) {
 	} else if m, err := b.p.Metrics().Gauge(b.s.ID, name); err == nil {
 		m.Set(value)
 	}
+}
+
+// laneTracer puts what an instance reports on the track of the instance.
+type laneTracer struct {
+	track *trace.Track // nil before the first frame: runs that warm up are not traced
+	frame uint64
+	began int64 // ns
+}
+
+func (l *laneTracer) begin(p *Pipeline, stage string, n int, frame uint64) {
+	if l.track == nil {
+		l.track = p.trace.Lookup(stage, n)
+	}
+	if l.track != nil {
+		l.frame, l.began = frame, p.clock.Now()
+	}
+}
+
+// record limits the times, which a plug-in chooses freely, to those of its run.
+func (l *laneTracer) record(p *Pipeline, e custom.Event) {
+	if l.track == nil {
+		return
+	}
+	now := p.clock.Now()
+	start := min(max(e.Start, l.began), now)
+	if !e.Span {
+		l.track.Value(e.Name, start, e.Value)
+		return
+	}
+	l.track.Scope(e.Name, l.frame, start, min(max(e.End, start), now))
 }
 
 // command returns the command line of the stage's program, or of the program that hosts its
@@ -195,7 +231,7 @@ func (l *childLane) run(i custom.Item) ([]byte, int, error) { return (*custom.Ch
 func (l *childLane) kill()                                  { (*custom.Child)(l).Kill() }
 
 type insideLane struct {
-	p   *custom.Plugin
+	p   *plugin.Plugin
 	out []byte
 }
 

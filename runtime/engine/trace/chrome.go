@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // event is a Chrome trace event, for Perfetto and chrome://tracing. Times are in
@@ -45,110 +46,122 @@ const (
 	phaseMeta     = "M"
 )
 
-// Categories of asynchronous events.
+// Categories of events.
 const (
-	catFrame = "frame"
-	catQueue = "queue"
+	catStage = "stage"
+	catScope = "scope" // a part of a stage's work
+	catFrame = "frame" // asynchronous
+	catQueue = "queue" // asynchronous
+	catValue = "value" // reported by a stage
+	catEvent = "event"
 )
 
-// WriteChrome writes the kept events as Chrome trace JSON.
-//
-// Spans are complete events on the track of their instance, where they do not overlap; the
-// spans of a batch are one event. Lifetimes and waits of frames overlap and are asynchronous
-// events. Flow arrows lead from stage to stage.
-func (r *Recorder) WriteChrome(w io.Writer, process string) error {
-	b := bufio.NewWriterSize(w, 64<<10)
-	r.mu.Lock()
-	tracks, counters := slices.Clone(r.tracks), slices.Clone(r.counters)
-	instants, reasons := slices.Clone(r.instants), slices.Clone(r.reasons)
-	r.mu.Unlock()
+// chromeHead is how every file begins.
+const chromeHead = "{\"traceEvents\":[\n{\"name\":\"process_name\","
 
+// writeChrome writes Chrome trace JSON.
+//
+// Spans are complete events on the track of their instance, where they are nested or apart; the
+// spans of a batch are one event. Scopes that do neither are on tracks of their own. Lifetimes and
+// waits of frames overlap and are asynchronous events. Flow arrows lead from stage to stage.
+func (c *content) writeChrome(w io.Writer, process string) error {
+	b := bufio.NewWriterSize(w, 64<<10)
 	out := chromeWriter{w: b}
-	var lost uint64
 	out.writeMetadata("process_name", 0, map[string]any{"name": process})
 	steps := map[uint64][]flow{}
-	zero := r.startTime(tracks)
-	for n, t := range tracks {
-		tid := n + 1
-		name := t.name
-		if t.instance > 0 {
-			name += " " + strconv.Itoa(t.instance+1)
+	spare := len(c.tracks) + 1 // the next track for scopes that overlap
+	for n := range c.tracks {
+		out.nameTrack(n+1, c.tracks[n].title())
+		spare = out.writeTrack(c, &c.tracks[n], n+1, spare, steps)
+	}
+	out.writeFrames(c)
+	out.writeFlows(c.zero, steps)
+	for _, k := range c.counters {
+		e := event{Name: k.title(), Phase: phaseCounter}
+		if k.stage != "" {
+			e.Cat = catValue
 		}
-		out.writeMetadata("thread_name", tid, map[string]any{"name": name})
-		out.writeMetadata("thread_sort_index", tid, map[string]any{"sort_index": tid})
-		spans, total := t.snapshot()
-		lost += total - uint64(len(spans))
-		for i := 0; i < len(spans); {
-			s := spans[i]
-			size := 1
-			for i+size < len(spans) && spans[i+size].follows {
-				size++
-			}
-			args := map[string]any{"frame": s.frame, "wait_us": toMicroseconds(s.wait)}
-			if size > 1 {
-				args["batch"] = size
-			}
-			if t.backend != "" {
-				args["backend"] = t.backend
-			}
-			dur := toMicroseconds(s.end - s.start)
-			out.writeEvent(event{Name: t.name, Cat: "stage", Phase: phaseComplete, Time: toMicroseconds(s.start - zero), Dur: &dur, TID: tid, Args: args})
-			for _, f := range spans[i : i+size] {
-				steps[f.frame] = append(steps[f.frame], flow{f.start, tid})
-				if f.wait > 0 {
-					id := t.name + "/" + strconv.FormatUint(f.frame, 10)
-					out.writeEvent(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseBegin, Time: toMicroseconds(f.start - f.wait - zero), TID: tid, ID: id})
-					out.writeEvent(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseEnd, Time: toMicroseconds(f.start - zero), TID: tid, ID: id})
-				}
-			}
-			i += size
+		for _, s := range k.samples {
+			e.Time, e.Args = toMicroseconds(s.at-c.zero), map[string]any{"value": s.value}
+			out.writeEvent(e)
 		}
 	}
-	r.writeFrames(&out, zero, reasons)
-	out.writeFlows(zero, steps)
-	for _, c := range counters {
-		for _, s := range c.snapshot() {
-			out.writeEvent(event{Name: c.name, Phase: phaseCounter, Time: toMicroseconds(s.at - zero), Args: map[string]any{"value": s.value}})
-		}
+	for _, i := range c.instants {
+		out.writeEvent(event{Name: i.name, Cat: catEvent, Phase: phaseInstant, Time: toMicroseconds(i.at - c.zero), Scope: "p", Args: map[string]any{"why": i.args}})
 	}
-	for _, i := range instants {
-		out.writeEvent(event{Name: i.name, Cat: "event", Phase: phaseInstant, Time: toMicroseconds(i.at - zero), Scope: "p", Args: map[string]any{"why": i.args}})
+	other := map[string]any{"clock": "CLOCK_MONOTONIC", "start_ns": c.zero, "overwritten": c.lost}
+	if c.full {
+		other["full"] = true
 	}
-	out.writeEnd(document{Unit: "ms", Other: map[string]any{"clock": "CLOCK_MONOTONIC", "start_ns": zero, "overwritten": lost}})
+	out.writeEnd(document{Unit: "ms", Other: other})
 	if out.err != nil {
 		return out.err
 	}
 	return b.Flush()
 }
 
-// startTime returns the time of the oldest event, which becomes time 0 of the trace.
-func (r *Recorder) startTime(tracks []*Track) int64 {
-	zero := int64(-1)
-	include := func(at int64) {
-		if zero < 0 || at < zero {
-			zero = at
+// writeTrack writes the runs and scopes of a track, and adds the arrival of each frame to steps. It
+// returns the next free track.
+func (c *chromeWriter) writeTrack(from *content, t *trackContent, tid, spare int, steps map[uint64][]flow) int {
+	runs := t.runs()
+	for _, r := range runs {
+		args := map[string]any{"frame": r.frame, "wait_us": toMicroseconds(r.wait)}
+		if len(r.frames) > 1 {
+			args["batch"] = len(r.frames)
+		}
+		if t.backend != "" {
+			args["backend"] = t.backend
+		}
+		dur := toMicroseconds(r.end - r.start)
+		c.writeEvent(event{Name: t.name, Cat: catStage, Phase: phaseComplete, Time: toMicroseconds(r.start - from.zero), Dur: &dur, TID: tid, Args: args})
+		for _, f := range r.frames {
+			steps[f.frame] = append(steps[f.frame], flow{f.start, tid})
+			if f.wait > 0 {
+				e := event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseBegin, Time: toMicroseconds(f.start - f.wait - from.zero), TID: tid, ID: t.name + "/" + strconv.FormatUint(f.frame, 10)}
+				c.writeEvent(e)
+				e.Phase, e.Time = phaseEnd, toMicroseconds(f.start-from.zero)
+				c.writeEvent(e)
+			}
 		}
 	}
-	for _, t := range append(slices.Clone(tracks), r.frames) {
-		spans, _ := t.snapshot()
-		for _, s := range spans {
-			include(s.start - s.wait)
+	used := 0
+	for i, lane := range t.lanes(runs) {
+		s, at := t.scopes[i], tid
+		if lane > 0 {
+			at = spare + lane - 1
+			for ; used < lane; used++ {
+				c.nameTrack(spare+used, t.title()+" (overlapping)")
+			}
 		}
+		dur := toMicroseconds(s.end - s.start)
+		c.writeEvent(event{Name: s.name, Cat: catScope, Phase: phaseComplete, Time: toMicroseconds(s.start - from.zero), Dur: &dur, TID: at, Args: map[string]any{"frame": s.frame, "stage": t.name}})
 	}
-	return max(zero, 0)
+	return spare + used
 }
 
-func (r *Recorder) writeFrames(out *chromeWriter, zero int64, reasons []string) {
-	frames, _ := r.frames.snapshot()
-	for _, f := range frames {
+func (c *chromeWriter) nameTrack(tid int, name string) {
+	c.writeMetadata("thread_name", tid, map[string]any{"name": name})
+	c.writeMetadata("thread_sort_index", tid, map[string]any{"sort_index": tid})
+}
+
+func (c *chromeWriter) writeFrames(from *content) {
+	for _, f := range from.frames {
 		name, id := "frame "+strconv.FormatUint(f.frame, 10), strconv.FormatUint(f.frame, 10)
 		args := map[string]any{"frame": f.frame, "fate": f.fate.String()}
-		if int(f.reason) < len(reasons) && f.fate != Done {
-			args["reason"] = reasons[f.reason]
+		if reason := from.reason(f); reason != "" {
+			args["reason"] = reason
 		}
-		out.writeEvent(event{Name: name, Cat: catFrame, Phase: phaseBegin, Time: toMicroseconds(f.start - zero), ID: id, Args: args})
-		out.writeEvent(event{Name: name, Cat: catFrame, Phase: phaseEnd, Time: toMicroseconds(f.end - zero), ID: id})
+		c.writeEvent(event{Name: name, Cat: catFrame, Phase: phaseBegin, Time: toMicroseconds(f.start - from.zero), ID: id, Args: args})
+		c.writeEvent(event{Name: name, Cat: catFrame, Phase: phaseEnd, Time: toMicroseconds(f.end - from.zero), ID: id})
 	}
+}
+
+// reason returns why a frame was not done, "" if it was.
+func (c *content) reason(f span) string {
+	if f.fate == Done || int(f.reason) >= len(c.reasons) {
+		return ""
+	}
+	return c.reasons[f.reason]
 }
 
 // flow is the arrival of a frame at a track.
@@ -175,7 +188,7 @@ func (c *chromeWriter) writeEvent(e event) {
 	}
 	lead := ",\n"
 	if c.count == 0 {
-		lead = "{\"traceEvents\":[\n"
+		lead = chromeHead[:strings.Index(chromeHead, "\n")+1]
 	}
 	c.count++
 	if _, err := c.w.WriteString(lead); err != nil {

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -34,8 +35,11 @@ type View struct {
 	Frames      map[string]uint64 `json:"frames"` // by fate
 	Reasons     map[string]uint64 `json:"reasons"`
 	Events      []EventView       `json:"events"`
+	Scopes      []ScopeView       `json:"scopes"`  // by total time
+	Values      []ValueView       `json:"values"`  // by name
 	Span        int64             `json:"span_ns"` // first to last event selected
 	Overwritten uint64            `json:"overwritten"`
+	Full        bool              `json:"full"` // the session ended because it had no room for more
 }
 
 // StageView is one stage.
@@ -67,6 +71,27 @@ type SpanView struct {
 	Wait  int64  `json:"wait_ns"`
 }
 
+// ScopeView is a part of a stage's work that the stage reported.
+type ScopeView struct {
+	Name  string `json:"name"`
+	Stage string `json:"stage"`
+	Runs  int    `json:"runs"`
+	Total int64  `json:"total_ns"`
+	P50   int64  `json:"p50_ns"`
+	P95   int64  `json:"p95_ns"`
+	Max   int64  `json:"max_ns"`
+}
+
+// ValueView is a value that a stage reported.
+type ValueView struct {
+	Name  string  `json:"name"` // "STAGE: NAME"
+	Count int     `json:"count"`
+	Min   float64 `json:"min"`
+	Mean  float64 `json:"mean"`
+	Max   float64 `json:"max"`
+	Last  float64 `json:"last"`
+}
+
 // EventView is an instant event.
 type EventView struct {
 	At   int64  `json:"at_ns"`
@@ -79,6 +104,7 @@ type file struct {
 	Events *[]fileEvent `json:"traceEvents"`
 	Other  struct {
 		Overwritten uint64 `json:"overwritten"`
+		Full        bool   `json:"full"`
 	} `json:"otherData"`
 }
 
@@ -96,10 +122,12 @@ type fileEvent struct {
 		Fate    string  `json:"fate"`
 		Reason  string  `json:"reason"`
 		Why     string  `json:"why"`
+		Stage   string  `json:"stage"`
+		Value   float64 `json:"value"`
 	} `json:"args"`
 }
 
-// Read summarises a trace written by [Recorder.WriteChrome]. Errors wrap [ErrTrace] or
+// Read summarises a trace that [Write] wrote as [Chrome]. Errors wrap [ErrTrace] or
 // [ErrStage], or are those of the reader.
 func Read(in io.Reader, f Filter) (*View, error) {
 	trace, err := decode(in)
@@ -109,15 +137,17 @@ func Read(in io.Reader, f Filter) (*View, error) {
 	v := viewer{
 		View: View{
 			Stages: []StageView{}, Backends: []BackendView{}, Slowest: []SpanView{}, Events: []EventView{},
-			Frames: map[string]uint64{}, Reasons: map[string]uint64{}, Overwritten: trace.Other.Overwritten,
+			Scopes: []ScopeView{}, Values: []ValueView{},
+			Frames: map[string]uint64{}, Reasons: map[string]uint64{}, Overwritten: trace.Other.Overwritten, Full: trace.Other.Full,
 		},
 		stages: map[string]*stageTimes{}, backends: map[string]*BackendView{},
+		scopes: map[scopeKey][]int64{}, values: map[string]*ValueView{},
 		first: math.MaxInt64,
 	}
 	known := map[string]bool{}
 	for i := range *trace.Events {
 		e := &(*trace.Events)[i]
-		if e.Phase == phaseComplete {
+		if e.isRun() {
 			known[e.Name] = true
 		}
 		if at := toNanoseconds(e.Time); at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
@@ -136,7 +166,12 @@ func Read(in io.Reader, f Filter) (*View, error) {
 func decode(in io.Reader) (*file, error) {
 	trace := &file{}
 	var odd *json.UnmarshalTypeError
-	switch err := json.NewDecoder(in).Decode(trace); {
+	b := bufio.NewReader(in)
+	head, _ := b.Peek(headSize)
+	perfetto := isPerfetto(head)
+	switch err := json.NewDecoder(b).Decode(trace); {
+	case err != nil && perfetto:
+		return nil, fmt.Errorf("%w that trace view reads: it has Perfetto's encoding; open it in ui.perfetto.dev, or record with a name that ends in .json", ErrTrace)
 	case errors.As(err, &odd):
 		return nil, fmt.Errorf("%w: at byte %d, %q has the wrong type", ErrTrace, odd.Offset, odd.Field)
 	case err != nil:
@@ -147,22 +182,34 @@ func decode(in io.Reader) (*file, error) {
 	return trace, nil
 }
 
+// isRun reports whether an event is a run of a stage.
+func (e *fileEvent) isRun() bool { return e.Phase == phaseComplete && e.Cat != catScope }
+
 // viewer collects the spans of a trace.
 type viewer struct {
 	View
 	stages      map[string]*stageTimes
 	backends    map[string]*BackendView
+	scopes      map[scopeKey][]int64 // durations in ns
+	values      map[string]*ValueView
 	first, last int64 // ns
 }
+
+type scopeKey struct{ stage, name string }
 
 // stageTimes are the processing and waiting times of a stage, in ns.
 type stageTimes struct{ took, waited []int64 }
 
-// add adds an event. A run of a stage counts if stage is that stage or empty.
+// add adds an event. A run or a scope of a stage counts if stage is that stage or empty.
 func (v *viewer) add(e *fileEvent, stage string) {
 	switch {
-	case e.Phase == phaseComplete && (stage == "" || stage == e.Name):
+	case e.isRun() && (stage == "" || stage == e.Name):
 		v.addSpan(e)
+	case e.Phase == phaseComplete && e.Cat == catScope && (stage == "" || stage == e.Args.Stage):
+		key := scopeKey{e.Args.Stage, e.Name}
+		v.scopes[key] = append(v.scopes[key], toNanoseconds(e.Dur))
+	case e.Phase == phaseCounter && e.Cat == catValue && (stage == "" || strings.HasPrefix(e.Name, stage+": ")):
+		v.addValue(e)
 	case e.Phase == phaseBegin && e.Cat == catFrame:
 		v.Frames[e.Args.Fate]++
 		if e.Args.Reason != "" {
@@ -195,6 +242,18 @@ func (v *viewer) addSpan(e *fileEvent) {
 	v.Slowest = append(v.Slowest, SpanView{Stage: e.Name, Frame: e.Args.Frame, Start: at, Dur: dur, Wait: wait})
 }
 
+// addValue adds a value that a stage reported.
+func (v *viewer) addValue(e *fileEvent) {
+	x, value := v.values[e.Name], e.Args.Value
+	if x == nil {
+		x = &ValueView{Name: e.Name, Min: value, Max: value}
+		v.values[e.Name] = x
+	}
+	x.Count++
+	x.Min, x.Max, x.Last = min(x.Min, value), max(x.Max, value), value
+	x.Mean += value/float64(x.Count) - x.Mean/float64(x.Count)
+}
+
 // summarise computes the view of all added spans. top is the number of slowest spans.
 func (v *viewer) summarise(top int) {
 	v.Span = max(v.last-v.first, 0)
@@ -216,6 +275,20 @@ func (v *viewer) summarise(top int) {
 	slices.SortFunc(v.Stages, func(a, b StageView) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Stage, b.Stage))
 	})
+	for key, took := range v.scopes {
+		slices.Sort(took)
+		s := ScopeView{Name: key.name, Stage: key.stage, Runs: len(took), P50: percentile(took, 50), P95: percentile(took, 95), Max: took[len(took)-1]}
+		for _, d := range took {
+			s.Total += d
+		}
+		v.Scopes = append(v.Scopes, s)
+	}
+	slices.SortFunc(v.Scopes, func(a, b ScopeView) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Name, b.Name))
+	})
+	for _, name := range slices.Sorted(maps.Keys(v.values)) {
+		v.Values = append(v.Values, *v.values[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(v.backends)) {
 		v.Backends = append(v.Backends, *v.backends[name])
 	}

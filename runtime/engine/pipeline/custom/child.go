@@ -26,9 +26,9 @@ type Options struct {
 	Argv    []string
 	Name    string // in messages, "": that of the program
 	In, Out Port
-	Options string          // as in the plan
-	Timeout time.Duration   // for one frame, 0: 10 s
-	Metric  Metric          // may be nil
+	Options string        // as in the plan
+	Timeout time.Duration // for one frame, 0: 10 s
+	Reports Reports
 	Start   context.Context // ends the wait for a program to be ready; may be nil
 	Say     func(string)    // called with the reason when the program is restarted; may be nil
 }
@@ -147,13 +147,13 @@ func (c *Child) start() (_ *process, err error) {
 	if c.o.Start != nil {
 		defer context.AfterFunc(c.o.Start, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })()
 	}
-	o := open{in: c.o.In, out: c.o.Out, outAt: c.outAt, size: len(c.mem), options: c.o.Options}
+	o := open{in: c.o.In, out: c.o.Out, outAt: c.outAt, size: len(c.mem), flags: acceptsEvents, options: c.o.Options}
 	end := time.Now().Add(startTime)
 	_ = from.SetReadDeadline(end)
 	_ = to.SetWriteDeadline(end)
 	if err = p.wire.send(typeOpen, 0, 0, o.append(nil)); err == nil {
 		var ready []byte
-		ready, err = p.await(typeReady, 0, c.o.Metric)
+		ready, err = p.await(typeReady, 0, &c.o.Reports)
 		flags := uint32(0)
 		if len(ready) >= 4 {
 			flags = native.Uint32(ready)
@@ -207,14 +207,17 @@ func (p *process) sendBuffer(b *Buffer) error {
 func (c *Child) name() string { return cmp.Or(c.o.Name, filepath.Base(c.o.Argv[0])) }
 
 // await reads messages up to one of the given type, and returns its payload.
-func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error) {
+func (p *process) await(typ uint32, frame uint64, to *Reports) ([]byte, error) {
 	for {
 		m, err := p.wire.receive()
 		switch {
 		case err != nil:
 			return nil, err
 		case m.typ == typeMetric:
-			m.metric(metric)
+			m.metric(to.Metric)
+			continue
+		case m.typ == typeEvent:
+			m.event(to.Event)
 			continue
 		case m.typ != typ || m.frame != frame:
 			return nil, fmt.Errorf("%w: got message %d for frame %d, want message %d for frame %d", ErrFailed, m.typ, m.frame, typ, frame)
@@ -226,7 +229,7 @@ func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error)
 }
 
 // processFrame sends a frame to the program and returns the size of its output in bytes.
-func (p *process) processFrame(i *Item, r run, metric Metric, scratch []byte) (int, error) {
+func (p *process) processFrame(i *Item, r run, to *Reports, scratch []byte) (int, error) {
 	if r.buffer > 0 {
 		if err := p.sendBuffer(i.Buffer); err != nil {
 			return 0, err
@@ -235,7 +238,7 @@ func (p *process) processFrame(i *Item, r run, metric Metric, scratch []byte) (i
 	if err := p.wire.send(typeRun, i.Frame, 0, r.append(scratch)); err != nil {
 		return 0, err
 	}
-	done, err := p.await(typeDone, i.Frame, metric)
+	done, err := p.await(typeDone, i.Frame, to)
 	switch {
 	case err != nil:
 		return 0, err
@@ -286,7 +289,7 @@ func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := c.o.In.checkInput(i.In); err != nil {
+	if err := c.o.In.CheckInput(i.In); err != nil {
 		return nil, 0, err
 	}
 	r := run{capture: i.Capture, bytes: len(i.In)}
@@ -298,7 +301,7 @@ func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	end := time.Now().Add(c.o.Timeout)
 	_ = p.from.SetReadDeadline(end)
 	_ = p.to.SetWriteDeadline(end)
-	n, err := p.processFrame(&i, r, c.o.Metric, c.in[:0])
+	n, err := p.processFrame(&i, r, &c.o.Reports, c.in[:0])
 	var failure *answer
 	switch {
 	case errors.As(err, &failure):

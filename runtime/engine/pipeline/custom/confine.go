@@ -19,11 +19,11 @@ const (
 	dataNumber, dataArch, dataArguments = 0, 4, 16 // offsets in struct seccomp_data
 )
 
-// spareParent makes the kernel refuse signals of this process, and of those it starts, to the
+// SpareParent makes the kernel refuse signals of this process, and of those it starts, to the
 // pipeline that started it, so that an error such as kill(getppid()) or kill(-1) costs frames of its own stage
 // only. It does not stop hostile code, which runs with the pipeline's rights. Kernels
 // without CONFIG_SECCOMP_FILTER do not have it.
-func spareParent() {
+func SpareParent() {
 	parent := os.Getppid()
 	group, err := unix.Getpgid(parent)
 	if err != nil {
@@ -77,6 +77,12 @@ func parentFilter(parent, group uint32) []unix.SockFilter {
 // nativeArch is the architecture in struct seccomp_data of the calls of a program like this one.
 var nativeArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 
+// Names of the hidden commands that host a plug-in and start a program.
+const (
+	Command     = "stage-host"
+	ExecCommand = "stage-exec"
+)
+
 // Exec replaces this process by the program of a stage, which cannot signal the pipeline.
 func Exec(argv []string) error {
 	path, err := exec.LookPath(argv[0])
@@ -84,6 +90,6 @@ func Exec(argv []string) error {
 		return err
 	}
 	runtime.LockOSThread()
-	spareParent()
+	SpareParent()
 	return unix.Exec(path, argv, os.Environ())
 }

@@ -1,6 +1,6 @@
-// Package custom runs stages written by users: C plug-ins (yoctune_stage.h), or programs in any
-// language that implement its protocol. Both run as child processes, so that a crash or
-// hang costs frames and not the pipeline. A plug-in can also be loaded into this process.
+// Package custom runs stages written by users as child processes, so that a crash or hang costs
+// frames and not the pipeline: programs in any language that implement its protocol, or C plug-ins,
+// which package plugin loads. A program in Go uses [Serve], which implements the protocol.
 //
 // # Protocol
 //
@@ -20,7 +20,8 @@
 //
 // Types:
 //
-//	1 OPEN    to the program: version (4 bytes, 1); 0 (4); description of the input (96);
+//	1 OPEN    to the program: version (4 bytes, 1); flags (4): 1 if the pipeline accepts EVENT;
+//	          description of the input (96);
 //	          description of the output (96); offsets of input and output in the shared
 //	          memory, and its size (8, 8, 8); the plan's options, UTF-8
 //	2 READY   from the program, after its start: empty, or flags (4): 1 if it accepts BUFFER,
@@ -34,6 +35,8 @@
 //	6 BUFFER  to the program, with the descriptor of a DMA buffer (SCM_RIGHTS: standard
 //	          input is a socket), to be mapped for reading: its number, 1 to 32 (4); 0 (4);
 //	          bytes of a frame (8). A later buffer of the same number replaces it
+//	7 EVENT   from the program, before DONE, for traces: 1 span or 0 value (4); 0 (4); start and
+//	          end in ns, CLOCK_MONOTONIC, equal for a value (8, 8); value (8, float64); name
 //
 // An input or output is described by a yoctune_port: kind, format, width, height, rank, type of
 // elements (4 bytes each), eight dimensions (8 each), bytes (8).
@@ -90,8 +93,8 @@ type Buffer struct {
 // maxBuffers is the maximum number of buffers of a program.
 const maxBuffers = 32
 
-// checkInput returns an error if in does not match the port.
-func (p *Port) checkInput(in []byte) error {
+// CheckInput returns an error if in does not match the port.
+func (p *Port) CheckInput(in []byte) error {
 	if p.Kind == Results && len(in) <= p.Bytes || len(in) == p.Bytes {
 		return nil
 	}
@@ -101,5 +104,16 @@ func (p *Port) checkInput(in []byte) error {
 // MaxRank limits the rank of tensors.
 const MaxRank = 8
 
-// Metric receives a metric of the stage.
-type Metric func(name string, value float64, counter bool)
+// Reports receives what a stage reports during a run. Its functions may be nil.
+type Reports struct {
+	Metric func(name string, value float64, counter bool)
+	Event  func(Event)
+}
+
+// Event is a value or a span for traces. Times are in ns, CLOCK_MONOTONIC; a value has one time.
+type Event struct {
+	Name       string
+	Span       bool
+	Start, End int64
+	Value      float64 // of a value
+}

@@ -15,7 +15,11 @@ const (
 	typeDone   = 4
 	typeMetric = 5
 	typeBuffer = 6
+	typeEvent  = 7
 )
+
+// Flags in OPEN.
+const acceptsEvents = 1 // the pipeline accepts EVENT
 
 // Flags in READY, of programs that accept BUFFER and that read the types of elements.
 const (
@@ -131,12 +135,13 @@ type open struct {
 	in, out     Port
 	inAt, outAt int // offsets in the shared memory
 	size        int // of the shared memory
+	flags       uint32
 	options     string
 }
 
 func (o *open) append(b []byte) []byte {
 	b = native.AppendUint32(b, abi)
-	b = native.AppendUint32(b, 0)
+	b = native.AppendUint32(b, o.flags)
 	b = o.out.append(o.in.append(b))
 	for _, v := range []int{o.inAt, o.outAt, o.size} {
 		b = native.AppendUint64(b, uint64(v))
@@ -151,6 +156,7 @@ func readOpen(b []byte) (o open, err error) {
 	if v := native.Uint32(b); v != abi {
 		return o, fmt.Errorf("%w: protocol version %d, want %d", ErrPlugin, v, abi)
 	}
+	o.flags = native.Uint32(b[4:])
 	b = b[8:]
 	o.in, o.out = readPort(b), readPort(b[portSize:])
 	b = b[2*portSize:]
@@ -160,7 +166,7 @@ func readOpen(b []byte) (o open, err error) {
 }
 
 // metric decodes METRIC.
-func (m *message) metric(to Metric) {
+func (m *message) metric(to func(name string, value float64, counter bool)) {
 	if len(m.payload) > 16 && to != nil {
 		to(string(m.payload[16:]), math.Float64frombits(native.Uint64(m.payload[8:])), native.Uint32(m.payload) == 1)
 	}
@@ -175,4 +181,29 @@ func appendMetric(b []byte, name string, value float64, counter bool) []byte {
 	b = native.AppendUint32(b, 0)
 	b = native.AppendUint64(b, math.Float64bits(value))
 	return append(b, name...)
+}
+
+// event decodes EVENT.
+func (m *message) event(to func(Event)) {
+	if len(m.payload) <= 32 || to == nil {
+		return
+	}
+	e := Event{
+		Name: string(m.payload[32:]), Span: native.Uint32(m.payload) == 1,
+		Start: int64(native.Uint64(m.payload[8:])), End: int64(native.Uint64(m.payload[16:])), Value: math.Float64frombits(native.Uint64(m.payload[24:])),
+	}
+	to(e)
+}
+
+func appendEvent(b []byte, e Event) []byte {
+	kind := uint32(0)
+	if e.Span {
+		kind = 1
+	}
+	b = native.AppendUint32(b, kind)
+	b = native.AppendUint32(b, 0)
+	b = native.AppendUint64(b, uint64(e.Start))
+	b = native.AppendUint64(b, uint64(e.End))
+	b = native.AppendUint64(b, math.Float64bits(e.Value))
+	return append(b, e.Name...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/engine/perf"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
 // latency is what these durations are as they are shown.
@@ -84,7 +85,7 @@ func TestTwoSnapshotsGiveRates(t *testing.T) {
 func TestEveryClientIsAnswered(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"door", "../b é"} {
-		s, err := live.Serve(t.Context(), pipelines.Path(dir, name), func() *live.Snapshot { return snapshot(name) })
+		s, err := live.Serve(t.Context(), pipelines.Path(dir, name), "door", trace.New(64), func() *live.Snapshot { return snapshot(name) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,7 @@ func TestEveryClientIsAnswered(t *testing.T) {
 		t.Errorf("%v %v", list, errs)
 	}
 	// A second server of the same pipeline is refused.
-	if _, err := live.Serve(t.Context(), pipelines.Path(dir, "door"), nil); err == nil {
+	if _, err := live.Serve(t.Context(), pipelines.Path(dir, "door"), "door", trace.New(64), nil); err == nil {
 		t.Error("two servers of one pipeline are accepted")
 	}
 }
@@ -156,7 +157,7 @@ func TestTheFolderOfTheSocketIsRemovedByItsMaker(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := live.Serve(t.Context(), path, func() *live.Snapshot { return snapshot("door") })
+		s, err := live.Serve(t.Context(), path, "door", trace.New(64), func() *live.Snapshot { return snapshot("door") })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,11 +174,11 @@ func TestAHangingSnapshotDoesNotBlockClose(t *testing.T) {
 	dir := t.TempDir()
 	let := make(chan bool)
 	defer close(let)
-	hung, err := live.Serve(t.Context(), pipelines.Path(dir, "hung"), func() *live.Snapshot { <-let; return snapshot("hung") })
+	hung, err := live.Serve(t.Context(), pipelines.Path(dir, "hung"), "door", trace.New(64), func() *live.Snapshot { <-let; return snapshot("hung") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	well, err := live.Serve(t.Context(), pipelines.Path(dir, "well"), func() *live.Snapshot { return snapshot("well") })
+	well, err := live.Serve(t.Context(), pipelines.Path(dir, "well"), "door", trace.New(64), func() *live.Snapshot { return snapshot("well") })
 	if err != nil {
 		t.Fatal(err)
 	}

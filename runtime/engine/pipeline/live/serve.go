@@ -1,11 +1,13 @@
 package live
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,20 +17,28 @@ import (
 	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/internal/socket"
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
 const maxAsking = 8 // concurrent connections
 
-// Server answers each connection with one snapshot, a line of JSON, and closes it.
+// silence is how long a client that sends nothing is waited for. One that closes its side gets the
+// snapshot at once.
+const silence = 250 * time.Millisecond
+
+// Server answers each connection once and closes it: with a snapshot, a line of JSON, if the client
+// sends nothing, and to a request with HTTP, see docs/pipelines.md.
 type Server struct {
-	l       *net.UnixListener
-	made    string // directory that Serve created, "" for none
-	serving sync.WaitGroup
+	l        *net.UnixListener
+	made     string // directory that Serve created, "" for none
+	sessions *sessions
+	serving  sync.WaitGroup
 }
 
 // Serve answers each connection with the result of take until it is closed. Every user on this
-// machine may connect. The directory is created if possible, and removed at the end.
-func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, error) {
+// machine may connect. The directory is created if possible, and removed at the end. Profiling
+// sessions record the events of r under the name of the pipeline.
+func Serve(ctx context.Context, path, pipeline string, r *trace.Recorder, take func() *Snapshot) (*Server, error) {
 	made := filepath.Dir(path)
 	if _, err := os.Lstat(made); err == nil {
 		made = "" // systemd or the user has made it
@@ -40,7 +50,7 @@ func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{l: l, made: made}
+	s := &Server{l: l, made: made, sessions: newSessions(pipeline, r)}
 	s.serving.Go(func() {
 		room := make(chan bool, maxAsking)
 		for {
@@ -60,19 +70,29 @@ func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, er
 			}
 			s.serving.Go(func() {
 				defer func() { <-room }()
-				sendSnapshot(conn, take)
+				s.answer(conn, take)
 			})
 		}
 	})
 	return s, nil
 }
 
-// sendSnapshot sends one snapshot; a client that does not read it is dropped.
-func sendSnapshot(conn net.Conn, take func() *Snapshot) {
+// answer answers a client; one that does not read is dropped.
+func (s *Server) answer(conn net.Conn, take func() *Snapshot) {
 	defer conn.Close()
-	if conn.SetDeadline(time.Now().Add(pipelines.Timeout)) == nil {
-		_ = json.NewEncoder(conn).Encode(take()) // the client has gone
+	if conn.SetDeadline(time.Now().Add(silence)) != nil {
+		return
 	}
+	b := bufio.NewReader(io.LimitReader(conn, maxRequest))
+	_, err := b.Peek(1)
+	if conn.SetDeadline(time.Now().Add(pipelines.Timeout)) != nil {
+		return
+	}
+	if err == nil {
+		answerHTTP(conn, b, s.sessions)
+		return
+	}
+	_ = json.NewEncoder(conn).Encode(take()) // the client has gone
 }
 
 // ErrAnswering means that a request was still in progress when the server was closed: reading a
@@ -82,6 +102,7 @@ var ErrAnswering = errors.New("a request is still in progress")
 // Close ends the service and removes the socket. It waits for a limited time.
 func (s *Server) Close() error {
 	err := s.l.Close()
+	s.sessions.close()
 	if s.made != "" {
 		_ = os.Remove(s.made) // unless another pipeline has its socket there
 	}

@@ -4,12 +4,20 @@
 #include "yoctune_stage.h"
 
 #define PLUGIN_METRICS 32
+#define PLUGIN_EVENTS 64
 
 typedef struct plugin_metric {
 	char name[72];
 	double value;
 	int counter;
 } plugin_metric;
+
+typedef struct plugin_event {
+	char name[72];
+	int span;
+	int64_t start, end; /* ns, CLOCK_MONOTONIC */
+	double value;
+} plugin_event;
 
 typedef struct plugin {
 	const yoctune_stage *stage;
@@ -18,6 +26,8 @@ typedef struct plugin {
 	yoctune_host host;
 	plugin_metric metrics[PLUGIN_METRICS]; /* of the last run */
 	int count;
+	plugin_event events[PLUGIN_EVENTS]; /* of the last run */
+	int event_count;
 	char error[512];
 } plugin;
 

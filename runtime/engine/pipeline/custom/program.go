@@ -2,7 +2,6 @@ package custom
 
 import (
 	"cmp"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -12,56 +11,96 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Header is the C header for plug-ins.
-//
-//go:embed yoctune_stage.h
-var Header string
+// Stage is the side of the program. Its methods may be called only by the function that processes frames, and
+// not concurrently.
+type Stage struct {
+	In, Out Port
+	Options string // as in the plan
 
-// Names of the hidden commands that host a plug-in and start a program.
-const (
-	Command     = "stage-host"
-	ExecCommand = "stage-exec"
-)
+	wire   wire
+	in     *descriptors
+	input  []byte // part of the shared memory
+	out    []byte // part of the shared memory
+	held   [maxBuffers + 1]mapped
+	buf    []byte
+	events bool // the pipeline accepts EVENT
+	run    Run
+	frame  uint64
+	failed error // of sending what the stage reports
+}
 
-// Serve hosts a plug-in in this process and serves the pipeline that started it over the
-// protocol. It returns at the end of its input.
-func Serve(path string) error {
-	spareParent()
+// Run processes a frame: it writes the output to out and returns its size in bytes. An error fails
+// the frame.
+type Run func(item Item, out []byte) (int, error)
+
+// Metric sets a metric, or adds to it if it is a counter. `yoctuned pipeline top` and Prometheus show
+// it. Names are lower-case letters, digits and underscores.
+func (s *Stage) Metric(name string, value float64, counter bool) {
+	s.buf = appendMetric(s.buf[:0], name, value, counter)
+	s.report(typeMetric)
+}
+
+// Event records a value at this moment, for traces.
+func (s *Stage) Event(name string, value float64) {
+	now := Now()
+	s.Report(Event{Name: name, Start: now, End: now, Value: value})
+}
+
+// Scope begins a span, for traces. The returned function ends it.
+func (s *Stage) Scope(name string) (end func()) {
+	start := Now()
+	return func() { s.Report(Event{Name: name, Span: true, Start: start, End: Now()}) }
+}
+
+// Report records an event with times of its own.
+func (s *Stage) Report(e Event) {
+	if s.events {
+		s.buf = appendEvent(s.buf[:0], e)
+		s.report(typeEvent)
+	}
+}
+
+func (s *Stage) report(typ uint32) {
+	s.failed = errors.Join(s.failed, s.wire.send(typ, s.frame, 0, s.buf))
+}
+
+// Now returns the time in ns, CLOCK_MONOTONIC.
+func Now() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // it cannot fail
+	return ts.Nano()
+}
+
+// Serve makes this process the program of a stage: it serves the pipeline that started it until the
+// end of its input. open prepares the stage and returns the function that processes frames.
+// Standard output is reserved for messages; what the program prints goes to standard error.
+func Serve(open func(*Stage) (Run, error)) error {
 	out, err := takeStdout()
 	if err != nil {
 		return err
 	}
 	in := &descriptors{fd: int(os.Stdin.Fd())}
-	c := wire{r: in, w: out}
-	m, err := c.receive()
+	s := &Stage{in: in, wire: wire{r: in, w: out}}
+	m, err := s.wire.receive()
 	if err != nil || m.typ != typeOpen {
-		return fmt.Errorf("%w: yoctuned starts this command for a plug-in: %w", ErrFailed, cmp.Or(err, errors.New("no OPEN")))
+		return fmt.Errorf("%w: a pipeline starts this program: %w", ErrFailed, cmp.Or(err, errors.New("no OPEN")))
 	}
 	o, err := readOpen(m.payload)
 	if err != nil {
 		return err
 	}
-	input, output, err := o.mapMemory()
-	if err != nil {
+	s.In, s.Out, s.Options, s.events = o.in, o.out, o.options, o.flags&acceptsEvents != 0
+	if s.input, s.out, err = o.mapMemory(); err != nil {
 		return err
 	}
-	frame, failed := uint64(0), error(nil)
-	var buf []byte
-	p, err := LoadPlugin(path, o.in, o.out, o.options, func(name string, value float64, counter bool) {
-		buf = appendMetric(buf[:0], name, value, counter)
-		failed = errors.Join(failed, c.send(typeMetric, frame, 0, buf))
-	})
-	if err != nil {
-		return errors.Join(c.send(typeReady, 0, 1, []byte(err.Error())), err)
+	if s.run, err = open(s); err != nil {
+		return errors.Join(s.wire.send(typeReady, 0, 1, []byte(err.Error())), err)
 	}
-	defer p.Close()
-	diePlainly()
-	if err := c.send(typeReady, 0, 0, native.AppendUint32(nil, takesBuffers|takesTypes)); err != nil {
+	if err := s.wire.send(typeReady, 0, 0, native.AppendUint32(nil, takesBuffers|takesTypes)); err != nil {
 		return err
 	}
-	s := host{wire: &c, in: in, p: p, input: input, out: output}
 	for {
-		m, err := c.receive()
+		m, err := s.wire.receive()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -70,8 +109,7 @@ func Serve(path string) error {
 		case m.typ == typeBuffer:
 			err = in.mapBuffer(&s.held, m.payload)
 		case m.typ == typeRun:
-			frame = m.frame
-			err = s.run(m, &failed)
+			err = s.process(m)
 		default:
 			err = fmt.Errorf("%w: message %d", ErrFailed, m.typ)
 		}
@@ -109,41 +147,31 @@ func (o *open) mapMemory() (in, out []byte, err error) {
 	return mem[o.inAt:][:o.in.Bytes], mem[o.outAt:][:o.out.Bytes], nil
 }
 
-// host runs a plug-in for another process.
-type host struct {
-	*wire
-	in    *descriptors
-	p     *Plugin
-	input []byte // part of the shared memory
-	out   []byte // part of the shared memory
-	held  [maxBuffers + 1]mapped
-	buf   []byte
-}
-
-// run processes the frame of RUN, and sends DONE unless a metric could not be sent.
-func (h *host) run(m message, failed *error) error {
+// process processes the frame of RUN, and sends DONE unless a report could not be sent.
+func (s *Stage) process(m message) error {
 	r, err := readRun(m.payload)
 	if err != nil {
 		return err
 	}
-	if r.bytes < 0 || r.bytes > len(h.input) || r.buffer > maxBuffers {
+	if r.bytes < 0 || r.bytes > len(s.input) || r.buffer < 0 || r.buffer > maxBuffers {
 		return fmt.Errorf("%w: RUN of %d bytes in buffer %d", ErrFailed, r.bytes, r.buffer)
 	}
-	item := Item{Frame: m.frame, Capture: r.capture, In: h.input[:r.bytes]}
+	s.frame = m.frame
+	item := Item{Frame: m.frame, Capture: r.capture, In: s.input[:r.bytes]}
 	n := 0
 	if r.buffer > 0 {
-		n, err = h.held[r.buffer].run(h.p, item, h.out)
+		n, err = s.held[r.buffer].process(s.run, item, s.out)
 	} else {
-		n, err = h.p.Run(item, h.out)
+		n, err = s.run(item, s.out)
 	}
 	switch {
-	case *failed != nil:
-		return *failed
+	case s.failed != nil:
+		return s.failed
 	case err != nil:
-		return h.send(typeDone, m.frame, 1, []byte(err.Error()))
+		return s.wire.send(typeDone, m.frame, 1, []byte(err.Error()))
 	}
-	h.buf = native.AppendUint64(h.buf[:0], uint64(n))
-	return h.send(typeDone, m.frame, 0, h.buf)
+	s.buf = native.AppendUint64(s.buf[:0], uint64(n))
+	return s.wire.send(typeDone, m.frame, 0, s.buf)
 }
 
 // descriptors reads standard input and collects the descriptors that messages carry.
@@ -213,9 +241,9 @@ func (d *descriptors) mapBuffer(held *[maxBuffers + 1]mapped, payload []byte) er
 	return nil
 }
 
-// run processes a frame in the DMA buffer. DMA_BUF_IOCTL_SYNC of <linux/dma-buf.h> first makes
+// process processes a frame in the DMA buffer. DMA_BUF_IOCTL_SYNC of <linux/dma-buf.h> first makes
 // the driver's writes visible to the CPU. Memory of other kinds rejects it.
-func (b *mapped) run(p *Plugin, item Item, out []byte) (int, error) {
+func (b *mapped) process(run Run, item Item, out []byte) (int, error) {
 	switch {
 	case b.err != nil:
 		return 0, b.err
@@ -226,7 +254,7 @@ func (b *mapped) run(p *Plugin, item Item, out []byte) (int, error) {
 	item.In, item.Buffer = b.mem[:len(item.In)], &b.Buffer
 	flags := uint64(read)
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), sync, uintptr(unsafe.Pointer(&flags)))
-	n, err := p.Run(item, out)
+	n, err := run(item, out)
 	flags |= end
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), sync, uintptr(unsafe.Pointer(&flags)))
 	return n, err

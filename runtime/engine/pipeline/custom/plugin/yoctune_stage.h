@@ -75,7 +75,52 @@ typedef struct yoctune_host {
 	 * counter, or sets a gauge. Names consist of lower-case letters, digits and
 	 * underscores. It may be called only during run. */
 	void (*metric)(void *context, const char *name, double value, int counter);
+	/* For traces, since 0.2: a host of 0.1 ends before these, see YOCTUNE_HOST_TRACES. They may be
+	 * called only during run, by its thread; 64 events of a run are kept. */
+	int64_t (*now)(void *context);                                      /* ns, CLOCK_MONOTONIC */
+	void (*event)(void *context, const char *name, double value);       /* a value at this moment */
+	void (*span)(void *context, const char *name, int64_t start_ns, int64_t end_ns);
 } yoctune_host;
+
+#define YOCTUNE_HOST_TRACES(host) ((host)->size >= offsetof(yoctune_host, span) + sizeof((host)->span))
+
+/* YOCTUNE_EVENT(host, "faces", 3) records a value at this moment. */
+#define YOCTUNE_EVENT(h, name, value)                                               \
+	do {                                                                        \
+		const yoctune_host *yoctune_h = (h);                                \
+		if (YOCTUNE_HOST_TRACES(yoctune_h))                                 \
+			yoctune_h->event(yoctune_h->context, (name), (double)(value)); \
+	} while (0)
+
+/* A span that has begun. */
+typedef struct yoctune_scope {
+	const yoctune_host *host;
+	const char *name;
+	int64_t start_ns;
+} yoctune_scope;
+
+static inline yoctune_scope yoctune_scope_begin(const yoctune_host *host, const char *name)
+{
+	yoctune_scope s = { host, name, 0 };
+	if (YOCTUNE_HOST_TRACES(host))
+		s.start_ns = host->now(host->context);
+	return s;
+}
+
+static inline void yoctune_scope_end(yoctune_scope *s)
+{
+	if (YOCTUNE_HOST_TRACES(s->host))
+		s->host->span(s->host->context, s->name, s->start_ns, s->host->now(s->host->context));
+}
+
+/* YOCTUNE_SCOPE(host, "sum"); records the time from here to the end of the block. */
+#if defined(__GNUC__)
+#define YOCTUNE_JOIN2(a, b) a##b
+#define YOCTUNE_JOIN(a, b) YOCTUNE_JOIN2(a, b)
+#define YOCTUNE_SCOPE(host, name)                                                             \
+	__attribute__((cleanup(yoctune_scope_end), unused)) yoctune_scope YOCTUNE_JOIN(       \
+		yoctune_scope_, __LINE__) = yoctune_scope_begin((host), (name))
+#endif
 
 typedef struct yoctune_stage {
 	uint32_t size, abi; /* sizeof(yoctune_stage), YOCTUNE_STAGE_ABI */
