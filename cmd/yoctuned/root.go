@@ -16,7 +16,7 @@ func groups() []cli.Group {
 	return []cli.Group{
 		{Title: "Enforce a plan", Commands: []func() *cobra.Command{
 			newVerifyCommand, newApplyCommand, newConfirmCommand, newRevertCommand, newEnforceCommand, newRollbackCommand,
-			newStatusCommand, newWhyCommand, newLeaseCommand,
+			newStatusCommand, newWhyCommand, newLeaseCommand, newKeygenCommand,
 		}},
 		{Title: "Observe the device", Commands: []func() *cobra.Command{
 			newMonitorCommand, newDoctorCommand, newMemCommand, newProbeCommand, newServeCommand,
@@ -25,7 +25,7 @@ func groups() []cli.Group {
 			newPipelineCommand, newEnginesCommand, newTraceCommand, newProfileCommand, newWorkerCommand, newStageHostCommand, newStageExecCommand,
 		}},
 		{Title: "Compute core", Commands: []func() *cobra.Command{
-			newDevicesCommand, newBenchCommand, newTuneCommand, newOccupancyCommand, newExplainMemoryCommand,
+			newDevicesCommand, newBenchCommand, newBenchModelProcessCommand, newTuneCommand, newOccupancyCommand, newExplainMemoryCommand,
 		}},
 	}
 }

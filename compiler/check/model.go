@@ -550,7 +550,8 @@ func checkLadderModel(s *subject) {
 		for _, step := range c.Degrade.Ladder.Items {
 			for _, m := range step.Models.Entries {
 				fetched := slices.ContainsFunc(s.Models, func(o plan.ModelFile) bool { return m.SHA256.IsSet() && o.SHA256 == m.SHA256.Text })
-				if !c.Stages.Get(m.Key()).URI.IsSet() || m.URI.IsSet() || fetched || m.Path.IsSet() {
+				external := s.Config.Models.Get(m.Model.Text).External.On
+				if !c.Stages.Get(m.Key()).URI.IsSet() || m.URI.IsSet() || fetched || m.Path.IsSet() || external {
 					continue
 				}
 				s.reportAt(m, "", "", "the build fetches the model of stage %s, but not the one that replaces it", m.Key())

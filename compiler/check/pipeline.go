@@ -21,8 +21,8 @@ func pipelineRules() []Rule {
 		{
 			ID: "pipeline-model", Severity: diag.Error, Firm: true,
 			Title: "the model stage names no model",
-			Cause: "A model stage needs a file or a digest to find its model.",
-			Fix:   "add path or sha256",
+			Cause: "A model stage needs a model, a file or a digest to find what it runs.",
+			Fix:   "add model, path or sha256",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f"}}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "model.onnx"}}}`,
 			run:   checkPipelineModel,
@@ -155,7 +155,7 @@ func pipelineRules() []Rule {
 func checkPipelineModel(s *subject) {
 	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
-			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" {
+			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" && !c.Stages.Get(st.ID).Model.IsSet() {
 				s.reportAt(c.Stages.Get(st.ID), "", "", "stage %s names no model", st.ID)
 			}
 		}

@@ -389,6 +389,10 @@ func (v *view) valuesOf(sc scope, c cursor.Cursor) []candidate {
 		text(kindModule, v.members("profiles")...)
 	case isModeName(sc) && t != nil:
 		text(kindConstant, modesOf(t, last != "from")...)
+	case isModelName(sc) && t != nil:
+		for _, f := range t.Node.Get("models").Members() {
+			text(kindConstant, f.Name)
+		}
 	case sc.isEntryOf("kernel.config"):
 		text(kindValue, "y", "m", "n")
 	case sc.isEntryOf("kernel.args") && t != nil:
@@ -415,6 +419,11 @@ func literalText(n *load.Node) string {
 		return n.Text
 	}
 	return n.Show()
+}
+
+// isModelName reports whether a place takes the name of a model.
+func isModelName(sc scope) bool {
+	return len(sc.names) > 3 && sc.names[2] == "pipelines" && sc.names[len(sc.names)-1] == "model"
 }
 
 // isModeName reports whether a place takes the name of a power mode.

@@ -54,7 +54,7 @@ func (v *view) isAt(pos plan.Position, c cursor.Cursor) bool {
 	return v.good.path(pos.File) == v.path && pos.Line == at.Line+1
 }
 
-// entry returns the entry of the configuration that a value names: a profile, a board or a power mode.
+// entry returns the entry of the configuration that a value names: a profile, a board, a power mode or a model.
 func (v *view) entry(names []string, word string) *load.Field {
 	root := v.values().Root
 	switch names[len(names)-1] {
@@ -66,6 +66,11 @@ func (v *view) entry(names []string, word string) *load.Field {
 	if isModeName(scope{names: names}) {
 		if t := v.targetOf(names); t != nil {
 			return t.Node.At("power", "modes").Field(word)
+		}
+	}
+	if isModelName(scope{names: names}) {
+		if t := v.targetOf(names); t != nil {
+			return t.Node.Get("models").Field(word)
 		}
 	}
 	return nil

@@ -142,6 +142,9 @@ func (p *Project) target(own *config.Target, checker *conform.Checker, report *d
 	checker.WithReport(checked).Check(merged, path, "#Target", false)
 	report.Merge(checked)
 
+	if !checked.Failed() {
+		merged = expandModels(merged)
+	}
 	t := &Target{Path: path, Node: merged, Config: config.DecodeTarget(path, merged)}
 	if !p.findFacts(t, checked, report) || checked.Failed() || failed {
 		return nil

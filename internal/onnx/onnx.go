@@ -95,6 +95,7 @@ func (v Value) String() string { return fmt.Sprintf("%q %s %s", v.Name, v.Type, 
 // Model is the metadata of a model.
 type Model struct {
 	IR       int64            // version of the format
+	Producer string           // program that wrote the file, "" if it is not named
 	Opsets   map[string]int64 // by domain, "" is ONNX's own
 	Inputs   []Value          // without weights
 	Outputs  []Value
@@ -149,6 +150,8 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 		switch f.number {
 		case 1:
 			m.IR = int64(f.varint)
+		case 2:
+			return d.text(f, &m.Producer)
 		case 7:
 			graph = true
 			return m.readGraph(d, f, weights)

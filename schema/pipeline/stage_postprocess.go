@@ -126,6 +126,12 @@ var decodes = []Decode{
 	{Name: Raw, Pixels: true, reads: readsFew},
 }
 
+// TakesLabels reports whether the results of a decode have classes or characters that labels name.
+func TakesLabels(decode string) bool {
+	_, known := DecodeOf(decode)
+	return known && decode != Regions && decode != Raw
+}
+
 // DecodeOf finds a way to decode by its name.
 func DecodeOf(name string) (Decode, bool) {
 	i := slices.IndexFunc(decodes, func(d Decode) bool { return d.Name == name })

@@ -84,6 +84,7 @@ type Profile struct {
 	Services  Map[Service]
 	Packages  Map[NamedString]
 	Tools     Tools
+	Models    Map[Model]
 	Pipelines Map[Pipeline]
 	Monitor   Monitor
 	Runtime   Runtime
@@ -109,6 +110,7 @@ func (c *Profile) decode(p Place) {
 	c.Services.decode(c.field("services"))
 	c.Packages.decode(c.field("packages"))
 	c.Tools.decode(c.field("tools"))
+	c.Models.decode(c.field("models"))
 	c.Pipelines.decode(c.field("pipelines"))
 	c.Monitor.decode(c.field("monitor"))
 	c.Runtime.decode(c.field("runtime"))
@@ -532,6 +534,31 @@ func (c *Tools) decode(p Place) {
 	c.Perf.decode(c.field("perf"))
 	c.Memory.decode(c.field("memory"))
 	c.Benchmark.decode(c.field("benchmark"))
+}
+
+// Model is a struct of the language.
+type Model struct {
+	Place
+	Source        String
+	SHA256        String
+	Member        String
+	ArchiveSHA256 String
+	External      Bool
+	Labels        String
+	LabelsURI     String
+	LabelsSHA256  String
+}
+
+func (c *Model) decode(p Place) {
+	c.Place = p
+	c.Source.decode(c.field("source"))
+	c.SHA256.decode(c.field("sha256"))
+	c.Member.decode(c.field("member"))
+	c.ArchiveSHA256.decode(c.field("archiveSha256"))
+	c.External.decode(c.field("external"))
+	c.Labels.decode(c.field("labels"))
+	c.LabelsURI.decode(c.field("labelsUri"))
+	c.LabelsSHA256.decode(c.field("labelsSha256"))
 }
 
 // Pipeline is a struct of the language.
@@ -1038,6 +1065,7 @@ type Stage struct {
 	Mean          List[Decimal]
 	Std           List[Decimal]
 	Crop          Crop
+	Model         String
 	Path          String
 	SHA256        String
 	URI           String
@@ -1112,6 +1140,7 @@ func (c *Stage) decode(p Place) {
 	c.Mean.decode(c.field("mean"))
 	c.Std.decode(c.field("std"))
 	c.Crop.decode(c.field("crop"))
+	c.Model.decode(c.field("model"))
 	c.Path.decode(c.field("path"))
 	c.SHA256.decode(c.field("sha256"))
 	c.URI.decode(c.field("uri"))
@@ -1550,6 +1579,7 @@ func (c *DegradeStep) decode(p Place) {
 // EnsembleModel is a struct of the language.
 type EnsembleModel struct {
 	Place
+	Model         String
 	Path          String
 	SHA256        String
 	URI           String
@@ -1559,6 +1589,7 @@ type EnsembleModel struct {
 
 func (c *EnsembleModel) decode(p Place) {
 	c.Place = p
+	c.Model.decode(c.field("model"))
 	c.Path.decode(c.field("path"))
 	c.SHA256.decode(c.field("sha256"))
 	c.URI.decode(c.field("uri"))
@@ -1569,6 +1600,7 @@ func (c *EnsembleModel) decode(p Place) {
 // DegradeModel is a struct of the language.
 type DegradeModel struct {
 	Place
+	Model         String
 	Path          String
 	SHA256        String
 	URI           String
@@ -1578,6 +1610,7 @@ type DegradeModel struct {
 
 func (c *DegradeModel) decode(p Place) {
 	c.Place = p
+	c.Model.decode(c.field("model"))
 	c.Path.decode(c.field("path"))
 	c.SHA256.decode(c.field("sha256"))
 	c.URI.decode(c.field("uri"))

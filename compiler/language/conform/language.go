@@ -411,6 +411,7 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#DegradeModel", doc: "A replacement model.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
+			{name: "model", required: false, doc: "Name of a model under models, in place of path, uri and sha256.", value: &shape{op: named, def: "#Name"}},
 			{name: "path", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has.", value: &shape{op: named, def: "#Path"}},
 			{name: "sha256", required: false, doc: "Digest of the model.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "uri", required: false, doc: "Address from which the build fetches the model, with its sha256; the layer then installs it.", value: &shape{op: named, def: "#URL"}},
@@ -519,6 +520,7 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#EnsembleModel", doc: "A model of the ensemble.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
+			{name: "model", required: false, doc: "Name of a model under models, in place of path, uri and sha256.", value: &shape{op: named, def: "#Name"}},
 			{name: "path", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has.", value: &shape{op: named, def: "#Path"}},
 			{name: "sha256", required: false, doc: "Digest of the model, under which it is installed.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "uri", required: false, doc: "Address from which the build fetches the model, with its sha256.", value: &shape{op: named, def: "#URL"}},
@@ -828,6 +830,18 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 32},
 		&shape{op: matches, text: "^[A-Za-z0-9_]+$"},
 	}}},
+	{name: "#Model", doc: "A model. A stage, a member of an ensemble or a step of a ladder with model: NAME runs it, as if the file were written there.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "source", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has; a URL a file that the build fetches, with its sha256.", value: &shape{op: named, def: "#ModelSource"}},
+			{name: "sha256", required: false, doc: "Digest of the model, under which it is installed.", value: &shape{op: named, def: "#SHA256"}},
+			{name: "member", required: false, doc: "File inside the archive at source, such as a model in a Python wheel; the sha256 is that of this file.", value: &shape{op: named, def: "#Path"}},
+			{name: "archiveSha256", required: false, doc: "Digest of the archive at source.", value: &shape{op: named, def: "#SHA256"}},
+			{name: "external", required: false, doc: "A layer of yours installs the model under its sha256, in /usr/share/yoctune/models: it needs no source.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "labels", required: false, doc: "File with one label per line, for the postprocess stages that read this model and name no labels; a relative path names a file beside the configuration, which the layer carries.", value: &shape{op: named, def: "#Path"}},
+			{name: "labelsUri", required: false, doc: "Address from which the build fetches that file, with its digest; the layer then installs it beside the models.", value: &shape{op: named, def: "#URL"}},
+			{name: "labelsSha256", required: false, doc: "Digest of that file.", value: &shape{op: named, def: "#SHA256"}},
+		},
+	}}},
 	{name: "#ModelInput", doc: "An input of a model: a tensor of the frame, or fixed values.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "from", required: false, doc: "\"source\" or an earlier stage that gives a tensor; by default the stage's input.", value: &shape{op: named, def: "#Name"}},
@@ -846,8 +860,13 @@ var language = Schema{defs: []*definition{
 			}}}},
 		},
 	}}},
+	{name: "#ModelSource", doc: "a path, absolute or relative, or a URL: file, http, https, ftp or s3, without blanks, quotes, \";\" or credentials", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 1000},
+		&shape{op: matches, text: "^((file|https?|ftp|s3)://[A-Za-z0-9._~:/?#\\[\\]!&'()*+,=%-]*|/?([A-Za-z0-9._+,@:=-]+/)*[A-Za-z0-9._+,@:=-]+)$"},
+	}}},
 	{name: "#ModelStage", doc: "Run an ONNX model.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
+			{name: "model", required: false, doc: "Name of a model under models, in place of path, uri and sha256.", value: &shape{op: named, def: "#Name"}},
 			{name: "path", required: false, doc: "Model file: a relative path names a file beside the configuration, which the layer carries; an absolute one a file that the device has.", value: &shape{op: named, def: "#Path"}},
 			{name: "sha256", required: false, doc: "Digest of the model, under which it is installed.", value: &shape{op: named, def: "#SHA256"}},
 			{name: "uri", required: false, doc: "Address from which the build fetches the model, with its sha256; the layer then installs it.", value: &shape{op: named, def: "#URL"}},
@@ -1264,6 +1283,11 @@ var language = Schema{defs: []*definition{
 				},
 			}}},
 			{name: "tools", required: false, doc: "Profiling and measurement tools. Tools excluded under packages are not installed.", value: &shape{op: named, def: "#Tools"}},
+			{name: "models", required: false, doc: "Models of the pipelines, by name.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Model"}},
+				},
+			}}},
 			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Pipeline"}},

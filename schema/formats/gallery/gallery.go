@@ -17,6 +17,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/yoctune/yoctune/schema/formats/safetensors"
 )
 
 // ErrFormat is wrapped by the errors of files that are not galleries.
@@ -27,7 +29,6 @@ const (
 	MaxEntries   = 1 << 20
 	MaxDimension = 1 << 14
 	MaxBytes     = 512 << 20
-	maxHeader    = 64 << 20
 	maxName      = 1024
 )
 
@@ -46,13 +47,6 @@ type Gallery struct {
 	Vectors   []float32 // of unit length, entry after entry
 }
 
-// tensor is a tensor in the header of a file.
-type tensor struct {
-	DType   string  `json:"dtype"`
-	Shape   []int64 `json:"shape"`
-	Offsets []int64 `json:"data_offsets"`
-}
-
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
@@ -60,56 +54,33 @@ func invalid(format string, args ...any) error {
 // Read reads a gallery of size bytes. The vectors are scaled to unit length. The error wraps
 // [ErrFormat], or is one of r.
 func Read(r io.Reader, size int64) (*Gallery, error) {
-	var head [8]byte
-	switch {
-	case size > MaxBytes:
+	if size > MaxBytes {
 		return nil, invalid("%d bytes, and at most %d are allowed", size, MaxBytes)
-	case size < int64(len(head)):
-		return nil, invalid("%d bytes are too short for a header", size)
 	}
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	h, err := safetensors.ReadHeader(r, size)
+	if errors.Is(err, safetensors.ErrFormat) {
+		return nil, invalid("%v", err)
+	} else if err != nil {
 		return nil, err
 	}
-	n := binary.LittleEndian.Uint64(head[:])
-	if n > maxHeader || int64(n) > size-int64(len(head)) {
-		return nil, invalid("its header would have %d bytes, and the file has %d", n, size)
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, err
-	}
-	g, entries, err := parseHeader(text)
+	g, entries, err := fromHeader(h)
 	if err != nil {
 		return nil, err
 	}
 	want := 4 * int64(entries) * int64(g.Dimension)
-	if left := size - int64(len(head)) - int64(n); left != want {
+	if left := size - h.Size; left != want {
 		return nil, invalid("%d entries of %d values are %d bytes, and the file has %d: it is truncated or damaged", entries, g.Dimension, want, left)
 	}
 	return g, g.readVectors(r, entries)
 }
 
-// parseHeader returns a gallery without its vectors, and their number.
-func parseHeader(text []byte) (*Gallery, int, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, 0, invalid("its header is not JSON: %v", err)
-	}
-	var meta map[string]string
-	if raw := all["__metadata__"]; raw != nil {
-		if err := json.Unmarshal(raw, &meta); err != nil {
-			return nil, 0, invalid("its metadata is not text: %v", err)
-		}
-	}
-	delete(all, "__metadata__")
-	raw := all["embeddings"]
-	if raw == nil || len(all) != 1 {
+// fromHeader returns a gallery without its vectors, and their number.
+func fromHeader(h *safetensors.Header) (*Gallery, int, error) {
+	t, ok := h.Tensors["embeddings"]
+	if !ok || len(h.Tensors) != 1 {
 		return nil, 0, invalid("it has one tensor, embeddings")
 	}
-	var t tensor
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return nil, 0, invalid("tensor embeddings: %v", err)
-	}
+	meta := h.Meta
 	switch {
 	case t.DType != "F32":
 		return nil, 0, invalid("tensor embeddings has type %.20q, and F32 is needed", t.DType)
