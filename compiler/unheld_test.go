@@ -54,6 +54,7 @@ var samples = []struct{ path, cue, text string }{
 	{"memory.mglruMinTTL", `memory: mglruMinTTL: "1s"`, "w- /sys/kernel/mm/lru_gen/min_ttl_ms - - - - 1000"},
 	{"memory.zram", `memory: zram: {size: "1GiB", algorithm: "lz4"}`, "1073741824 lz4"},
 	{"memory.hugepages", `memory: hugepages: "2MiB": 64`, "w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages - - - - 64"},
+	{"models", `models: m: source: "/data/m.onnx", pipelines: p: {source: {kind: "synthetic", format: "nv12", width: 64, height: 64}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", model: "m"}}}`, ""},
 	{"tmpfs", `tmpfs: "/var/cache/frames": {size: "64MiB", mode: "0750", inodes: 5000}`, "Options=size=67108864,mode=0750,nr_inodes=5000,nosuid,nodev"},
 	{"storage.scheduler", `storage: "nvme*": scheduler: "none"`, `KERNEL=="nvme*", ATTR{queue/scheduler}="none"`},
 	{"storage.readahead", `storage: "nvme*": readahead: "512KiB"`, `KERNEL=="nvme*", ATTR{queue/read_ahead_kb}="512"`},
@@ -206,7 +207,7 @@ func TestEveryFieldHasASample(t *testing.T) {
 }
 
 // walkFields collects the fields that are set and unset, by path. The names in maps are left
-// out, and so are the contents of pipelines, which have one outcome.
+// out, and so are the contents of pipelines and of the models that they run, which have one outcome.
 func walkFields(v reflect.Value, unset, set map[string]bool) {
 	for i := range v.NumField() {
 		f := v.Field(i)
@@ -226,7 +227,7 @@ func walkFields(v reflect.Value, unset, set map[string]bool) {
 		}
 		entries := f.FieldByName("Entries")
 		switch {
-		case strings.HasSuffix(name, ".Pipelines"):
+		case strings.HasSuffix(name, ".Pipelines"), strings.HasSuffix(name, ".Models"):
 		case entries.IsValid():
 			for j := range entries.Len() {
 				if e := entries.Index(j).Elem(); e.Kind() == reflect.Struct {
