@@ -33,7 +33,7 @@ func TestWrittenEntriesAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &onnx.Model{
-		IR: 8, Opsets: map[string]int64{"": 13, "com.example": 1},
+		IR: 8, Producer: "yoctune", Opsets: map[string]int64{"": 13, "com.example": 1},
 		Inputs: []onnx.Value{onnx.Tensor("x", onnx.Float32, 0, 2)}, Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 0, 3)},
 		Nodes: 1, Ops: map[string]int{"MatMul": 1}, Weights: 24,
 	}
