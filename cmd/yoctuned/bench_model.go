@@ -357,15 +357,18 @@ func (f *modelFlags) write(data []byte) error {
 	if f.output == "" {
 		return nil
 	}
-	files := map[string][]byte{f.output: data}
+	var signed []byte
 	if f.sign {
 		secret, err := readDeviceKey(f.key)
 		if err != nil {
 			return err
 		}
-		files[f.output+signature.Extension] = secret.Sign(data, "yoctune measurement")
+		signed = secret.Sign(data, "yoctune measurement")
 	}
-	return outfile.Replace(files)
+	if err := outfile.Write(f.output, data); err != nil || !f.sign {
+		return err
+	}
+	return outfile.Write(f.output+signature.Extension, signed)
 }
 
 const modelRowFormat = "%-28s %5s %10s %10s %10s %9s %8s %9s %9s %9s\n"

@@ -15,7 +15,7 @@ import (
 )
 
 // Command is the hidden command of yoctuned that serves one model; see [Serve].
-const Command = "bench-model-process"
+const Command = "model-process"
 
 // Operations of a process.
 const (
