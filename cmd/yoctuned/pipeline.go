@@ -23,6 +23,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/lease"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/core"
@@ -110,8 +111,16 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
 		return err
 	}
+	if o.Plan.Serves() && o.Source == "" && !serving {
+		return execServer("pipeline " + o.Name + " answers requests")
+	}
 	if err := enterEnvironment(o.Plan.Environment); err != nil {
 		return err
+	}
+	if o.Source == "" {
+		if o.Requests, err = pipeline.NewPort(&o.Plan); err != nil {
+			return err
+		}
 	}
 	o.Dir = filepath.Dir(args[0])
 	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
@@ -160,7 +169,13 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	case err != nil:
 		return err
 	}
-	sum, runErr := p.Run(ctx)
+	run := func() (*pipeline.Summary, error) { return p.Run(ctx) }
+	if o.Requests != nil {
+		run = func() (*pipeline.Summary, error) {
+			return runRequests(ctx, cmd, p, o, filepath.Join(filepath.Dir(o.Live), pipelines.Requests))
+		}
+	}
+	sum, runErr := run()
 	runErr = errors.Join(runErr, p.Close())
 	if traced != "" {
 		runErr = errors.Join(runErr, pipeline.WriteTrace(traced, o.Name, o.Trace))

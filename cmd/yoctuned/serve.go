@@ -136,6 +136,9 @@ func runServe(cmd *cobra.Command, dev *rootfs.Root, _ []string) error {
 	return serveUntil(ctx, stop, handler, listeners, recorded, log)
 }
 
+// execServer is for the other build of this program: this one is the server.
+func execServer(string) error { return nil }
+
 // serveUntil serves until the context ends or a listener fails.
 func serveUntil(ctx context.Context, stop context.CancelFunc, handler http.Handler, listeners []net.Listener, recorded <-chan error, log func(string, ...any)) error {
 	server := web.NewServer(handler)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 )
 
 // Linking the HTTP server, Prometheus and SQLite more than doubles the memory of the
@@ -29,23 +32,31 @@ usage.`,
 		Example:            `  yoctuned serve`,
 		DisableFlagParsing: true,
 		Args:               cobra.ArbitraryArgs,
-		RunE: func(*cobra.Command, []string) error {
-			const name = "yoctuned-serve"
-			program, err := os.Executable()
-			if err == nil {
-				program = filepath.Join(filepath.Dir(program), name)
-				_, err = os.Stat(program)
-			}
-			if err != nil {
-				if program, err = exec.LookPath(name); err != nil {
-					return fmt.Errorf("serve: %s is not installed beside this program or in $PATH", name)
-				}
-			}
-			// The whole command line: flags before "serve" count too.
-			if err := unix.Exec(program, append([]string{name}, os.Args[1:]...), os.Environ()); err != nil {
-				return fmt.Errorf("serve: start %s: %w", program, err)
-			}
-			return nil
-		},
+		RunE:               func(*cobra.Command, []string) error { return execServer("serve") },
 	}
+}
+
+// execServer becomes yoctuned-serve, with the same command line.
+func execServer(what string) error {
+	const name = "yoctuned-serve"
+	program, err := os.Executable()
+	if err == nil {
+		program = filepath.Join(filepath.Dir(program), name)
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		if program, err = exec.LookPath(name); err != nil {
+			return fmt.Errorf("%s: %s is not installed beside this program or in $PATH", what, name)
+		}
+	}
+	// The whole command line: flags before the command count too.
+	if err := unix.Exec(program, append([]string{name}, os.Args[1:]...), os.Environ()); err != nil {
+		return fmt.Errorf("%s: start %s: %w", what, program, err)
+	}
+	return nil
+}
+
+// runRequests runs a pipeline that answers requests, which only yoctuned-serve receives.
+func runRequests(context.Context, *cobra.Command, *pipeline.Pipeline, pipeline.Options, string) (*pipeline.Summary, error) {
+	return nil, execServer("requests")
 }

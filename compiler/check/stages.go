@@ -160,7 +160,7 @@ func checkDegradationLadder(s *subject) {
 		switch {
 		case d == nil:
 			continue
-		case !p.Source.Live:
+		case !p.Source.Live && !pipeline.IsServed(&p.Source):
 			s.reportAt(ladder, "", "declare the source live: true, or remove degrade", "pipeline %s: only a live source can be degraded; another waits", c.Key())
 			continue
 		case len(d.Ladder) == 0:

@@ -62,7 +62,7 @@ func (r *resolver) addModel(uri config.String, m plan.ModelFile) {
 
 func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 	p := plan.Pipeline{
-		Source: r.source(&c.Source), Stages: r.stages(&c.Stages), Sink: r.sink(&c.Sink),
+		Source: r.source(c.Key(), &c.Source), Stages: r.stages(&c.Stages), Sink: r.sink(&c.Sink),
 		CPUs: cpulist.Format(config.Cores(c.CPUs)), Scheduling: c.Scheduling.Text, Priority: c.Priority.Value,
 		Budget: r.budget(&c.Budget), Isolation: nonDefaultText("process", c.Isolation), Degrade: r.degrade(&c.Degrade),
 		Utilisation: decimalText(c.Utilisation), Lease: c.Lease.On, Counters: c.Counters.On,
@@ -76,8 +76,10 @@ func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 	if c.Nice.IsSet() {
 		p.Nice = new(c.Nice.Value)
 	}
-	p.Start = c.Start.Or(p.Source.Live)
-	policy, capacity := pipeline.Queue(p.Source.Live)
+	p.Start = c.Start.Or(p.Source.Live || pipeline.IsServed(&p.Source))
+	p.Sink.Kind = cmp.Or(p.Sink.Kind, pipeline.DefaultSink(&p.Source).Kind)
+	takeSentTensors(&p)
+	policy, capacity := pipeline.QueueOf(&p)
 	p.Queue = plan.PipelineQueue{
 		Capacity: c.Queue.Capacity.Or(capacity), Policy: c.Queue.Policy.Or(policy),
 		MaxAge: r.nanoseconds(c.Queue.MaxAge, 0), InFlight: c.Queue.InFlight.Value,
@@ -94,9 +96,30 @@ func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 		p.GPUs = append(p.GPUs, gpu.Value)
 	}
 	if c.SLO.IsSet() {
-		p.SLO = &plan.PipelineSLO{LatencyP95: r.nanoseconds(c.SLO.LatencyP95, 0), MinFPS: c.SLO.MinFPS.Value}
+		p.SLO = &plan.PipelineSLO{
+			LatencyP50: r.nanoseconds(c.SLO.LatencyP50, 0), LatencyP95: r.nanoseconds(c.SLO.LatencyP95, 0), LatencyP99: r.nanoseconds(c.SLO.LatencyP99, 0),
+			MinFPS: c.SLO.MinFPS.Value, Memory: r.readBytes(c.SLO.Memory), Energy: int64(c.SLO.Energy.Value),
+		}
 	}
 	return p
+}
+
+// takeSentTensors gives a model that takes several inputs of requests, and names none of them, the
+// ones with the names of its own inputs.
+func takeSentTensors(p *plan.Pipeline) {
+	if p.Source.Request == nil || len(p.Source.Request.Inputs) < 2 || len(p.Stages) == 0 {
+		return
+	}
+	m := p.Stages[0].Model
+	if m == nil || slices.ContainsFunc(m.Inputs, func(in plan.ModelInput) bool { return in.Tensor != "" }) {
+		return
+	}
+	for _, in := range p.Source.Request.Inputs {
+		named := func(i plan.ModelInput) bool { return i.Name == in.Name }
+		if !slices.ContainsFunc(m.Inputs, named) {
+			m.Inputs = append(m.Inputs, plan.ModelInput{Name: in.Name, From: pipeline.SourceID, Tensor: in.Name})
+		}
+	}
 }
 
 // budget reads the limits of a pipeline, nil when there are none.
@@ -137,7 +160,7 @@ func (r *resolver) degrade(c *config.Degrade) *plan.PipelineDegrade {
 
 func (r *resolver) sink(c *config.Sink) plan.PipelineSink {
 	s := plan.PipelineSink{
-		Kind: c.Kind.Or(pipeline.Sinks()[0].Kind), Path: c.Path.Text, URL: c.URL.Text, Exec: config.Texts(c.Exec),
+		Kind: c.Kind.Text, Path: c.Path.Text, URL: c.URL.Text, Exec: config.Texts(c.Exec),
 		Timeout: r.nanoseconds(c.Timeout, 0), Slots: c.Slots.Value,
 		SlotSize: int(r.readBytes(c.SlotSize)),
 		Capacity: c.Capacity.Value, Policy: c.Policy.Text, Time: r.nanoseconds(c.Time, 0),
@@ -148,7 +171,7 @@ func (r *resolver) sink(c *config.Sink) plan.PipelineSink {
 	return s
 }
 
-func (r *resolver) source(c *config.Source) plan.PipelineSource {
+func (r *resolver) source(name string, c *config.Source) plan.PipelineSource {
 	kind, _ := pipeline.SourceOf(c.Kind.Text)
 	s := plan.PipelineSource{
 		Kind: c.Kind.Text, Path: c.Path.Text, Format: c.Format.Text, Width: c.Width.Value, Height: c.Height.Value,
@@ -161,8 +184,11 @@ func (r *resolver) source(c *config.Source) plan.PipelineSource {
 		s.Kind = kind.Device
 		s.Exec = receiverCommand(c, r.nanoseconds(c.Latency, rtspLatency))
 	}
-	if pipeline.HasFrameRate(&s) && !c.FPS.IsSet() {
-		return s // its header has the rate
+	if kind.Serves {
+		s.Request = r.request(name, c)
+	}
+	if !c.FPS.IsSet() && (pipeline.HasFrameRate(&s) || kind.Serves) {
+		return s // its header, or its callers, set the rate
 	}
 	s.FPSNum, s.FPSDen = pipeline.DefaultRate, 1
 	if c.FPS.IsSet() {
@@ -173,6 +199,21 @@ func (r *resolver) source(c *config.Source) plan.PipelineSource {
 		}
 	}
 	return s
+}
+
+// request reads how callers reach the pipeline of a name.
+func (r *resolver) request(name string, c *config.Source) *plan.Request {
+	q := &plan.Request{
+		Model: cmp.Or(c.Model.Text, name), Socket: c.Socket.Text, Everyone: c.Everyone.On, Address: c.Address.Text,
+		Plain: c.Plain.On, Tokens: c.Tokens.Text, Limit: c.MaxRequests.Value, Rows: c.MaxRows.Value,
+	}
+	if c.TLS.IsSet() {
+		q.TLS = &plan.TLS{Certificate: c.TLS.Certificate.Text, Key: c.TLS.Key.Text, ClientCA: c.TLS.ClientCA.Text}
+	}
+	for _, in := range c.Inputs.Sorted() {
+		q.Inputs = append(q.Inputs, plan.RequestInput{Name: in.Key(), DType: in.DType.Text, Shape: sizes(in.Shape)})
+	}
+	return q
 }
 
 // rtspLatency is how long GStreamer waits for late packets, in ns. Its own default of
@@ -342,7 +383,7 @@ func (r *resolver) model(c *config.Stage) *plan.Model {
 		m.Output, m.Outputs = names[0], names[1:]
 	}
 	for _, in := range c.Inputs.Sorted() {
-		i := plan.ModelInput{Name: in.Key(), From: in.From.Text, Previous: in.Previous.On, DType: in.DType.Text, Shape: sizes(in.Shape)}
+		i := plan.ModelInput{Name: in.Key(), From: in.From.Text, Tensor: in.Tensor.Text, Previous: in.Previous.On, DType: in.DType.Text, Shape: sizes(in.Shape)}
 		if in.Part.IsSet() {
 			i.Part = new(in.Part.Value)
 		}

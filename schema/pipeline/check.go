@@ -71,12 +71,12 @@ func Check(p *plan.Pipeline) []Fault {
 			return all // what comes after is not known
 		}
 	}
-	if last := &p.Stages[len(p.Stages)-1]; in.Data != Results {
+	if last := &p.Stages[len(p.Stages)-1]; in.Data != Results && (in.Data != Tensors || p.Sink.Kind != ReplySink.Kind) {
 		all = append(all, Fault{Topic: Line, Path: stagePath(last), Value: last.Kind,
 			Reason: fmt.Sprintf("it ends with a %s stage, which gives %s, and a sink takes results", last.Kind, in.Data),
 			Advice: "add a postprocess stage that takes its input from " + last.ID})
 	}
-	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkGate(p), checkGPUs(p), checkSink(&p.Sink))
+	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkGate(p), checkGPUs(p), checkSink(&p.Sink), checkRequests(p))
 }
 
 // checkPictures checks that results in pixels have a picture.

@@ -12,6 +12,7 @@ import (
 type Inlet struct {
 	Name     string // of the model's input; "": the one that no other inlet names
 	From     string // id of the stage that gives the tensor, or [SourceID]; "": the stage before, unless Constant
+	Tensor   string // of the source: the name of one of its inputs; "": the first
 	Part     *int   // index in the first axis of that tensor; nil: all of it
 	Previous bool   // the tensor of the last run
 	Constant *plan.ModelInput
@@ -29,7 +30,7 @@ func Inlets(s *plan.PipelineStage) []Inlet {
 	first := true
 	for i := range s.Model.Inputs {
 		in := &s.Model.Inputs[i]
-		inlet := Inlet{Name: in.Name, From: in.From, Part: in.Part, Previous: in.Previous}
+		inlet := Inlet{Name: in.Name, From: in.From, Tensor: in.Tensor, Part: in.Part, Previous: in.Previous}
 		if len(in.Values) > 0 {
 			inlet.Constant = in
 		}
@@ -81,11 +82,19 @@ func checkInlets(p *plan.Pipeline) []Fault {
 	var all []Fault
 	outputs := map[string]Output{SourceID: SourceOutput(&p.Source)}
 	before := SourceID
+	var sent []Tensor
+	if IsTensor(&p.Source) {
+		sent = SourceTensors(&p.Source)
+	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		if s.Model != nil {
 			for n := range s.Model.Inputs {
-				if f := checkInlet(s, &s.Model.Inputs[n], cmp.Or(s.Model.Inputs[n].From, cmp.Or(s.Input, before)), outputs); f != nil {
+				in := &s.Model.Inputs[n]
+				from := cmp.Or(in.From, cmp.Or(s.Input, before))
+				if f := checkSentInlet(s, in, from, sent); f != nil {
+					all = append(all, *f)
+				} else if f := checkInlet(s, in, from, outputs); f != nil {
 					all = append(all, *f)
 				}
 			}
@@ -94,6 +103,26 @@ func checkInlets(p *plan.Pipeline) []Fault {
 		outputs[s.ID], before = StageOutput(s), s.ID
 	}
 	return all
+}
+
+// checkSentInlet checks the name of an input of the source; from is the id of the stage that gives the tensor.
+func checkSentInlet(s *plan.PipelineStage, in *plan.ModelInput, from string, sent []Tensor) *Fault {
+	names := make([]string, len(sent))
+	for n := range sent {
+		names[n] = sent[n].Name
+	}
+	switch {
+	case in.Tensor == "" || from == SourceID && len(in.Values) == 0 && in.Part == nil && slices.Contains(names, in.Tensor):
+		return nil
+	case from != SourceID || len(in.Values) > 0:
+		return &Fault{Topic: Settings, Path: stagePath(s, "inputs", in.Name, "tensor"), Value: in.Tensor, Advice: "remove tensor, or set from: \"source\"",
+			Reason: "stage " + s.ID + ": input " + in.Name + " names an input of requests, and takes its tensor elsewhere"}
+	case in.Part != nil:
+		return &Fault{Topic: Settings, Path: stagePath(s, "inputs", in.Name, "part"), Value: in.Tensor, Advice: "remove part",
+			Reason: "stage " + s.ID + ": input " + in.Name + " is all of an input of requests"}
+	}
+	return &Fault{Topic: Line, Path: stagePath(s, "inputs", in.Name, "tensor"), Value: in.Tensor, Advice: "name one of the source's inputs",
+		Reason: fmt.Sprintf("stage %s: input %s takes %q, and the inputs of the source are %v", s.ID, in.Name, in.Tensor, names)}
 }
 
 // checkManyInlets checks what a model with several inputs cannot do.

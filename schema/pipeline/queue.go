@@ -23,6 +23,18 @@ func Queue(live bool) (policy string, capacity int) {
 	return Block, 4
 }
 
+// QueueOf is [Queue] of a pipeline. Where requests are batched, a queue holds a full batch.
+func QueueOf(p *plan.Pipeline) (policy string, capacity int) {
+	policy, capacity = Queue(p.Source.Live)
+	if IsServed(&p.Source) {
+		capacity = 1
+		for k := range p.Stages {
+			capacity = max(capacity, LargestBatch(p.Stages, k))
+		}
+	}
+	return policy, capacity
+}
+
 // DefaultRate is the frame rate of a source where neither the plan nor its frames set
 // one.
 const DefaultRate = 30

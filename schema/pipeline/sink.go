@@ -13,6 +13,7 @@ type Sink struct {
 	File    bool          // it writes a file of its own where the plan gives a path
 	Network bool          // it sends results over the network
 	Program bool          // a program takes results, and may write or send them
+	Replies bool          // it answers requests
 	Timeout time.Duration // for one result where the plan sets none; 0: it has no other end
 }
 
@@ -25,8 +26,9 @@ var (
 	HTTP        = Sink{Kind: "http", Network: true, Timeout: 2 * time.Second}
 	CommandSink = Sink{Kind: "command", Program: true, Timeout: 2 * time.Second}
 	RingSink    = Sink{Kind: "shm"}
+	ReplySink   = Sink{Kind: "reply", Replies: true}
 
-	sinks = []Sink{NDJSON, HTTP, CommandSink, RingSink}
+	sinks = []Sink{NDJSON, HTTP, CommandSink, RingSink, ReplySink}
 )
 
 // SinkOf finds the entry of a kind, "" being the first.
@@ -40,6 +42,14 @@ func SinkOf(kind string) (Sink, bool) {
 		}
 	}
 	return Sink{}, false
+}
+
+// DefaultSink returns the kind of sink of a source for which the plan names none.
+func DefaultSink(s *plan.PipelineSource) Sink {
+	if IsServed(s) {
+		return ReplySink
+	}
+	return sinks[0]
 }
 
 // WritesFile reports whether a sink writes a file of its own.

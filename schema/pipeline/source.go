@@ -16,20 +16,22 @@ type Source struct {
 	Disk    bool     // frames may come from a disk
 	Network bool     // frames may come from the network
 	Program bool     // a program gives the frames
+	Serves  bool     // callers give the frames, and the sink answers them
 	// Device is the kind that runs on the device in its place, "" for itself.
 	Device string
 }
 
 // Kinds of sources.
 var (
-	FileSource      = Source{Kind: "file", Formats: formatNames(nil), Disk: true}
+	FileSource      = Source{Kind: "file", Formats: formatNames(storedFormat), Disk: true}
 	SyntheticSource = Source{Kind: "synthetic", Formats: pixelFormats()}
 	CameraSource    = Source{Kind: "v4l2", Formats: []string{"nv12", "i420", "yuyv", "uyvy", "grey", MJPEG}, Live: true, Camera: true}
-	CommandSource   = Source{Kind: "command", Formats: formatNames(nil), Disk: true, Network: true, Program: true}
+	CommandSource   = Source{Kind: "command", Formats: formatNames(storedFormat), Disk: true, Network: true, Program: true}
 	RTSPSource      = Source{Kind: "rtsp", Formats: formatNames(func(f Format) bool { return f.GStreamer != "" }), Live: true, Network: true, Program: true, Device: "command"}
-	RingSource      = Source{Kind: "shm", Formats: formatNames(func(f Format) bool { return !f.Coded }), Live: true}
+	RingSource      = Source{Kind: "shm", Formats: formatNames(func(f Format) bool { return !f.Coded && storedFormat(f) }), Live: true}
+	RequestSource   = Source{Kind: "request", Formats: []string{TensorFormat, ImageFormat, TextFormat}, Network: true, Serves: true}
 
-	sources = []Source{FileSource, SyntheticSource, CameraSource, CommandSource, RTSPSource, RingSource}
+	sources = []Source{FileSource, SyntheticSource, CameraSource, CommandSource, RTSPSource, RingSource, RequestSource}
 )
 
 // DriverBuffers is how many buffers a camera's driver keeps while every frame holds one: one is filled,
@@ -63,14 +65,19 @@ func SourceOf(kind string) (Source, bool) {
 func (s Source) OffersFormat(format string) bool { return slices.Contains(s.Formats, format) }
 
 // IsTensor reports whether a source gives tensors.
-func IsTensor(s *plan.PipelineSource) bool { return s.Format == TensorFormat }
+func IsTensor(s *plan.PipelineSource) bool {
+	return s.Format == TensorFormat || s.Format == TextFormat
+}
+
+// IsServed reports whether callers give the frames of a source.
+func IsServed(s *plan.PipelineSource) bool { return s.Kind == RequestSource.Kind }
 
 // HasFrameSize reports whether a source's frames contain their size. The plan need not set it
 // then.
 func HasFrameSize(s *plan.PipelineSource) bool {
 	k, _ := SourceOf(s.Kind)
 	f, ok := FormatOf(s.Format)
-	return ok && (f.Name == Y4M || f.Name == TensorFormat || f.Coded && !k.Camera)
+	return ok && (f.Name == Y4M || IsTensor(s) || f.Coded && !k.Camera)
 }
 
 // HasFrameRate reports whether a source's frames can contain their rate.
@@ -82,6 +89,7 @@ func HasFrameRate(s *plan.PipelineSource) bool {
 type Format struct {
 	Name  string
 	Coded bool // a stream that is decoded, and holds the size of its frames
+	Sent  bool // a request carries it as bytes, of which the source makes a frame or a tensor
 
 	GStreamer string // name of the layout there, "" where no receiver gives it
 	FFmpeg    string // name of the layout there
@@ -104,6 +112,8 @@ const (
 	MJPEG        = "mjpeg"
 	Y4M          = "y4m"
 	TensorFormat = "tensor"
+	ImageFormat  = "image" // a JPEG or PNG file, which becomes an rgb frame
+	TextFormat   = "text"  // UTF-8, which becomes a tensor of bytes, padded with zeros
 )
 
 var formats = []Format{
@@ -118,6 +128,8 @@ var formats = []Format{
 	{Name: MJPEG, Coded: true, layout: planar},
 	{Name: Y4M, Coded: true, layout: planar},
 	{Name: TensorFormat}, // dtype and shape of the source
+	{Name: ImageFormat, Sent: true, bytes: 3},
+	{Name: TextFormat, Sent: true},
 }
 
 // Formats lists the formats of frames.
@@ -139,7 +151,14 @@ func FrameBytes(s *plan.PipelineSource) int64 {
 		return 0
 	}
 	if IsTensor(s) {
-		return SourceOutput(s).Tensor().Bytes()
+		total := int64(0)
+		for _, t := range SourceTensors(s) {
+			if t.Bytes() == 0 {
+				return 0
+			}
+			total += TensorStride(t)
+		}
+		return total
 	}
 	w, h := int64(s.Width), int64(s.Height)
 	switch f.layout {
@@ -200,8 +219,12 @@ func checkSource(s *plan.PipelineSource) []Fault {
 	switch {
 	case !IsTensor(s) && (s.DType != "" || s.Shape != nil):
 		return fault(Settings, "format", s.Format, "choose format: \"tensor\", or remove dtype and shape", "a source of %s frames has no dtype and shape", s.Format)
+	case s.Request != nil && len(s.Request.Inputs) > 0:
+		return checkRequestInputs(s)
 	case !IsTensor(s):
 		return nil
+	case s.Format == TextFormat && s.DType != "":
+		return fault(Settings, "dtype", s.DType, "remove dtype", "texts are bytes, padded with zeros")
 	case !known:
 		return fault(Range, "dtype", s.DType, "", "the source has the unknown type %q", s.DType)
 	case s.Width != 0 || s.Height != 0:
@@ -214,11 +237,14 @@ func checkSource(s *plan.PipelineSource) []Fault {
 	return nil
 }
 
-// formatNames lists the formats for which keep holds, all without it.
+// storedFormat reports whether files, rings and programs can deliver a format.
+func storedFormat(f Format) bool { return !f.Sent }
+
+// formatNames lists the formats for which keep holds.
 func formatNames(keep func(Format) bool) []string {
 	var names []string
 	for _, f := range formats {
-		if keep == nil || keep(f) {
+		if keep(f) {
 			names = append(names, f.Name)
 		}
 	}
@@ -226,5 +252,5 @@ func formatNames(keep func(Format) bool) []string {
 }
 
 func pixelFormats() []string {
-	return formatNames(func(f Format) bool { return !f.Coded && f.Name != TensorFormat })
+	return formatNames(func(f Format) bool { return !f.Coded && !f.Sent && f.Name != TensorFormat })
 }

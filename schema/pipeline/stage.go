@@ -96,8 +96,26 @@ func SourceOutput(s *plan.PipelineSource) Output {
 	if !IsTensor(s) {
 		return Output{Data: Frames, Kind: SourceID}
 	}
-	t, _ := ParseDType(s.DType) // checkSource reports an unknown one
-	return Output{Data: Tensors, Kind: SourceID, DType: t, Shape: s.Shape}
+	first := SourceTensors(s)[0]
+	return Output{Data: Tensors, Kind: SourceID, DType: first.DType, Shape: first.Shape}
+}
+
+// SourceTensors describes the tensors of one record of a source that gives tensors. checkSource
+// reports unknown types.
+func SourceTensors(s *plan.PipelineSource) []Tensor {
+	if s.Request != nil && len(s.Request.Inputs) > 0 {
+		var all []Tensor
+		for _, in := range s.Request.Inputs {
+			t, _ := ParseDType(in.DType)
+			all = append(all, Tensor{Name: in.Name, DType: t, Shape: in.Shape})
+		}
+		return all
+	}
+	t, _ := ParseDType(s.DType)
+	if s.Format == TextFormat {
+		t = U8
+	}
+	return []Tensor{{DType: t, Shape: s.Shape}}
 }
 
 // StageOutput returns the output of a stage for one frame, or the zero value for an unknown kind.

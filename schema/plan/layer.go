@@ -71,7 +71,14 @@ func (l *Layer) Serial() int64 {
 }
 
 // Serves reports whether the target's image contains yoctuned-serve.
-func (t *Target) Serves() bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
+func (t *Target) Serves() bool {
+	for _, p := range t.Plan.Pipelines {
+		if p.Serves() {
+			return true
+		}
+	}
+	return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics
+}
 
 // Override is a value of a profile that the target's own fields replaced.
 type Override struct {

@@ -293,9 +293,9 @@ type StageSize struct {
 
 // PipelineSource produces frames.
 type PipelineSource struct {
-	Kind   string   `json:"kind"`                                                        // file, synthetic, v4l2, command
+	Kind   string   `json:"kind" format1:"file,synthetic,v4l2,command,shm"`              // file, synthetic, v4l2, command, shm, request
 	Path   string   `json:"path,omitempty"`                                              // file or device
-	Format string   `json:"format" format1:"nv12,i420,yuyv,uyvy,grey,rgb,bgr,mjpeg,y4m"` // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m, tensor
+	Format string   `json:"format" format1:"nv12,i420,yuyv,uyvy,grey,rgb,bgr,mjpeg,y4m"` // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m, tensor, image, text
 	Width  int      `json:"width,omitempty"`                                             // pixels; 0 for y4m, whose header has it
 	Height int      `json:"height,omitempty"`                                            // pixels
 	FPSNum int      `json:"fps_num,omitempty"`
@@ -305,13 +305,45 @@ type PipelineSource struct {
 
 	Decoders int `json:"decoders,omitempty"` // mjpeg: frames decoded at once, 0: 1
 
-	Timeout int64  `json:"timeout,omitempty"` // v4l2 and live commands: ns without a frame after which it has stopped, 0: 2 s
+	Timeout int64  `json:"timeout,omitempty"` // v4l2 and live commands: ns without a frame after which it has stopped, 0: 2 s; request: ns for an answer, 0: 10 s
 	Restart string `json:"restart,omitempty"` // what then: always, on-failure, never; "": always where live, otherwise never
 
 	Time int64 `json:"time,omitempty"` // longest from capture until the stages have the frame, ns; as declared, 0: not known
 
 	DType string  `json:"dtype,omitempty" since:"2"` // of tensors: f32, f16, bf16, i8, u8, i32, i64, bool; "": f32
 	Shape []int64 `json:"shape,omitempty" since:"2"` // of tensors
+
+	Request *Request `json:"request,omitempty" since:"2"` // of kind request
+}
+
+// Request is how callers reach a pipeline that answers requests.
+type Request struct {
+	Model  string         `json:"model"`            // name in the protocol
+	Inputs []RequestInput `json:"inputs,omitempty"` // tensors of a row, by name; nil: the one that the source describes
+
+	Socket   string `json:"socket,omitempty"`   // file of the unix socket; "": the one in the pipeline's own folder
+	Everyone bool   `json:"everyone,omitempty"` // every user may connect; otherwise root and the group yoctune
+	Address  string `json:"address,omitempty"`  // host:port of TCP; "": none
+	Plain    bool   `json:"plain,omitempty"`    // TCP on the loopback address without TLS
+	TLS      *TLS   `json:"tls,omitempty"`
+	Tokens   string `json:"tokens,omitempty"` // file with one token a line; "": none is asked for
+
+	Limit int `json:"limit,omitempty"` // requests at once, waiting or in work; 0: 64
+	Rows  int `json:"rows,omitempty"`  // of a request, 0: see schema/pipeline
+}
+
+// RequestInput is an input of a request.
+type RequestInput struct {
+	Name  string  `json:"name"`
+	DType string  `json:"dtype,omitempty"` // "": f32
+	Shape []int64 `json:"shape"`           // of a row, with the axis of the batch
+}
+
+// TLS names the files of a server's identity, and of whom it trusts.
+type TLS struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+	ClientCA    string `json:"client_ca,omitempty"` // "": clients show no certificate
 }
 
 // PipelineStage is one step.
@@ -375,6 +407,9 @@ func (p *Pipeline) RunsModel() bool {
 	return slices.ContainsFunc(p.Stages, func(s PipelineStage) bool { return s.Model != nil })
 }
 
+// Serves reports whether only yoctuned-serve can run the pipeline.
+func (p *Pipeline) Serves() bool { return p.Source.Request != nil }
+
 // FirstModel returns the name of the first pipeline that runs a model, "" for none.
 func (p *Plan) FirstModel() string {
 	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
@@ -436,6 +471,7 @@ type Model struct {
 type ModelInput struct {
 	Name     string   `json:"name"`               // of the model's input
 	From     string   `json:"from,omitempty"`     // id of an earlier stage, or "source"; "": the stage's own input, or values
+	Tensor   string   `json:"tensor,omitempty"`   // of "source": the name of one of its inputs; "": the first
 	Part     *int     `json:"part,omitempty"`     // index in the first axis of that tensor; nil: all of it
 	Previous bool     `json:"previous,omitempty"` // as it was when the stage last ran
 	Values   []string `json:"values,omitempty"`   // decimal text
@@ -537,8 +573,8 @@ type Match struct {
 
 // PipelineSink takes results.
 type PipelineSink struct {
-	Kind string `json:"kind"`           // ndjson, http, command, shm
-	Path string `json:"path,omitempty"` // ndjson: stdout when empty; shm: the ring's file
+	Kind string `json:"kind" format1:"ndjson,http,command,shm"` // ndjson, http, command, shm, reply
+	Path string `json:"path,omitempty"`                         // ndjson: stdout when empty; shm: the ring's file
 
 	Rotate   *Rotate  `json:"rotate,omitempty"`    // ndjson
 	URL      string   `json:"url,omitempty"`       // http
@@ -570,6 +606,11 @@ type PipelineQueue struct {
 type PipelineSLO struct {
 	LatencyP95 int64 `json:"latency_p95,omitempty"` // ns, capture to sink
 	MinFPS     int   `json:"min_fps,omitempty"`
+
+	LatencyP50 int64 `json:"latency_p50,omitempty" since:"2"` // ns, capture to sink
+	LatencyP99 int64 `json:"latency_p99,omitempty" since:"2"` // ns, capture to sink
+	Memory     int64 `json:"memory,omitempty" since:"2"`      // bytes resident of the pipeline and of programs that it starts
+	Energy     int64 `json:"energy,omitempty" since:"2"`      // microjoules of the module for a frame
 }
 
 // Monitor configures sampling on the device.

@@ -998,23 +998,33 @@ func (c *Coalesce) decode(p Place) {
 // Source is a struct of the language.
 type Source struct {
 	Place
-	Kind     String
-	Format   String
-	DType    String
-	Shape    List[Int]
-	Width    Int
-	Height   Int
-	FPS      Scalar
-	Live     Bool
-	Timeout  Duration
-	Restart  String
-	Decoders Int
-	Time     Duration
-	Path     String
-	URL      String
-	Via      String
-	Latency  Duration
-	Exec     List[String]
+	Kind        String
+	Format      String
+	DType       String
+	Shape       List[Int]
+	Width       Int
+	Height      Int
+	FPS         Scalar
+	Live        Bool
+	Timeout     Duration
+	Restart     String
+	Decoders    Int
+	Time        Duration
+	Path        String
+	URL         String
+	Via         String
+	Latency     Duration
+	Exec        List[String]
+	Model       String
+	Inputs      Map[RequestInput]
+	Socket      String
+	Everyone    Bool
+	Address     String
+	Plain       Bool
+	TLS         ServerTLS
+	Tokens      String
+	MaxRequests Int
+	MaxRows     Int
 }
 
 func (c *Source) decode(p Place) {
@@ -1036,6 +1046,16 @@ func (c *Source) decode(p Place) {
 	c.Via.decode(c.field("via"))
 	c.Latency.decode(c.field("latency"))
 	c.Exec.decode(c.field("exec"))
+	c.Model.decode(c.field("model"))
+	c.Inputs.decode(c.field("inputs"))
+	c.Socket.decode(c.field("socket"))
+	c.Everyone.decode(c.field("everyone"))
+	c.Address.decode(c.field("address"))
+	c.Plain.decode(c.field("plain"))
+	c.TLS.decode(c.field("tls"))
+	c.Tokens.decode(c.field("tokens"))
+	c.MaxRequests.decode(c.field("maxRequests"))
+	c.MaxRows.decode(c.field("maxRows"))
 }
 
 // Stage is a struct of the language.
@@ -1240,14 +1260,22 @@ func (c *Queue) decode(p Place) {
 // SLO is a struct of the language.
 type SLO struct {
 	Place
+	LatencyP50 Duration
 	LatencyP95 Duration
+	LatencyP99 Duration
 	MinFPS     Int
+	Memory     Size
+	Energy     Int
 }
 
 func (c *SLO) decode(p Place) {
 	c.Place = p
+	c.LatencyP50.decode(c.field("latencyP50"))
 	c.LatencyP95.decode(c.field("latencyP95"))
+	c.LatencyP99.decode(c.field("latencyP99"))
 	c.MinFPS.decode(c.field("minFps"))
+	c.Memory.decode(c.field("memory"))
+	c.Energy.decode(c.field("energy"))
 }
 
 // PipelineBudget is a struct of the language.
@@ -1441,6 +1469,34 @@ func (c *LoadStep) decode(p Place) {
 	c.For.decode(c.field("for"))
 }
 
+// RequestInput is a struct of the language.
+type RequestInput struct {
+	Place
+	DType String
+	Shape List[Int]
+}
+
+func (c *RequestInput) decode(p Place) {
+	c.Place = p
+	c.DType.decode(c.field("dtype"))
+	c.Shape.decode(c.field("shape"))
+}
+
+// ServerTLS is a struct of the language.
+type ServerTLS struct {
+	Place
+	Certificate String
+	Key         String
+	ClientCA    String
+}
+
+func (c *ServerTLS) decode(p Place) {
+	c.Place = p
+	c.Certificate.decode(c.field("certificate"))
+	c.Key.decode(c.field("key"))
+	c.ClientCA.decode(c.field("clientCA"))
+}
+
 // Crop is a struct of the language.
 type Crop struct {
 	Place
@@ -1462,6 +1518,7 @@ func (c *Crop) decode(p Place) {
 type ModelInput struct {
 	Place
 	From     String
+	Tensor   String
 	Part     Int
 	Previous Bool
 	Values   List[Decimal]
@@ -1472,6 +1529,7 @@ type ModelInput struct {
 func (c *ModelInput) decode(p Place) {
 	c.Place = p
 	c.From.decode(c.field("from"))
+	c.Tensor.decode(c.field("tensor"))
 	c.Part.decode(c.field("part"))
 	c.Previous.decode(c.field("previous"))
 	c.Values.decode(c.field("values"))

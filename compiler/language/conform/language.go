@@ -845,6 +845,7 @@ var language = Schema{defs: []*definition{
 	{name: "#ModelInput", doc: "An input of a model: a tensor of the frame, or fixed values.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "from", required: false, doc: "\"source\" or an earlier stage that gives a tensor; by default the stage's input.", value: &shape{op: named, def: "#Name"}},
+			{name: "tensor", required: false, doc: "Name of an input of the source, where requests have several. By default the one with the name of the model's input.", value: &shape{op: named, def: "#Text"}},
 			{name: "part", required: false, doc: "Index in the first axis of that tensor: one tensor can hold several inputs.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">="},
@@ -1369,6 +1370,16 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 40},
 		&shape{op: matches, text: "^[a-z][a-z0-9.-]*$"},
 	}}},
+	{name: "#RequestInput", doc: "An input of a request.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "dtype", required: false, doc: "Element type; f32 by default.", value: &shape{op: named, def: "#DType"}},
+			{name: "shape", required: true, doc: "Shape of one row, with the axis of the batch: [1, 128].", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 1048576},
+			}}}},
+		},
+	}}},
 	{name: "#Ring", doc: "Length of the hardware queues.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "rx", required: false, doc: "Packets per receive queue.", value: &shape{op: all, parts: []*shape{
@@ -1414,12 +1425,26 @@ var language = Schema{defs: []*definition{
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", value: &shape{op: matches, text: "^[0-9a-f]{64}$"}},
 	{name: "#SLO", doc: "Objectives, checked while the pipeline runs.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
+			{name: "latencyP50", required: false, doc: "Median of the time from capture to sink.", value: &shape{op: named, def: "#Duration"}},
 			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", value: &shape{op: named, def: "#Duration"}},
+			{name: "latencyP99", required: false, doc: "99th percentile of the time from capture to sink.", value: &shape{op: named, def: "#Duration"}},
 			{name: "minFps", required: false, doc: "Lowest rate, in frames per second.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1000},
 			}}},
+			{name: "memory", required: false, doc: "Most memory of the pipeline and of programs that it starts, as resident in RAM.", value: &shape{op: named, def: "#Size"}},
+			{name: "energy", required: false, doc: "Most energy of the whole module for one frame, in microjoules. Unknown where the module has no power sensor.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+			}}},
+		},
+	}}},
+	{name: "#ServerTLS", doc: "Certificates of a server, as files of the device in PEM.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "certificate", required: true, doc: "Certificate of the server, and those between it and the authority.", value: &shape{op: named, def: "#AbsPath"}},
+			{name: "key", required: true, doc: "Private key of the certificate.", value: &shape{op: named, def: "#AbsPath"}},
+			{name: "clientCA", required: false, doc: "Certificates of the authorities whose clients may connect. By default clients show no certificate.", value: &shape{op: named, def: "#AbsPath"}},
 		},
 	}}},
 	{name: "#Service", doc: "A systemd service. Without exec or unit.Service.ExecStart it is a drop-in for a unit that something else installs.", value: &shape{op: object, obj: &structure{
@@ -1552,11 +1577,12 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Sink", doc: "A sink of results.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "Kind of sink: JSON lines, HTTP requests, a program's standard input, or a ring in shared memory.", value: &shape{op: either, parts: []*shape{
+			{name: "kind", required: true, doc: "Kind of sink: JSON lines, HTTP requests, a program's standard input, a ring in shared memory, or the reply to a request, which is the default for a source of requests.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "http", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "command", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "reply", True: false}},
 			}}},
 			{name: "capacity", required: false, doc: "Number of frames that can wait for the sink; by default as for the other queues.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
@@ -1615,15 +1641,16 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Source", doc: "A source of frames.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "Kind of source: a file, a test picture, a camera (V4L2), a command that writes frames, a network stream, or a ring in shared memory.", value: &shape{op: either, parts: []*shape{
+			{name: "kind", required: true, doc: "Kind of source: a file, a test picture, a camera (V4L2), a command that writes frames, a network stream, a ring in shared memory, or requests of callers, which the pipeline answers.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "file", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "command", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "rtsp", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "request", True: false}},
 			}}},
-			{name: "format", required: true, doc: "Pixel format, or \"tensor\" for records of numbers from a file, a command or a ring. y4m and mjpeg streams contain their size.", value: &shape{op: either, parts: []*shape{
+			{name: "format", required: true, doc: "Pixel format, or \"tensor\" for records of numbers from a file, a command, a ring or a request. y4m and mjpeg streams contain their size. Requests may carry an \"image\", a JPEG or PNG file that becomes an rgb frame of width and height, or a \"text\" in UTF-8 that becomes a tensor of bytes.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "yuyv", True: false}},
@@ -1634,6 +1661,8 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "mjpeg", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "tensor", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "image", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "text", True: false}},
 			}}},
 			{name: "dtype", required: false, doc: "Element type of tensors; f32 by default. Numbers are in the byte order of the machine.", value: &shape{op: named, def: "#DType"}},
 			{name: "shape", required: false, doc: "Shape of the tensor of one record, with the axis of the batch: [1, 128].", value: &shape{op: list, elem: &shape{op: all, parts: []*shape{
@@ -1660,7 +1689,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: matches, text: "^[0-9]{1,6}(/[0-9]{1,6})?$"},
 			}}},
 			{name: "live", required: false, doc: "Drop late frames; otherwise the source waits. By default true for cameras, network streams and rings.", value: &shape{op: basic, kind: load.Bool}},
-			{name: "timeout", required: false, doc: "Time without a frame after which a live source counts as stopped; 2 s by default.", value: &shape{op: named, def: "#Duration"}},
+			{name: "timeout", required: false, doc: "Time without a frame after which a live source counts as stopped, 2 s by default; for requests, the time after which one without a timeout of its own is given up, 10 s by default.", value: &shape{op: named, def: "#Duration"}},
 			{name: "restart", required: false, doc: "When a stopped source is reopened: always, after a failure, or never. By default always for live sources, otherwise never.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "always", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
@@ -1702,6 +1731,32 @@ var language = Schema{defs: []*definition{
 			{field: "kind", value: "command", then: &structure{
 				fields: []*member{
 					{name: "exec", required: true, doc: "Program and arguments; the program writes frames to standard output.", value: &shape{op: list, elem: &shape{op: named, def: "#Word"}}},
+				},
+			}},
+			{field: "kind", value: "request", then: &structure{
+				fields: []*member{
+					{name: "model", required: false, doc: "Name of the model in the protocol; by default that of the pipeline.", value: &shape{op: named, def: "#Name"}},
+					{name: "inputs", required: false, doc: "Inputs of a request by name, for a model with several; each has a type and a shape of its own.", value: &shape{op: object, obj: &structure{
+						patterns: []pattern{
+							{key: &shape{op: named, def: "#Text"}, value: &shape{op: named, def: "#RequestInput"}},
+						},
+					}}},
+					{name: "socket", required: false, doc: "File of the unix socket; by default /run/yoctune-pipeline/NAME/requests.", value: &shape{op: named, def: "#AbsPath"}},
+					{name: "everyone", required: false, doc: "Let every user of the device connect to the unix socket. By default only root and the group yoctune may.", value: &shape{op: basic, kind: load.Bool}},
+					{name: "address", required: false, doc: "Address and port of TCP, such as \"192.0.2.7:8000\"; by default the pipeline is reached through its unix socket only. It needs tls, and tokens or tls.clientCA.", value: &shape{op: named, def: "#Word"}},
+					{name: "plain", required: false, doc: "Use TCP on the loopback address without TLS and tokens: every user of the device may then send requests.", value: &shape{op: basic, kind: load.Bool}},
+					{name: "tls", required: false, doc: "Certificates of TCP.", value: &shape{op: named, def: "#ServerTLS"}},
+					{name: "tokens", required: false, doc: "File of the device with the tokens of callers, one a line. A caller sends one as \"Authorization: Bearer TOKEN\".", value: &shape{op: named, def: "#AbsPath"}},
+					{name: "maxRequests", required: false, doc: "Requests that wait or are in work at once; others are refused. 64 by default.", value: &shape{op: all, parts: []*shape{
+						&shape{op: basic, kind: load.Int},
+						&shape{op: bound, rel: ">=", number: 1},
+						&shape{op: bound, rel: "<=", number: 4096},
+					}}},
+					{name: "maxRows", required: false, doc: "Rows of a request: its size along the first axis. 16 by default, or the largest batch of a model if that is more.", value: &shape{op: all, parts: []*shape{
+						&shape{op: basic, kind: load.Int},
+						&shape{op: bound, rel: ">=", number: 1},
+						&shape{op: bound, rel: "<=", number: 4096},
+					}}},
 				},
 			}},
 		},

@@ -27,6 +27,9 @@ const Dir = "/run/yoctune-pipeline"
 // Socket is the name of a socket in its directory.
 const Socket = "socket"
 
+// Requests is the name of the socket of a pipeline that answers requests, beside [Socket].
+const Requests = "requests"
+
 // Timeout bounds one exchange, on both sides.
 const Timeout = 2 * time.Second
 

@@ -98,6 +98,9 @@ func (b *builder) stages() error {
 		}
 	}
 	b.describeTensors()
+	if err := b.openAnswers(); err != nil {
+		return err
+	}
 	if b.gpu != nil {
 		b.p.memory.Begin("start of the GPU's process")
 	}
@@ -136,7 +139,7 @@ func markSteps(o Options, steps []step) {
 
 // buildStep returns stage k of every level, without its work.
 func (b *builder) buildStep(k int, s *plan.PipelineStage) (step, error) {
-	st := step{id: s.ID, instances: s.Instances, deadline: time.Duration(s.Deadline)}
+	st := step{id: s.ID, instances: s.Instances, deadline: time.Duration(s.Deadline), model: s.Model != nil}
 	if onGPU(s) {
 		st.instances = registry.Instances(&b.o.Plan, s)
 	}
@@ -168,7 +171,8 @@ func (b *builder) buildLevel(n int) error {
 	l := &b.levels[n]
 	b.now, b.carries, b.made = n, registry.SourceOutput(&b.o.Plan.Source).Data, nil
 	if b.carries == registry.Tensors {
-		b.made = []registry.Tensor{b.p.source.Format().Record}
+		f := b.p.source.Format()
+		b.made = append([]registry.Tensor{f.Record}, f.More...)
 	}
 	if n > 0 {
 		b.at = b.levels[n-1].at

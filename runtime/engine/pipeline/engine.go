@@ -41,6 +41,7 @@ type engine struct {
 	maxAge       int64         // ns since capture after which a frame is dropped, 0: no limit
 	credits      int           // frames in flight at once, 0: the whole pool
 	live         bool          // the source is paced by its rate
+	served       bool          // callers wait for the frames
 	limit        uint64        // frames to read, 0: all
 	drain        time.Duration // time for frames in flight after a stop
 	abort        func()        // interrupts work in progress; may be nil
@@ -65,6 +66,7 @@ type engine struct {
 	reasons    []reasons
 	shutdown   dropReason
 	skipped    dropReason // of the gate
+	unwanted   dropReason
 	workers    []*instance
 	takers     []frameTaker // by step, then the sink, see continuesDirectly; nil: frames always go through queues
 	pull       bool         // no frame may be lost, so that the reader of a frame may process it further
@@ -111,6 +113,7 @@ const (
 	reasonSinkDown = "sink-degraded"  // results cannot be written at the moment
 	reasonReserve  = "keep-free"      // reserved memory is short
 	reasonBusy     = "utilisation"    // the busiest stage is above the target
+	reasonUnwanted = "not-wanted"     // its caller has gone, or was too long in the queue
 )
 
 // framesFor is the number of frames in the pool, see [registry.PoolFrames].
@@ -182,7 +185,7 @@ func (e *engine) prepare() {
 	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
 	e.takers, e.reading = make([]frameTaker, n), newCost(nil)
 	_, camera := e.source.(source.SelfPaced)
-	e.pull = !e.live && !camera && e.credits == 0 && e.policy == block && (e.sinkPolicy == "" || e.sinkPolicy == block)
+	e.pull = !e.live && (e.served || !camera) && e.credits == 0 && e.policy == block && (e.sinkPolicy == "" || e.sinkPolicy == block)
 	for k := range e.queues {
 		id, c, p := e.stepID(k), e.capacity, e.policy
 		var buckets []int
@@ -204,6 +207,9 @@ func (e *engine) prepare() {
 		}
 	}
 	e.shutdown = e.reasonFor(reasonShutdown)
+	if e.served {
+		e.unwanted = e.reasonFor(reasonUnwanted)
+	}
 	if e.gate != "" {
 		e.skipped = e.reasonFor("skipped:" + e.gate)
 	}
@@ -434,6 +440,9 @@ func (e *engine) recordTime(f *frame.Frame, k int, began, end int64) {
 
 // drop settles frame i as dropped and returns it to the pool.
 func (e *engine) drop(i int, why dropReason) {
+	if r := e.frames[i].Reply; r != nil {
+		r.Drop(why.text, false)
+	}
 	e.recordFate(&e.frames[i], trace.Dropped, why.n)
 	e.ledger.addDropped(why.text)
 	e.release(i)
@@ -469,6 +478,7 @@ func (e *engine) release(i int) {
 	if l := e.frames[i].Loan; l != nil {
 		l.Settle()
 	}
+	e.frames[i].Reply = nil
 	e.free <- i
 }
 

@@ -33,6 +33,7 @@ type step struct {
 	backend   string             // backend name, for traces
 	aside     bool               // the work is in another process and may hang
 	bypassed  bool               // by frames that repeat results
+	model     bool               // it runs models
 	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
 	locks     []sync.Mutex       // of each instance on the CPU instead of the GPU: the next stage may need it as well, on any level
 }
@@ -221,6 +222,8 @@ func (in *instance) runFrames(got int) {
 		case e.maxAge > 0 && began-f.Capture > e.maxAge:
 			e.recent.addLost(1)
 			e.drop(i, e.reasons[in.k].old)
+		case f.Reply != nil && f.Reply.Unwanted(began) != nil:
+			e.dropUnwanted(i, f.Reply.Unwanted(began))
 		default:
 			// Tickets follow frames in order. Those of the lost frames come last.
 			in.ids[fresh], in.frames[fresh] = i, f
@@ -243,6 +246,14 @@ func (in *instance) runFrames(got int) {
 		in.runBatch(done, size)
 		done += size
 	}
+}
+
+// dropUnwanted settles a frame whose caller does not wait for it.
+func (e *engine) dropUnwanted(i int, why error) {
+	f := &e.frames[i]
+	f.Reply.Fail(why)
+	f.Reply = nil
+	e.drop(i, e.unwanted)
 }
 
 // bypasses reports whether a frame needs no work of the stage.
@@ -295,6 +306,9 @@ func (in *instance) runBatch(from, size int) {
 	in.restoreBatchLimit(end)
 	if err == nil && !late {
 		e.cost[in.k].add(size, end-began)
+		if r := frames[0].Reply; r != nil && s.model {
+			r.Ran(size, end-began)
+		}
 	}
 	for n, i := range ids {
 		f := frames[n]
@@ -347,6 +361,9 @@ func (in *instance) settleFailed(i int, err error) {
 		why = reasons.memory
 	default:
 		f := &e.frames[i]
+		if f.Reply != nil {
+			f.Reply.Fail(fmt.Errorf("stage %s: %w", in.s.id, err))
+		}
 		e.recordFate(f, trace.Failed, reasons.failed.n)
 		e.ledger.addFailed(f.ID, in.s.id, err)
 		e.release(i)
@@ -405,6 +422,9 @@ func (in *instance) checkDeadline(now int64) error {
 		in.overdue = true
 		for n, f := range in.held {
 			late := in.e.reasons[in.k].late
+			if f.Reply != nil {
+				f.Reply.Drop(late.text, true)
+			}
 			in.e.recent.addLost(1)
 			in.e.recordFate(f, trace.Dropped, late.n)
 			in.e.ledger.addDropped(late.text)

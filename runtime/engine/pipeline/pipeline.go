@@ -16,6 +16,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/request"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
 	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
@@ -30,14 +31,16 @@ import (
 type Options struct {
 	Name    string // in records
 	Plan    plan.Pipeline
-	Dir     string        // base of the plan's relative paths: its directory
-	Models  string        // directory to search first for models and labels
-	Library string        // ONNX Runtime library, see [ort.Find]
-	Source  string        // file to read instead of the plan's; relative to the working directory
-	Frames  uint64        // frames to read, 0: all
-	Sink    sink.Sink     // overrides the plan's sink
-	Stdout  io.Writer     // for a sink without a path
-	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
+	Dir     string    // base of the plan's relative paths: its directory
+	Models  string    // directory to search first for models and labels
+	Library string    // ONNX Runtime library, see [ort.Find]
+	Source  string    // file to read instead of the plan's; relative to the working directory
+	Frames  uint64    // frames to read, 0: all
+	Sink    sink.Sink // overrides the plan's sink
+	// Requests is the port of a source of requests, see [NewPort]; nil for other sources.
+	Requests *request.Port
+	Stdout   io.Writer     // for a sink without a path
+	Drain    time.Duration // for frames in flight after a stop, 0: 5 s
 
 	Start context.Context // ends the wait for a source or stage that does not start; may be nil
 
@@ -115,7 +118,7 @@ func New(o Options) (_ *Pipeline, err error) {
 	if err := p.setQueues(o.Plan); err != nil {
 		return nil, err
 	}
-	p.hot, p.tell = o.Hot, o.Tell
+	p.hot, p.tell, p.served = o.Hot, o.Tell, o.Requests != nil
 	p.view = liveView{path: o.Live, throttled: o.Throttled, note: o.Note}
 	p.trace = o.Trace
 	if p.trace == nil {
@@ -158,7 +161,7 @@ func New(o Options) (_ *Pipeline, err error) {
 // openSource opens the plan's source.
 func (p *Pipeline) openSource(o Options) (err error) {
 	if p.source, err = source.Open(source.Options{
-		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.budget.limitInput,
+		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Port: o.Requests, Limit: p.budget.limitInput,
 		Shrink: func(width, height int) int { return shrinkFor(o.Plan, width, height) },
 		Say:    func(why string) { p.event(Event{Kind: EventSource, Stage: idSource, Why: why}) },
 	}); err != nil {

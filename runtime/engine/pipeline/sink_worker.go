@@ -72,6 +72,9 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 	case e.maxAge > 0 && began-f.Capture > e.maxAge:
 		e.drop(i, e.reasons[k].old)
 		return
+	case f.Reply != nil && f.Reply.Unwanted(began) != nil:
+		e.dropUnwanted(i, f.Reply.Unwanted(began))
+		return
 	}
 	rec, waited := &o.rec, began-f.Entered
 	rec.Frame, rec.Capture, rec.Results = f.ID, f.Capture, f.Results
@@ -81,7 +84,12 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 	for n, s := range f.Spent {
 		rec.Latency.Stages[n].Queue, rec.Latency.Stages[n].Service = s.Queue, s.Service
 	}
-	err := e.sink.Write(rec)
+	var err error
+	if f.Reply != nil {
+		err = f.Reply.Answer(f)
+	} else {
+		err = e.sink.Write(rec)
+	}
 	end := e.clock.Now()
 	e.recordTime(f, k, began, end)
 	e.cost[k].add(1, end-began)
@@ -121,6 +129,9 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 // failFrame records and releases a frame that the sink could not accept.
 func (o *sinkWorker) failFrame(i int) {
 	e, f := o.e, &o.e.frames[i]
+	if f.Reply != nil {
+		f.Reply.Fail(o.broken)
+	}
 	e.recordFate(f, trace.Failed, e.reasons[o.k].failed.n)
 	e.ledger.addFailed(f.ID, idSink, o.broken)
 	e.release(i)

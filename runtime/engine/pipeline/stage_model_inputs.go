@@ -16,6 +16,7 @@ type inlet struct {
 	name  string // of the models' input; "": the one that no other inlet names
 	stage int    // whose input the tensor is: the one after the stage that makes it
 	part  int    // index in the first axis; -1: all of it
+	more  int    // index of a further tensor of the source, from 1; 0: its first, or that of a stage
 
 	constant bool
 	previous *previous
@@ -38,6 +39,9 @@ func (i *inlet) of(f *frame.Frame, level int) frame.Tensor {
 // current is the tensor in a frame, for previous inlets that of the next run.
 func (i *inlet) current(f *frame.Frame, level int) frame.Tensor {
 	t := *f.Input(level, i.stage)
+	if i.more > 0 {
+		t = t.More[i.more-1]
+	}
 	if i.part < 0 {
 		return t
 	}
@@ -63,6 +67,9 @@ func (b *modelBuilder) openInlets() ([]inlet, error) {
 			i.stage = 0
 		case in.From != "":
 			i.stage = 1 + slices.IndexFunc(stages, func(s plan.PipelineStage) bool { return s.ID == in.From })
+		}
+		if in.Tensor != "" {
+			i.more = slices.IndexFunc(registry.SourceTensors(&b.o.Plan.Source), func(t registry.Tensor) bool { return t.Name == in.Tensor })
 		}
 		if err := b.fix(&i, in, &last); err != nil {
 			return nil, fmt.Errorf("input %s: %w", in.Name, err)
@@ -188,6 +195,21 @@ func (b *modelBuilder) outputNames(path string) (first string, more []string, er
 		if d, _ := registry.DecodeOf(post.Kind); d.Second {
 			return m.Output, []string{post.Prototypes}, nil
 		}
+	}
+	if b.k == len(stages)-1 && m.Output == "" && len(m.Outputs) == 0 && b.o.Requests != nil {
+		// The caller gets all that the model gives.
+		about, err := onnx.ReadFile(path)
+		if err != nil {
+			return "", nil, fmt.Errorf("%w: %w", ErrModelFile, err)
+		}
+		for n, o := range about.Outputs {
+			if n == 0 {
+				first = o.Name
+			} else if n < registry.MaxTensors {
+				more = append(more, o.Name)
+			}
+		}
+		return first, more, nil
 	}
 	return m.Output, m.Outputs, nil
 }

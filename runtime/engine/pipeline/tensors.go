@@ -31,19 +31,28 @@ func (b *builder) tensors(k int, t registry.Tensor) error {
 
 // openRecords makes tensors of the pixels of a source that gives tensors.
 func (b *builder) openRecords() error {
-	record := b.p.source.Format().Record
-	if record.Shape == nil {
+	format := b.p.source.Format()
+	if format.Record.Shape == nil {
 		return nil
 	}
 	for i := range b.p.frames {
 		f := &b.p.frames[i]
-		f.Record = frame.NewTensor(record, f.Pixels)
-		if b.rt == nil {
-			continue
+		all, off := make([]frame.Tensor, 0, 1+len(format.More)), 0
+		for _, t := range append([]registry.Tensor{format.Record}, format.More...) {
+			mem := f.Pixels[off:][:t.Bytes():t.Bytes()]
+			off += int(registry.TensorStride(t))
+			made := frame.NewTensor(t, mem)
+			if b.rt != nil {
+				var err error
+				if made, err = b.tensorOver(t, mem); err != nil {
+					return err
+				}
+			}
+			all = append(all, made)
 		}
-		var err error
-		if f.Record, err = b.tensorOver(record, f.Pixels); err != nil {
-			return err
+		f.Record = all[0]
+		if len(all) > 1 {
+			f.Record.More = all[1:]
 		}
 	}
 	return nil

@@ -26,7 +26,8 @@ type Format struct {
 	Rate          Rate
 	Shrunk        int // factor by which the decoder reduced width and height; 0: none
 
-	Record registry.Tensor // of a source that gives tensors, which have no pixels
+	Record registry.Tensor   // of a source that gives tensors, which have no pixels
+	More   []registry.Tensor // further tensors of a record, each from the next multiple of registry.TensorStride
 }
 
 // FullSize returns the size of the undecoded picture, the coordinates of plan and results.
@@ -43,7 +44,14 @@ func (f Format) Shrink(k int) Format {
 
 // Bytes returns the size of a frame or record.
 func (f Format) Bytes() int {
-	if f.Record.Shape != nil {
+	switch {
+	case len(f.More) > 0:
+		total := registry.TensorStride(f.Record)
+		for _, t := range f.More {
+			total += registry.TensorStride(t)
+		}
+		return int(total)
+	case f.Record.Shape != nil:
 		return int(f.Record.Bytes())
 	}
 	return core.FrameBytes(f.Pixels, f.Width, f.Height)

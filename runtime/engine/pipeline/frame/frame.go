@@ -42,6 +42,9 @@ type Frame struct {
 	Age      int64        // ns since the frame whose results are repeated was taken, -1: it has none yet
 	Kept     result.Store // memory of repeated results
 	Lost     *atomic.Bool // set when the frame is dropped or fails; nil: nothing asks for it
+
+	Reply Reply // caller that waits for the frame; nil: none
+	Row   int   // of the caller's request
 	// LumaOn is the number of the worker whose device has a copy of the first plane of Pixels, 0: none.
 	LumaOn uint64
 
@@ -68,6 +71,15 @@ const (
 	Skipped         // it ends at the gate
 	Repeated        // it bypasses stages and has the results of an earlier frame
 )
+
+// Reply is the caller that a frame is for. One of Answer, Drop and Fail ends each frame.
+type Reply interface {
+	Unwanted(now int64) error // why the frame need not be processed; nil: the caller waits
+	Ran(size int, ns int64)   // a model ran on a batch of that size, which the frame is the first of
+	Answer(*Frame) error      // the stages are done
+	Drop(reason string, late bool)
+	Fail(error)
+}
 
 // Loan is driver memory that a frame holds for a while.
 type Loan interface {

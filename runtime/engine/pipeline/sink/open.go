@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -27,6 +28,7 @@ var (
 var sinkOpeners = map[string]func(plan.PipelineSink) (Sink, error){
 	registry.HTTP.Kind:        func(s plan.PipelineSink) (Sink, error) { return openHTTP(s.URL, registry.SinkTimeout(&s)) },
 	registry.CommandSink.Kind: func(s plan.PipelineSink) (Sink, error) { return openCommandSink(s.Exec, registry.SinkTimeout(&s)) },
+	registry.ReplySink.Kind:   func(plan.PipelineSink) (Sink, error) { return noSink{}, nil },
 	registry.RingSink.Kind:    func(s plan.PipelineSink) (Sink, error) { return openRing(s.Path, s.Slots, s.SlotSize) },
 }
 
@@ -37,6 +39,12 @@ type Options struct {
 	Lines  Sink      // replaces the plan's NDJSON sink; may be nil
 	Stdout io.Writer // of a sink without a path, nil: standard output
 }
+
+// noSink is of pipelines whose callers get the results.
+type noSink struct{}
+
+func (noSink) Write(*result.Record) error { return nil }
+func (noSink) Close() error               { return nil }
 
 // Open opens the sink of a plan.
 func Open(o Options) (Sink, error) {

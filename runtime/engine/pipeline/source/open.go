@@ -14,6 +14,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/request"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -22,7 +23,7 @@ import (
 // pixelFormats maps the plan's pixel formats to the core's.
 var pixelFormats = map[string]core.Format{
 	"nv12": core.NV12, "i420": core.I420, "yuyv": core.YUYV, "uyvy": core.UYVY,
-	"grey": core.Gray8, "rgb": core.RGB24, "bgr": core.BGR24,
+	"grey": core.Gray8, "rgb": core.RGB24, "bgr": core.BGR24, registry.ImageFormat: core.RGB24,
 }
 
 // Options for opening a source.
@@ -35,6 +36,7 @@ type Options struct {
 	Limit  func(Input) Input           // rate-limits disk input; may be nil
 	Shrink func(width, height int) int // factor by which frames of a size can be decoded smaller
 	Say    func(why string)            // called with each event of the source
+	Port   *request.Port               // of requests
 }
 
 // opener holds the parameters that every kind of source is opened with.
@@ -51,6 +53,7 @@ var openers = map[string]func(opener) (Source, error){
 	registry.SyntheticSource.Kind: func(o opener) (Source, error) { return openSynthetic(o.format) },
 	registry.CameraSource.Kind:    openCameraSource,
 	registry.CommandSource.Kind:   openCommandSource,
+	registry.RequestSource.Kind:   openRequestSource,
 	registry.RingSource.Kind:      func(o opener) (Source, error) { return openRingSource(o.path, o.format, o.after) },
 }
 
@@ -122,7 +125,8 @@ func sourceFormat(s *plan.PipelineSource) (frame.Format, error) {
 	}
 	f := frame.Format{Width: s.Width, Height: s.Height, Rate: rate, Matrix: matrixFor(s.Height, false)}
 	if registry.IsTensor(s) {
-		f.Record = registry.SourceOutput(s).Tensor()
+		all := registry.SourceTensors(s)
+		f.Record, f.More = all[0], all[1:]
 	}
 	return f, nil
 }

@@ -1,0 +1,265 @@
+package inference
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/yoctune/yoctune/internal/socket"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Group is the group whose members may send requests to a pipeline's socket.
+const Group = "yoctune"
+
+// Front is a listener, and how its callers prove who they are.
+type Front struct {
+	net.Listener
+	Address string  // unix:/path, http://host:port or https://host:port
+	Tokens  *Tokens // nil: none is asked for
+	TLS     *tls.Config
+}
+
+// Listen opens the listeners of a pipeline. path is the socket where the plan names none.
+func Listen(ctx context.Context, r *plan.Request, path string) (fronts []Front, notes []error, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range fronts {
+				_ = f.Close()
+			}
+		}
+	}()
+	if r.Socket != "" {
+		path = r.Socket
+	}
+	local, note, err := listenUnix(ctx, path, r.Everyone)
+	if err != nil {
+		return nil, nil, err
+	}
+	if note != nil {
+		notes = append(notes, note)
+	}
+	fronts = append(fronts, Front{Listener: local, Address: "unix:" + path})
+	if r.Address == "" {
+		return fronts, notes, nil
+	}
+	f := Front{Address: "http://" + r.Address}
+	if r.TLS != nil {
+		f.Address = "https://" + r.Address
+		if f.TLS, err = loadTLS(r.TLS); err != nil {
+			return fronts, notes, err
+		}
+	}
+	if r.Tokens != "" {
+		if f.Tokens, err = ReadTokens(credential("tokens", r.Tokens)); err != nil {
+			return fronts, notes, err
+		}
+	}
+	var config net.ListenConfig
+	if f.Listener, err = config.Listen(ctx, "tcp", r.Address); err != nil {
+		return fronts, notes, fmt.Errorf("listen on %s: %w", r.Address, err)
+	}
+	return append(fronts, f), notes, nil
+}
+
+// listenUnix listens on a socket for the members of the group, or for every user.
+func listenUnix(ctx context.Context, path string, everyone bool) (l *net.UnixListener, note, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, nil, err
+	}
+	if everyone {
+		l, err = socket.Listen(ctx, path, 0o666)
+		return l, nil, err
+	}
+	if l, err = socket.Listen(ctx, path, 0o660); err != nil {
+		return nil, nil, err
+	}
+	g, err := user.LookupGroup(Group)
+	if err == nil {
+		var id int
+		if id, err = strconv.Atoi(g.Gid); err == nil {
+			err = os.Chown(path, -1, id)
+		}
+	}
+	if err != nil {
+		note = fmt.Errorf("only this user and root may connect to %s: group %s: %w", path, Group, err)
+	}
+	return l, note, nil
+}
+
+// credential is the file that the service manager hands over in place of one that the service's user
+// cannot read.
+func credential(name, path string) string {
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
+		if handed := filepath.Join(dir, name); isFile(handed) {
+			return handed
+		}
+	}
+	return path
+}
+
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
+}
+
+// loadTLS reads the certificates of a server.
+func loadTLS(t *plan.TLS) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(credential("certificate", t.Certificate), credential("key", t.Key))
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	if t.ClientCA == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(credential("client-ca", t.ClientCA))
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !c.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("tls: %s has no certificate in PEM", t.ClientCA)
+	}
+	return c, nil
+}
+
+// Tokens are the secrets of callers.
+type Tokens struct{ sums [][sha256.Size]byte }
+
+// shortestToken is the shortest token that is taken, in bytes: a shorter one can be guessed.
+const shortestToken = 16
+
+// ReadTokens reads a file with one token a line. Empty lines, and those that begin with #, are left out.
+func ReadTokens(path string) (*Tokens, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	var t Tokens
+	for scan, n := bufio.NewScanner(bytes.NewReader(text)), 1; scan.Scan(); n++ {
+		line := strings.TrimSpace(scan.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if len(line) < shortestToken {
+			return nil, fmt.Errorf("tokens: %s:%d: the token has %d characters, and at least %d are needed", path, n, len(line), shortestToken)
+		}
+		t.sums = append(t.sums, sha256.Sum256([]byte(line)))
+	}
+	if len(t.sums) == 0 {
+		return nil, fmt.Errorf("tokens: %s has no token", path)
+	}
+	return &t, nil
+}
+
+// Check compares the value of an Authorization header with the tokens. Nil tokens accept every caller.
+func (t *Tokens) Check(authorization string) error {
+	if t == nil {
+		return nil
+	}
+	scheme, token, _ := strings.Cut(authorization, " ")
+	sum, found := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
+	for i := range t.sums {
+		found |= subtle.ConstantTimeCompare(sum[:], t.sums[i][:])
+	}
+	if found == 0 || !strings.EqualFold(scheme, "bearer") {
+		return Errorf(Denied, "the request needs a token: Authorization: Bearer TOKEN")
+	}
+	return nil
+}
+
+// Limits of connections.
+const (
+	slowHeader = 5 * time.Second
+	idleFor    = 2 * time.Minute
+)
+
+// Serve answers requests on a front until the server is shut down.
+func (h *HTTP) Serve(ctx context.Context, f Front) (shutdown func(context.Context) error, failed <-chan error) {
+	connections := 256
+	for _, m := range h.s.Models() {
+		connections = max(connections, 4*m.Port.Limit())
+	}
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := f.Tokens.Check(r.Header.Get("Authorization")); err != nil {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				h.fail(w, err)
+				return
+			}
+			h.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: slowHeader, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ErrorLog:    nil,
+	}
+	var l net.Listener = &bounded{Listener: f.Listener, most: int64(connections)}
+	if f.TLS != nil {
+		l = tls.NewListener(l, f.TLS)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := server.Serve(l)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		ended <- err
+	}()
+	return func(ctx context.Context) error {
+		if err := server.Shutdown(ctx); err != nil {
+			return server.Close()
+		}
+		return nil
+	}, ended
+}
+
+// bounded closes connections beyond a number at once, so that a flood of them costs no memory.
+type bounded struct {
+	net.Listener
+	most int64
+	open atomic.Int64
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if b.open.Add(1) > b.most {
+			b.open.Add(-1)
+			_ = c.Close()
+			continue
+		}
+		return &boundedConn{Conn: c, b: b}, nil
+	}
+}
+
+type boundedConn struct {
+	net.Conn
+	b      *bounded
+	closed atomic.Bool
+}
+
+func (c *boundedConn) Close() error {
+	if !c.closed.Swap(true) {
+		c.b.open.Add(-1)
+	}
+	return c.Conn.Close()
+}
