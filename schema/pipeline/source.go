@@ -151,8 +151,11 @@ func FrameBytes(s *plan.PipelineSource) int64 {
 		return 0
 	}
 	if IsTensor(s) {
-		total := int64(0)
-		for _, t := range SourceTensors(s) {
+		all, total := SourceTensors(s), int64(0)
+		if len(all) == 1 {
+			return all[0].Bytes()
+		}
+		for _, t := range all {
 			if t.Bytes() == 0 {
 				return 0
 			}

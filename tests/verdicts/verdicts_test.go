@@ -271,6 +271,10 @@ func (b bench) sources(t *testing.T) []testCase {
 			registry.CommandSource.Kind:   fmt.Sprintf(`exec: ["cat", %q]`, filepath.Join(b.dir, "clip."+format)),
 			registry.RTSPSource.Kind:      `url: "rtsp://192.0.2.7/1"`,
 			registry.RingSource.Kind:      `path: "/dev/shm/absent"`,
+			registry.RequestSource.Kind:   `shape: [1, 4]`,
+		}
+		if kind.Serves && format == registry.ImageFormat {
+			fields[kind.Kind] = ""
 		}
 		settings, ok := fields[kind.Kind]
 		if !ok {
@@ -287,7 +291,7 @@ func (b bench) sources(t *testing.T) []testCase {
 		}
 		name := fmt.Sprintf("%s of %s, then %s", format, kind.Kind, first.name)
 		c := b.pipeline(name, fmt.Sprintf("{kind: %q, format: %q, %s%s}", kind.Kind, format, size, settings), "", l)
-		c.outside = kind.Live || format == registry.MJPEG
+		c.outside = kind.Live || kind.Serves || format == registry.MJPEG
 		all = append(all, c)
 	}
 	for _, kind := range registry.Sources() {
@@ -299,6 +303,10 @@ func (b bench) sources(t *testing.T) []testCase {
 		}
 		for _, v := range variants() {
 			add(kind, "nv12", v)
+			if kind.Serves {
+				add(kind, registry.TensorFormat, v)
+				add(kind, registry.ImageFormat, v)
+			}
 		}
 	}
 	return all
@@ -312,6 +320,7 @@ func (b bench) sinks(t *testing.T) []testCase {
 		registry.NDJSON.Kind:      {"", fmt.Sprintf("path: %q", filepath.Join(b.dir, "results"))},
 		registry.HTTP.Kind:        {fmt.Sprintf("url: %q", server.URL)},
 		registry.CommandSink.Kind: {`exec: ["cat"]`},
+		registry.ReplySink.Kind:   {""},
 		registry.RingSink.Kind: {
 			fmt.Sprintf("path: %q", filepath.Join(b.dir, "ring")),
 			fmt.Sprintf(`path: %q, slots: 65536, slotSize: "1MiB"`, filepath.Join(b.dir, "ring")),
@@ -371,7 +380,11 @@ func (b bench) runEngine(t *testing.T, c testCase, p plan.Pipeline) error {
 		write(t, filepath.Join(b.dir, name), string(model))
 	}
 	var out strings.Builder
-	pl, err := pipeline.New(pipeline.Options{Name: "p", Plan: p, Dir: b.dir, Library: b.library, Frames: 1, Stdout: &out})
+	port, err := pipeline.NewPort(&p)
+	if err != nil {
+		return err
+	}
+	pl, err := pipeline.New(pipeline.Options{Name: "p", Plan: p, Dir: b.dir, Library: b.library, Frames: 1, Stdout: &out, Requests: port})
 	if err != nil {
 		return err
 	}
