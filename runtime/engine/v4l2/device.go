@@ -13,7 +13,8 @@
 //	}
 //
 // Each kind of failure has its own error: the camera is unplugged ([ErrGone]), it stops
-// delivering frames ([ErrStalled]), or a frame is damaged ([ErrFrame]). [Frame.Lost] counts
+// delivering frames ([ErrStalled]), or a frame is damaged ([ErrFrame]). With [Limit], a driver that
+// hangs is one, too ([ErrHung]). [Frame.Lost] counts
 // frames that the driver dropped for lack of buffers. An HDMI or SDI input has no signal
 // ([ErrNoSignal]), or the size or rate of its signal changes ([ErrChanged]).
 //
@@ -694,16 +695,18 @@ func (d *Device) Stop() error {
 	if d.fd < 0 {
 		return nil
 	}
-	var errs []error
+	var err error
 	if d.streaming {
 		off := int32(d.typ)
-		if err := d.ioctl(reqStreamOff, "STREAMOFF", unsafe.Pointer(&off)); err != nil && !errors.Is(err, ErrGone) {
-			errs = append(errs, err)
+		if err = d.ioctl(reqStreamOff, "STREAMOFF", unsafe.Pointer(&off)); errors.Is(err, ErrGone) {
+			err = nil
 		}
 	}
-	errs = append(errs, d.sys.Close(d.fd))
+	if cerr := d.sys.Close(d.fd); !errors.Is(err, ErrHung) { // which it repeats
+		err = errors.Join(err, cerr)
+	}
 	d.fd, d.streaming = -1, false
-	return errors.Join(errs...)
+	return err
 }
 
 // Close stops the device and unmaps its frames. Interrupt must not be called afterwards.
@@ -716,9 +719,14 @@ func (d *Device) Close() error {
 	}
 	d.fds = nil
 	for _, mem := range d.mem {
-		if mem != nil && d.memory == memoryMMAP {
-			errs = append(errs, d.sys.Unmap(mem))
+		if mem == nil || d.memory != memoryMMAP {
+			continue
 		}
+		if sys, ok := d.sys.(*limited); ok && sys.hangs() {
+			sys.afterReturn(func() { _ = sys.Unmap(mem) }) // which the driver may block too
+			continue
+		}
+		errs = append(errs, d.sys.Unmap(mem))
 	}
 	d.mem = nil
 	if d.wake >= 0 {

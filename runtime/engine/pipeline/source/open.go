@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -169,6 +170,9 @@ func openCameraSource(o opener) (Source, error) {
 	if sys == nil {
 		sys = v4l2.Kernel{}
 	}
+	// Poll waits for a frame, so that none of these calls has to wait for long. Drivers that start or
+	// stop a sensor take up to seconds.
+	sys = v4l2.Limit(sys, max(o.after.timeout, time.Second), max(o.after.timeout, 5*time.Second))
 	return openCamera(sys, o.path, o.format, o.Source.Format, o.after, o.Shrink)
 }
 

@@ -61,6 +61,7 @@ type Camera struct {
 	Period  time.Duration                 // between frames, 0: none
 	Absent  int                           // number of failing openings after it was unplugged
 	HDMI    *HDMI                         // nil: a camera without an external signal
+	Hang    func(call string)             // called before each of the driver's calls: open, close, or the name of a request; nil: none hangs
 
 	mu       sync.Mutex
 	now      Format
@@ -112,6 +113,12 @@ func (c *Camera) freeBuffers() {
 	c.buffers = nil
 }
 
+func (c *Camera) hang(call string) {
+	if c.Hang != nil {
+		c.Hang(call)
+	}
+}
+
 // Opened lists the paths that were opened, in order.
 func (c *Camera) Opened() []string { c.mu.Lock(); defer c.mu.Unlock(); return slices.Clone(c.paths) }
 
@@ -120,6 +127,7 @@ func (c *Camera) Mapped() int { c.mu.Lock(); defer c.mu.Unlock(); return c.mappe
 
 // Open implements v4l2.System.
 func (c *Camera) Open(path string) (int, error) {
+	c.hang("open")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paths = append(c.paths, path)
@@ -138,6 +146,7 @@ func (c *Camera) Open(path string) (int, error) {
 
 // Close implements v4l2.System.
 func (c *Camera) Close(fd int) error {
+	c.hang("close")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.open[fd]; !ok { // it was exported
@@ -257,6 +266,7 @@ func planesAt(v view, count int) []view {
 
 // Ioctl implements v4l2.System.
 func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
+	c.hang(map[uint]string{0: "QUERYCAP", 15: "QBUF", 17: "DQBUF", 18: "STREAMON", 19: "STREAMOFF"}[request&0xff])
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if here, ok := c.open[fd]; !ok {
