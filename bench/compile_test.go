@@ -51,22 +51,33 @@ func BenchmarkVet1000Targets(b *testing.B) { benchmarkCommand(b, "vet", 1000) }
 // BenchmarkBuild100Targets also writes the layer.
 func BenchmarkBuild100Targets(b *testing.B) { benchmarkCommand(b, "build", 100) }
 
+// BenchmarkCheck1000Targets compares a layer with what a build would write.
+func BenchmarkCheck1000Targets(b *testing.B) { benchmarkCommand(b, "build --check", 1000) }
+
 // programs returns the folder of stand-ins of the programs that a layer contains.
 func programs(tb testing.TB) string { return filepath.Join(repo(tb), "golden", "runtime") }
 
 func benchmarkCommand(b *testing.B, command string, n int) {
 	yoctune := tool(b, "./cmd/yoctune", "-ldflags=-s -w")
-	argv := []string{yoctune, command, fleet(b, n)}
-	work, built := b.TempDir(), 0
+	project, work, built := fleet(b, n), b.TempDir(), 0
+	build := func(out string, more ...string) []string {
+		return append([]string{yoctune, "build", project, "-o", filepath.Join(work, out), "--runtime", programs(b)}, more...)
+	}
+	if command == "build --check" {
+		run(b, "", []int{0}, build("checked")...)
+	}
 	b.ResetTimer()
 	var best usage
 	for b.Loop() {
 		built++
-		also := []string{}
-		if command == "build" {
-			also = []string{"-o", filepath.Join(work, strconv.Itoa(built)), "--runtime", programs(b)}
+		argv := []string{yoctune, command, project}
+		switch command {
+		case "build":
+			argv = build(strconv.Itoa(built))
+		case "build --check":
+			argv = build("checked", "--check")
 		}
-		if u := run(b, "", []int{0}, append(argv, also...)...); best.cpu == 0 || u.cpu < best.cpu {
+		if u := run(b, "", []int{0}, argv...); best.cpu == 0 || u.cpu < best.cpu {
 			best = u
 		}
 	}

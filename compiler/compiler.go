@@ -297,28 +297,36 @@ type Layer struct {
 
 // Layers builds the layers of a selection. Errors are added to the report; the result is
 // then nil.
-func (p *Project) Layers(sel Selection) []Layer { return p.layers(sel, p.programs) }
+func (p *Project) Layers(sel Selection) []Layer { return p.emit(p.outline(sel, p.programs)) }
+
+// LastLayers is Layers, and forgets the configuration but for its text: that of a thousand targets
+// takes as much memory as their layer.
+func (p *Project) LastLayers(sel Selection) []Layer {
+	layers := p.outline(sel, p.programs)
+	p.Project, p.book = nil, nil
+	if p.Config != nil {
+		p.Config.Root = nil
+	}
+	return p.emit(layers)
+}
 
 // Outlines are the layers with stand-ins of the programs: what the configuration says
 // without what yoctune brings.
-func (p *Project) Outlines(sel Selection) []Layer { return p.layers(sel, nil) }
+func (p *Project) Outlines(sel Selection) []Layer { return p.emit(p.outline(sel, nil)) }
 
-func (p *Project) layers(sel Selection, finder *programs.Finder) []Layer {
+// outline returns the layers of a selection without files.
+func (p *Project) outline(sel Selection, finder *programs.Finder) []Layer {
 	if p.Report.Failed() || p.Project == nil {
 		return nil
 	}
 	var layers []Layer
 	for _, g := range p.selectTargets(sel) {
 		p.refuseSharedMachines(g)
-		if l, ok := p.emitLayer(g, finder); ok {
-			if sel.All {
-				l.Folder = l.Name + "-" + folderOf(g[0].Release)
-			}
-			layers = append(layers, l)
+		l := Layer{Layer: p.Layer(g, finder, p.Report)}
+		if sel.All {
+			l.Folder = l.Name + "-" + folderOf(g[0].Release)
 		}
-	}
-	if p.Report.Failed() {
-		return nil
+		layers = append(layers, l)
 	}
 	return layers
 }
@@ -446,19 +454,21 @@ func (p *Project) refuseSharedMachines(targets []*resolve.Target) {
 	}
 }
 
-// emitLayer generates one layer. A refusal is reported at the line of the refused value.
-func (p *Project) emitLayer(targets []*resolve.Target, finder *programs.Finder) (Layer, bool) {
-	l := Layer{Layer: p.Layer(targets, finder, p.Report)}
-	if p.Report.Failed() {
-		return l, false
+// emit generates the files of layers. A refusal is reported at the line of the refused value; the
+// result is then nil.
+func (p *Project) emit(layers []Layer) []Layer {
+	for i := range layers {
+		if p.Report.Failed() {
+			return nil
+		}
+		files, err := assemble.Emit(layers[i].Layer)
+		if err != nil {
+			p.Report.Add(diagnoseRefusal(layers[i].Layer, err))
+			return nil
+		}
+		layers[i].Files = files
 	}
-	files, err := assemble.Emit(l.Layer)
-	if err != nil {
-		p.Report.Add(diagnoseRefusal(l.Layer, err))
-		return l, false
-	}
-	l.Files = files
-	return l, true
+	return layers
 }
 
 func diagnoseRefusal(l *plan.Layer, err error) diag.Diagnostic {

@@ -73,6 +73,7 @@ func ReadVariables(l *plan.Layer, files []File) {
 	for i := range files {
 		if f := &files[i]; !f.read {
 			f.Means, f.read = append(f.Means, readBitBake(f.Path, f.Data, machines, f.causes)...), true
+			f.causes = nil
 		}
 	}
 }

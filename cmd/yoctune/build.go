@@ -83,8 +83,12 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	case filepath.Clean(o.out) == "/":
 		return cli.UsageError(fmt.Errorf("--output %s: a layer needs a folder of its own; choose one below the root directory", o.out))
 	}
-	p, layers, err := openLayers(cmd, dir, o.Selection)
+	p, err := openProject(cmd, dir)
 	if err != nil {
+		return err
+	}
+	layers := p.LastLayers(o.Selection)
+	if err := showProject(cmd, dir, p); err != nil {
 		return err
 	}
 	changed := false

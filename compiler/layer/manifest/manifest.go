@@ -21,6 +21,7 @@
 package manifest
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,32 +89,68 @@ func Of(files []emitters.File) *Manifest {
 	return m
 }
 
-// Encode writes the manifest as canonical JSON with one line for each meaning.
+// Encode returns the text that [Manifest.Write] writes.
 func (m *Manifest) Encode() ([]byte, error) {
-	b, err := plan.Canonical(m)
-	if err != nil {
+	var b bytes.Buffer
+	if err := m.Write(&b); err != nil {
 		return nil, err
 	}
-	// A line is a token: text in JSON has no line feed. Those of a meaning are
-	// indented by ten blanks.
-	const inside = "          "
-	var out bytes.Buffer
-	joined := false
-	for line := range bytes.Lines(b) {
+	return b.Bytes(), nil
+}
+
+// Write writes the manifest as canonical JSON with one line for each meaning, file by file: the
+// text of a layer for a thousand machines has tens of megabytes.
+func (m *Manifest) Write(w io.Writer) error {
+	out := bufio.NewWriterSize(w, 64<<10) // keeps its first error
+	schema, err := plan.Canonical(m.Schema)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "{\n  \"$schema\": %s,\n  \"files\": {", bytes.TrimSpace(schema))
+	next := "\n"
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		text, err := plan.Canonical(map[string]File{name: m.Files[name]})
+		if err != nil {
+			return err
+		}
+		out.WriteString(next)
+		writeEntry(out, text)
+		next = ",\n"
+	}
+	if len(m.Files) > 0 {
+		out.WriteString("\n  ")
+	}
+	out.WriteString("}\n}\n")
+	return out.Flush()
+}
+
+// writeEntry writes what is between the braces of an object with one file, without a line feed at
+// the end. It indents by two blanks more, and joins the lines of a meaning.
+func writeEntry(out *bufio.Writer, object []byte) {
+	object = bytes.TrimSuffix(bytes.TrimPrefix(object, []byte("{\n")), []byte("\n}\n"))
+	// A line is a token: text in JSON has no line feed. Those of a meaning are indented by eight
+	// blanks.
+	const inside = "        "
+	joined, first := false, true
+	for line := range bytes.Lines(object) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
 		field, found := bytes.CutPrefix(line, []byte(inside))
 		meaning := found && !bytes.HasPrefix(field, []byte(" "))
-		if !joined && !meaning {
-			out.Write(line)
-			continue
-		}
-		out.Truncate(out.Len() - 1) // the line feed before
-		if joined && meaning {
+		switch {
+		case joined && meaning:
 			out.WriteByte(' ')
+			out.Write(field)
+		case joined || meaning:
+			out.Write(bytes.TrimLeft(line, " "))
+		default:
+			if !first {
+				out.WriteByte('\n')
+			}
+			out.WriteString("  ")
+			out.Write(line)
 		}
-		out.Write(bytes.TrimLeft(line, " "))
-		joined = meaning
+		joined, first = meaning, false
 	}
-	return out.Bytes(), nil
 }
 
 // Digest is the SHA-256 of a file's content, in hexadecimal.

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -101,8 +102,8 @@ type Comparison struct {
 
 	files   []emitters.File
 	absent  bool               // there was no folder
-	listing []byte             // manifest to write
-	made    *manifest.Manifest // listing, unless it came with the files
+	listing []byte             // manifest that came with the files
+	made    *manifest.Manifest // the one to write if none came with them
 	was     *manifest.Manifest // manifest in the folder, nil if there is none
 }
 
@@ -132,9 +133,9 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		return nil, folderError(out, err)
 	}
 	defer root.Close()
-	was, _, err := readExisting(root, manifest.Name)
+	_, same, err := holds(root, manifest.Name, c.writeListing)
 	switch {
-	case err == nil && c.made != nil && bytes.Equal(was, c.listing):
+	case err == nil && same && c.made != nil:
 		c.was = c.made // decoding that of a large layer takes longer than all else
 	default:
 		if c.was, err = readManifest(root); err != nil {
@@ -168,8 +169,17 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 			return nil, folderError(out, err)
 		}
 	}
-	if !bytes.Equal(was, c.listing) {
-		c.Actions = append(c.Actions, Action{Kind: Change, Path: manifest.Name, Was: was, Now: c.listing, Mode: 0o644})
+	if !same {
+		a := Action{Kind: Change, Path: manifest.Name, Mode: 0o644}
+		if a.Was, _, err = readExisting(root, manifest.Name); err != nil {
+			return nil, folderError(out, err)
+		}
+		var b bytes.Buffer
+		if err := c.writeListing(&b); err != nil {
+			return nil, folderError(out, err)
+		}
+		a.Now = b.Bytes()
+		c.Actions = append(c.Actions, a)
 	}
 	c.sort()
 	return c, nil
@@ -205,15 +215,32 @@ func KeepUnreleased(out string, files []emitters.File) ([]emitters.File, []Kept,
 		return nil, nil, folderError(out, err)
 	}
 	defer root.Close()
+	var changed []int // reading the manifest of a large layer takes long
+	for i, f := range files {
+		if !f.Unreleased {
+			continue
+		}
+		_, same, err := holds(root, f.Path, func(w io.Writer) error { _, err := w.Write(f.Data); return err })
+		if err != nil {
+			return nil, nil, folderError(out, err)
+		}
+		if !same {
+			changed = append(changed, i)
+		}
+	}
+	if len(changed) == 0 {
+		return files, nil, nil
+	}
 	listed, err := readManifest(root)
 	if err != nil || listed == nil {
 		return files, nil, err
 	}
 	files = slices.Clone(files)
 	var kept []Kept
-	for i, f := range files {
+	for _, i := range changed {
+		f := files[i]
 		e, ours := listed.Files[f.Path]
-		if !f.Unreleased || !ours || e.SHA256 == manifest.Digest(f.Data) {
+		if !ours || e.SHA256 == manifest.Digest(f.Data) {
 			continue
 		}
 		was, state, err := readExisting(root, f.Path)
@@ -321,12 +348,17 @@ func (c *Comparison) makeListing() error {
 		return nil
 	}
 	c.made = manifest.Of(c.files)
-	b, err := c.made.Encode()
-	if err != nil {
-		return fmt.Errorf("%w: %w", errFolder, err)
-	}
-	c.listing = b
 	return nil
+}
+
+// writeListing writes the manifest. That of a layer for a thousand machines is not held in memory
+// as text.
+func (c *Comparison) writeListing(w io.Writer) error {
+	if c.listing != nil {
+		_, err := w.Write(c.listing)
+		return err
+	}
+	return c.made.Write(w)
 }
 
 // EarlierFiles returns the layer in the folder before writing, with the known meanings: the
@@ -379,12 +411,12 @@ func readManifest(root *os.Root) (*manifest.Manifest, error) {
 }
 
 func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]manifest.File) error {
-	was, state, err := readExisting(root, f.Path)
+	state, same, err := holds(root, f.Path, func(w io.Writer) error { _, err := w.Write(f.Data); return err })
 	if err != nil {
 		return err
 	}
 	e, mine := owned[f.Path]
-	action := Action{Kind: Change, Path: f.Path, Was: was, Now: f.Data, Mode: f.Mode}
+	action := Action{Kind: Change, Path: f.Path, Now: f.Data, Mode: f.Mode}
 	switch state {
 	case absent:
 		action.Kind = Add
@@ -396,18 +428,23 @@ func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]ma
 		if err != nil {
 			return err
 		}
-		same := bytes.Equal(was, f.Data)
-		switch {
-		case !mine && !same:
-			c.Conflicts = append(c.Conflicts, Conflict{f.Path, errForeign})
-		case mine && !same && manifest.Digest(was) != e.SHA256:
-			c.Conflicts = append(c.Conflicts, Conflict{f.Path, changedError(f.Path, was)})
-		}
 		// Of a mode, a checkout keeps whether a file may be run; the rest is the
 		// umask of whoever checked the layer out.
 		if runnable := info.Mode().Perm()&0o111 != 0; same && runnable == (f.Mode.Perm()&0o111 != 0) {
 			c.Same++
 			return nil
+		}
+		if action.Was = f.Data; !same {
+			if action.Was, _, err = readExisting(root, f.Path); err != nil {
+				return err
+			}
+		}
+		switch {
+		case same:
+		case !mine:
+			c.Conflicts = append(c.Conflicts, Conflict{f.Path, errForeign})
+		case manifest.Digest(action.Was) != e.SHA256:
+			c.Conflicts = append(c.Conflicts, Conflict{f.Path, changedError(f.Path, action.Was)})
 		}
 	}
 	c.Actions = append(c.Actions, action)
@@ -422,36 +459,93 @@ const (
 	other // a folder, a link, a device: never ours
 )
 
-// readExisting reads what is at a path. A link on the way counts as something that
-// is not ours: following it could write elsewhere.
-func readExisting(root *os.Root, name string) ([]byte, state, error) {
+// find finds what is at a path. A link on the way counts as something that is not ours:
+// following it could write elsewhere.
+func find(root *os.Root, name string) (state, error) {
 	for i, r := range name {
 		if r != '/' {
 			continue
 		}
 		info, err := root.Lstat(name[:i])
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, absent, nil
+			return absent, nil
 		}
 		if err != nil {
-			return nil, absent, err
+			return absent, err
 		}
 		if !info.IsDir() {
-			return nil, other, nil
+			return other, nil
 		}
 	}
 	info, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, absent, nil
+		return absent, nil
 	}
 	if err != nil {
-		return nil, absent, err
+		return absent, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxExisting {
-		return nil, other, nil
+		return other, nil
+	}
+	return regular, nil
+}
+
+// readExisting reads what is at a path, as find finds it.
+func readExisting(root *os.Root, name string) ([]byte, state, error) {
+	state, err := find(root, name)
+	if err != nil || state != regular {
+		return nil, state, err
 	}
 	b, err := root.ReadFile(name)
 	return b, regular, err
+}
+
+// holds reports whether a file has the content that write writes. It is read piece by piece: of the
+// files of a large layer, only those that differ are held in memory.
+func holds(root *os.Root, name string, write func(io.Writer) error) (state, bool, error) {
+	state, err := find(root, name)
+	if err != nil || state != regular {
+		return state, false, err
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return state, false, err
+	}
+	defer file.Close()
+	m := &matcher{file: file}
+	if err := write(m); errors.Is(err, errDiffers) {
+		return state, false, nil
+	} else if err != nil {
+		return state, false, err
+	}
+	if _, err := file.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return state, false, err
+	}
+	return state, true, nil
+}
+
+var errDiffers = errors.New("the content differs")
+
+// matcher compares what is written to it with a file.
+type matcher struct {
+	file *os.File
+	read [8 << 10]byte
+}
+
+func (m *matcher) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		piece := m.read[:min(len(rest), len(m.read))]
+		switch _, err := io.ReadFull(m.file, piece); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return 0, errDiffers
+		case err != nil:
+			return 0, err
+		case !bytes.Equal(piece, rest[:len(piece)]):
+			return 0, errDiffers
+		}
+		rest = rest[len(piece):]
+	}
+	return len(b), nil
 }
 
 // Write brings the folder to what was compared. With force, files edited by hand
@@ -502,7 +596,7 @@ func (c *Comparison) writeNew(ctx context.Context, stage string) error {
 			return err
 		}
 	}
-	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
+	if err := w.create(ctx, manifest.Name, 0o644, c.writeListing); err != nil {
 		return err
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -526,6 +620,11 @@ type writer struct {
 }
 
 func (w *writer) writeFile(ctx context.Context, name string, data []byte, mode fs.FileMode) error {
+	return w.create(ctx, name, mode, func(out io.Writer) error { _, err := out.Write(data); return err })
+}
+
+// create writes a file with the content that write writes.
+func (w *writer) create(ctx context.Context, name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -533,7 +632,11 @@ func (w *writer) writeFile(ctx context.Context, name string, data []byte, mode f
 		return err
 	}
 	file := filepath.Join(w.dir, filepath.FromSlash(name))
-	if err := os.WriteFile(file, data, mode.Perm()); err != nil {
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode.Perm())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(out), out.Close()); err != nil {
 		return err
 	}
 	kept, known := w.mode[mode.Perm()]
@@ -600,7 +703,7 @@ func (c *Comparison) update(ctx context.Context, stage string) error {
 		}
 		removeEmptyFolders(root, path.Dir(a.Path))
 	}
-	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
+	if err := w.create(ctx, manifest.Name, 0o644, c.writeListing); err != nil {
 		return err
 	}
 	return os.Rename(filepath.Join(stage, manifest.Name), filepath.Join(c.Out, manifest.Name))

@@ -1,11 +1,14 @@
 package tree
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -316,5 +319,48 @@ func TestFolderThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(out, "a.conf")); err != nil || string(got) != "first\n" {
 		t.Errorf("%q %v", got, err)
+	}
+}
+
+// Of the files of a large layer, only those that differ are held in memory, and its manifest is
+// not held as text.
+func TestEqualFilesAreNotHeldInMemory(t *testing.T) {
+	const count, size = 64, 256 << 10
+	var files []emitters.File
+	for i := range count {
+		f := emitters.File{Path: fmt.Sprintf("files/%d", i), Data: bytes.Repeat([]byte{byte(i)}, size), Mode: 0o644}
+		for j := range 256 {
+			f.Means = append(f.Means, emitters.Meaning{Kind: emitters.Setting, Name: fmt.Sprintf("setting.%d", j), Value: strings.Repeat("v", 256)})
+		}
+		files = append(files, f)
+	}
+	out := filepath.Join(t.TempDir(), "layer")
+	if err := write(t, out, false, files); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(out, manifest.Name))
+	if err != nil || info.Size() < 4<<20 {
+		t.Fatalf("%v, %v: the manifest is small", info, err)
+	}
+	allocated := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.TotalAlloc
+	}
+	compare := func(same int) uint64 {
+		before := allocated()
+		c, err := Compare(out, files)
+		if err != nil || c.Same != same {
+			t.Fatalf("%d are the same: %v", c.Same, err)
+		}
+		return allocated() - before
+	}
+	equal := compare(count)
+	if equal >= count*size+uint64(info.Size()) { // what each is read into is less
+		t.Errorf("%d bytes were allocated to compare %d bytes of files and %d of the manifest", equal, count*size, info.Size())
+	}
+	files[7].Data = bytes.Repeat([]byte{'x'}, size)
+	if changed := compare(count - 1); changed < equal+size {
+		t.Errorf("a file that differs was not read: %d bytes, %d without it", changed, equal)
 	}
 }
