@@ -94,12 +94,11 @@ settings could not be restored.`,
 			defer systemd.Close()
 			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT)
 			defer stop()
-			err = watch.Run(ctx, watch.Settings{
-				Root: dev, File: file, Enforce: enforce.DefaultOptions(), Systemd: systemd, Report: log,
-				ProveAfter: planfile.ProveAfter, Prove: func() error { return planfile.ProveBoot(dev, file.Plan) },
-				Rest: rest,
-			})
-			if err != nil {
+			settings := watch.Settings{Root: dev, File: file, Enforce: enforce.DefaultOptions(), Systemd: systemd, Report: log, Rest: rest}
+			if !planfile.IsProven(dev, file.Plan) {
+				settings.ProveAfter, settings.Prove = planfile.ProveAfter, func() error { return planfile.ProveBoot(dev, file.Plan) }
+			}
+			if err = watch.Run(ctx, settings); err != nil {
 				return err
 			}
 			if err := planfile.EndBoot(dev, boot, file.Plan); err != nil {

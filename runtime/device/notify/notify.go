@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +27,8 @@ func Status(text string) string {
 // Systemd is the service manager that started this process.
 type Systemd struct {
 	fd       int
-	to       *unix.SockaddrUnix
+	to       unix.RawSockaddrUnix
+	toLen    uintptr
 	Watchdog time.Duration // interval within which systemd expects Alive, 0: none
 }
 
@@ -37,12 +39,23 @@ func Connect(getenv func(string) string, pid int) (*Systemd, error) {
 	if name == "" {
 		return &Systemd{fd: -1}, nil
 	}
-	// unix.SockaddrUnix and systemd both write abstract names with "@".
+	s := &Systemd{}
+	if len(name) >= len(s.to.Path) {
+		return nil, fmt.Errorf("connect to systemd: NOTIFY_SOCKET has %d bytes, and a socket's name at most %d", len(name), len(s.to.Path)-1)
+	}
+	s.to.Family = unix.AF_UNIX
+	for i := range len(name) {
+		s.to.Path[i] = int8(name[i])
+	}
+	s.toLen = unsafe.Offsetof(s.to.Path) + uintptr(len(name)) + 1
+	if name[0] == '@' { // an abstract name begins with a zero, and ends without one
+		s.to.Path[0], s.toLen = 0, s.toLen-1
+	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("connect to systemd: %w", err)
 	}
-	s := &Systemd{fd: fd, to: &unix.SockaddrUnix{Name: name}}
+	s.fd = fd
 	if us, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
 		if p := getenv("WATCHDOG_PID"); p == "" || p == strconv.Itoa(pid) {
 			s.Watchdog = time.Duration(us) * time.Microsecond
@@ -59,8 +72,12 @@ func (s *Systemd) Send(states ...string) error {
 	if s.fd < 0 {
 		return nil
 	}
-	if err := unix.Sendto(s.fd, []byte(strings.Join(states, "\n")), unix.MSG_NOSIGNAL, s.to); err != nil {
-		return fmt.Errorf("notify systemd: %w", err)
+	// The socket does not block. Unlike unix.Sendto, this does not announce to Go's runtime a
+	// call that may block, for which the runtime would wake a thread at each sign of life.
+	b := []byte(strings.Join(states, "\n"))
+	if _, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL,
+		uintptr(unsafe.Pointer(&s.to)), s.toLen); errno != 0 {
+		return fmt.Errorf("notify systemd: %w", errno)
 	}
 	return nil
 }

@@ -65,12 +65,24 @@ func BeginBoot(st rootfs.State, boot string, p *plan.Plan) error {
 // ProveBoot records that a plan is proven, by time in force or because a user has applied it.
 // Plans with lower serials are refused from then on.
 func ProveBoot(st rootfs.State, p *plan.Plan) error {
-	if b, err := ReadBoot(st); err != nil || b == nil || b.Digest != p.Digest || !b.Proven {
+	if !isProven(st, p) {
 		if err := (&Boot{Digest: p.Digest, Serial: p.Serial, Proven: true}).write(st); err != nil {
 			return err
 		}
 	}
 	return Confirm(st, p)
+}
+
+func isProven(st rootfs.State, p *plan.Plan) bool {
+	b, err := ReadBoot(st)
+	return err == nil && b != nil && b.Digest == p.Digest && b.Proven
+}
+
+// IsProven reports whether [ProveBoot] has nothing to record.
+func IsProven(st rootfs.State, p *plan.Plan) bool {
+	serials, err := Confirmed(st)
+	last, confirmed := serials[serialKey(p)]
+	return err == nil && confirmed && last >= p.Serial && isProven(st, p)
 }
 
 // EndBoot removes a boot that ended orderly before the plan was proven.

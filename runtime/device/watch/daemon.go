@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -24,6 +25,10 @@ const (
 
 	// idleBeforeFree is the time after the last event until its memory is freed.
 	idleBeforeFree = 10 * time.Second
+
+	// worthCollecting is the garbage, in bytes, that is collected then. Less stays, because a
+	// collection wakes threads of Go's runtime.
+	worthCollecting = 512 << 10
 )
 
 // Reporter receives what a run does, as it happens.
@@ -135,6 +140,7 @@ type daemon struct {
 
 	status  string // as systemd shows it
 	changes int    // of the keeper's nodes, when it was made
+	heap    uint64 // bytes in use after the last collection
 
 	// Deadlines; 0: none.
 	aliveAt         time.Duration // of the next watchdog message
@@ -178,7 +184,12 @@ func (d *daemon) apply() error {
 // other occasion to do so.
 func (d *daemon) freeMemory() {
 	d.freeMemoryAt, d.sampling.last = 0, nil
-	debug.FreeOSMemory()
+	var heap runtime.MemStats
+	if runtime.ReadMemStats(&heap); heap.HeapAlloc > d.heap+worthCollecting {
+		debug.FreeOSMemory()
+		runtime.ReadMemStats(&heap)
+		d.heap = heap.HeapAlloc
+	}
 	dropCleanPages()
 }
 
@@ -190,7 +201,7 @@ func (d *daemon) step() error {
 	if d.hasPendingRequest() {
 		next = now
 	}
-	fds, err := d.poll.wait(next - now)
+	fds, err := d.poll.wait(next)
 	if err != nil {
 		return err
 	}

@@ -2,36 +2,62 @@ package watch
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
+	"os"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// poll waits for events on descriptors.
+// poll waits for events on descriptors, and for a time.
+//
+// Go's runtime waits for the epoll itself, and a timer in it has the time. A goroutine that is
+// blocked in a system call would cost four more wake-ups at each event: the monitor thread of the
+// runtime wakes with it and looks for a while whether it has blocked again. For the same reason, the
+// system calls here, none of which blocks, are made without telling the runtime.
 type poll struct {
-	fd     int
-	wakeFD int // an eventfd, written by other goroutines
-	events [32]unix.EpollEvent
+	fd      int
+	file    *os.File // fd
+	conn    syscall.RawConn
+	wakeFD  int // an eventfd, written by other goroutines
+	timerFD int
+	until   time.Duration // what the timer is set to
+	events  [32]unix.EpollEvent
 }
 
 // openPoll returns a poll without descriptors. The caller adds wakeFD.
-
 func openPoll() (*poll, error) {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
+	p := &poll{fd: -1, wakeFD: -1, timerFD: -1}
+	if err := p.open(); err != nil {
+		p.close()
 		return nil, fmt.Errorf("wait for events: %w", err)
 	}
-	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		_ = unix.Close(fd)
-		return nil, fmt.Errorf("wait for events: %w", err)
+	return p, nil
+}
+
+func (p *poll) open() (err error) {
+	if p.fd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
 	}
-	return &poll{fd: fd, wakeFD: wake}, nil
+	if err := unix.SetNonblock(p.fd, true); err != nil { // so that Go waits for it
+		return err
+	}
+	p.file = os.NewFile(uintptr(p.fd), "epoll")
+	if p.conn, err = p.file.SyscallConn(); err != nil {
+		return err
+	}
+	if p.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	if p.timerFD, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return err
+	}
+	return p.add(p.timerFD)
 }
 
 func (p *poll) add(fd int) error {
@@ -42,22 +68,45 @@ func (p *poll) add(fd int) error {
 	return nil
 }
 
-// wait returns the readable descriptors, none after the timeout.
-func (p *poll) wait(d time.Duration) ([]int, error) {
-	// Round up: a wake-up before the deadline would only wait again.
-	ms := min(max((d+time.Millisecond-1)/time.Millisecond, 0), math.MaxInt32)
-	n, err := unix.EpollWait(p.fd, p.events[:], int(ms))
-	if errors.Is(err, unix.EINTR) {
-		return nil, nil
+// wait returns the readable descriptors, none if none was until a time since the boot.
+func (p *poll) wait(until time.Duration) ([]int, error) {
+	if err := p.setTimer(until); err != nil {
+		return nil, fmt.Errorf("wait for events: %w", err)
+	}
+	n, errno := 0, unix.Errno(0)
+	err := p.conn.Read(func(fd uintptr) bool {
+		var r uintptr
+		r, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), 0, 0, 0)
+		n = int(r)
+		return errno != 0 || n > 0
+	})
+	if err == nil && errno != 0 {
+		n, err = 0, errno
 	}
 	if err != nil {
 		return nil, fmt.Errorf("wait for events: %w", err)
 	}
-	fds := make([]int, n)
-	for i := range fds {
-		fds[i] = int(p.events[i].Fd)
+	fds := make([]int, 0, n)
+	for _, e := range p.events[:n] {
+		if int(e.Fd) != p.timerFD {
+			fds = append(fds, int(e.Fd))
+		}
 	}
 	return fds, nil
+}
+
+// setTimer sets the timer, which is readable from that time on until it is set again.
+func (p *poll) setTimer(until time.Duration) error {
+	until = max(until, 1) // 0 would stop it
+	if until == p.until {
+		return nil
+	}
+	t := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(until))}
+	if _, _, errno := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(p.timerFD), unix.TFD_TIMER_ABSTIME, uintptr(unsafe.Pointer(&t)), 0, 0, 0); errno != 0 {
+		return errno
+	}
+	p.until = until
+	return nil
 }
 
 // wake ends the current or the next wait.
@@ -74,8 +123,16 @@ func (p *poll) clearWake() {
 }
 
 func (p *poll) close() {
-	_ = unix.Close(p.wakeFD)
-	_ = unix.Close(p.fd)
+	for _, fd := range []int{p.wakeFD, p.timerFD} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	if p.file != nil {
+		_ = p.file.Close()
+	} else if p.fd >= 0 {
+		_ = unix.Close(p.fd)
+	}
 }
 
 // resumeTimer reports that the machine has slept, after which drivers have their defaults
