@@ -86,6 +86,7 @@ python() {
 	venv build/spdx-venv compiler/layer/bom/testdata/spdx/requirements.txt
 	venv build/lsp-venv tests/editor/requirements.txt
 	venv build/trace-venv tests/trace/requirements.txt
+	venv build/grpc-venv tests/grpc/requirements.txt
 }
 
 models() { sh tests/models/fetch.sh; }

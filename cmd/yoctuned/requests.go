@@ -32,8 +32,10 @@ func runRequests(ctx context.Context, cmd *cobra.Command, p *pipeline.Pipeline, 
 	if err != nil {
 		return nil, fmt.Errorf("pipeline %s: %w", o.Name, err)
 	}
-	server := inference.New(inference.Options{Version: version.Version}, &inference.Model{Name: q.Model, Port: o.Requests, Buckets: pipeline.Buckets(&o.Plan)})
-	handler := inference.NewHTTP(server)
+	shared := inference.NewRegions(q.SharedMemory)
+	defer shared.Close()
+	server := inference.New(inference.Options{Version: version.Version, Shared: shared}, &inference.Model{Name: q.Model, Port: o.Requests, Buckets: pipeline.Buckets(&o.Plan)})
+	overHTTP, overGRPC := inference.NewHTTP(server), inference.NewGRPC(server)
 
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -48,7 +50,7 @@ func runRequests(ctx context.Context, cmd *cobra.Command, p *pipeline.Pipeline, 
 	failed := make(chan error, len(fronts))
 	var shutdowns []func(context.Context) error
 	for _, f := range fronts {
-		shutdown, end := handler.Serve(ctx, f)
+		shutdown, end := server.Serve(ctx, f, overHTTP, overGRPC)
 		shutdowns = append(shutdowns, shutdown)
 		go func() { failed <- <-end }()
 		printable.Fprintf(cmd.ErrOrStderr(), "yoctuned: %s: model %s answers on %s\n", o.Name, q.Model, f.Address)

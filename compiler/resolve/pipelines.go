@@ -205,7 +205,7 @@ func (r *resolver) source(name string, c *config.Source) plan.PipelineSource {
 func (r *resolver) request(name string, c *config.Source) *plan.Request {
 	q := &plan.Request{
 		Model: cmp.Or(c.Model.Text, name), Socket: c.Socket.Text, Everyone: c.Everyone.On, Address: c.Address.Text,
-		Plain: c.Plain.On, Tokens: c.Tokens.Text, Limit: c.MaxRequests.Value, Rows: c.MaxRows.Value,
+		Plain: c.Plain.On, SharedMemory: c.SharedMemory.On, Tokens: c.Tokens.Text, Limit: c.MaxRequests.Value, Rows: c.MaxRows.Value,
 	}
 	if c.TLS.IsSet() {
 		q.TLS = &plan.TLS{Certificate: c.TLS.Certificate.Text, Key: c.TLS.Key.Text, ClientCA: c.TLS.ClientCA.Text}

@@ -160,12 +160,14 @@ func checkAddress(r *plan.Request) []Fault {
 	}
 	at, err := netip.ParseAddrPort(r.Address)
 	switch {
-	case r.Address == "" && (r.TLS != nil || r.Tokens != "" || r.Plain):
-		return fault("address", "", "set address, or remove tls, tokens and plain", "tls, tokens and plain are for TCP, and no address is declared")
+	case r.Address == "" && (r.TLS != nil || r.Tokens != "" || r.Plain || r.SharedMemory):
+		return fault("address", "", "set address, or remove tls, tokens, plain and sharedMemory", "tls, tokens, plain and sharedMemory are for TCP, and no address is declared")
 	case r.Address == "":
 		return nil
 	case err != nil:
 		return fault("address", r.Address, "write it with its port, such as 192.0.2.7:8000 or [::]:8000", "%q is not an address to listen on", r.Address)
+	case r.SharedMemory && !at.Addr().IsLoopback():
+		return fault("sharedMemory", "true", "remove sharedMemory, or listen on 127.0.0.1", "callers on %s are on other machines, which share no memory with the device", at.Addr())
 	case r.Plain && r.TLS != nil:
 		return fault("plain", "true", "remove plain or tls", "the address is either with or without TLS")
 	case r.Plain && !at.Addr().IsLoopback():

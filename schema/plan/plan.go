@@ -328,6 +328,8 @@ type Request struct {
 	TLS      *TLS   `json:"tls,omitempty"`
 	Tokens   string `json:"tokens,omitempty"` // file with one token a line; "": none is asked for
 
+	SharedMemory bool `json:"shared_memory,omitempty"` // callers on Address may use it; those on the socket always may
+
 	Limit int `json:"limit,omitempty"` // requests at once, waiting or in work; 0: 64
 	Rows  int `json:"rows,omitempty"`  // of a request, 0: see schema/pipeline
 }

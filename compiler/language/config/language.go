@@ -998,33 +998,34 @@ func (c *Coalesce) decode(p Place) {
 // Source is a struct of the language.
 type Source struct {
 	Place
-	Kind        String
-	Format      String
-	DType       String
-	Shape       List[Int]
-	Width       Int
-	Height      Int
-	FPS         Scalar
-	Live        Bool
-	Timeout     Duration
-	Restart     String
-	Decoders    Int
-	Time        Duration
-	Path        String
-	URL         String
-	Via         String
-	Latency     Duration
-	Exec        List[String]
-	Model       String
-	Inputs      Map[RequestInput]
-	Socket      String
-	Everyone    Bool
-	Address     String
-	Plain       Bool
-	TLS         ServerTLS
-	Tokens      String
-	MaxRequests Int
-	MaxRows     Int
+	Kind         String
+	Format       String
+	DType        String
+	Shape        List[Int]
+	Width        Int
+	Height       Int
+	FPS          Scalar
+	Live         Bool
+	Timeout      Duration
+	Restart      String
+	Decoders     Int
+	Time         Duration
+	Path         String
+	URL          String
+	Via          String
+	Latency      Duration
+	Exec         List[String]
+	Model        String
+	Inputs       Map[RequestInput]
+	Socket       String
+	Everyone     Bool
+	Address      String
+	Plain        Bool
+	TLS          ServerTLS
+	Tokens       String
+	SharedMemory Bool
+	MaxRequests  Int
+	MaxRows      Int
 }
 
 func (c *Source) decode(p Place) {
@@ -1054,6 +1055,7 @@ func (c *Source) decode(p Place) {
 	c.Plain.decode(c.field("plain"))
 	c.TLS.decode(c.field("tls"))
 	c.Tokens.decode(c.field("tokens"))
+	c.SharedMemory.decode(c.field("sharedMemory"))
 	c.MaxRequests.decode(c.field("maxRequests"))
 	c.MaxRows.decode(c.field("maxRows"))
 }

@@ -1747,6 +1747,7 @@ var language = Schema{defs: []*definition{
 					{name: "plain", required: false, doc: "Use TCP on the loopback address without TLS and tokens: every user of the device may then send requests.", value: &shape{op: basic, kind: load.Bool}},
 					{name: "tls", required: false, doc: "Certificates of TCP.", value: &shape{op: named, def: "#ServerTLS"}},
 					{name: "tokens", required: false, doc: "File of the device with the tokens of callers, one a line. A caller sends one as \"Authorization: Bearer TOKEN\".", value: &shape{op: named, def: "#AbsPath"}},
+					{name: "sharedMemory", required: false, doc: "Let callers on the address, which is then the loopback address, use shared memory for tensors. Callers on the unix socket always may, with memory of their own.", value: &shape{op: basic, kind: load.Bool}},
 					{name: "maxRequests", required: false, doc: "Requests that wait or are in work at once; others are refused. 64 by default.", value: &shape{op: all, parts: []*shape{
 						&shape{op: basic, kind: load.Int},
 						&shape{op: bound, rel: ">=", number: 1},

@@ -19,6 +19,9 @@ var extensions = []string{"classification", "model_configuration", "model_reposi
 // Metadata describes the server.
 func (s *Server) Metadata() ServerMetadata {
 	all := append(slices.Clone(extensions), s.o.Extensions...)
+	if s.o.Shared != nil {
+		all = append(all, "system_shared_memory")
+	}
 	slices.Sort(all)
 	return ServerMetadata{Name: "yoctune", Version: s.o.Version, Extensions: slices.Compact(all)}
 }

@@ -37,6 +37,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // Errorf returns an error of a kind.
 func Errorf(k Kind, format string, args ...any) error { return &Error{k, fmt.Errorf(format, args...)} }
 
+// Errors of every transport.
+var (
+	errStops      = Errorf(Unavailable, "the server stops")
+	errRepository = Errorf(Unimplemented, "models are part of the device's plan, and are not loaded or unloaded by requests")
+	// Handles of CUDA shared memory are those of CUDA IPC, which integrated GPUs lack.
+	errCUDA = Errorf(Unimplemented, "the server has no CUDA shared memory: use system shared memory")
+)
+
 // KindOf returns the kind of an error.
 func KindOf(err error) Kind {
 	var e *Error

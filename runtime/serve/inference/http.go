@@ -65,8 +65,9 @@ func NewHTTP(s *Server) *HTTP {
 		return s.Index(q.Ready), nil
 	})
 	h.post("/v2/repository/models/{model}/{action}", func(*http.Request) (any, error) {
-		return nil, Errorf(Unimplemented, "models are part of the device's plan, and are not loaded or unloaded by requests")
+		return nil, errRepository
 	})
+	h.sharedMemory()
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		// The mux redirects paths that are not clean. A client of the protocol sends none.
 		h.fail(w, Errorf(NotFound, "%s %.80q is no part of the protocol", r.Method, r.URL.Path))
@@ -74,9 +75,34 @@ func NewHTTP(s *Server) *HTTP {
 	return h
 }
 
-// Handle adds a part of the protocol, such as that of shared memory. answer returns what is sent as
+// sharedMemory adds the requests for shared memory.
+func (h *HTTP) sharedMemory() {
+	shared := h.s.o.Shared
+	status := func(r *http.Request) (any, error) { return shared.Status(callerIn(r.Context()), r.PathValue("region")) }
+	unregister := func(r *http.Request) (any, error) {
+		return nil, shared.Unregister(callerIn(r.Context()), r.PathValue("region"))
+	}
+	const region = "/v2/systemsharedmemory/region/{region}"
+	h.get("/v2/systemsharedmemory/status", status)
+	h.get(region+"/status", status)
+	h.post(region+"/register", func(r *http.Request) (any, error) {
+		var want Region
+		if err := readSmall(r, &want); err != nil {
+			return nil, err
+		}
+		want.Name = r.PathValue("region")
+		return nil, shared.Register(callerIn(r.Context()), want)
+	})
+	h.post(region+"/unregister", unregister)
+	h.post("/v2/systemsharedmemory/unregister", unregister)
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		h.handle(method, "/v2/cudasharedmemory/", func(*http.Request) (any, error) { return nil, errCUDA })
+	}
+}
+
+// handle adds a part of the protocol. answer returns what is sent as
 // JSON, nil for an empty answer.
-func (h *HTTP) Handle(method, path string, answer func(*http.Request) (any, error)) {
+func (h *HTTP) handle(method, path string, answer func(*http.Request) (any, error)) {
 	h.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) {
 		v, err := answer(r)
 		if err != nil {
@@ -88,11 +114,11 @@ func (h *HTTP) Handle(method, path string, answer func(*http.Request) (any, erro
 }
 
 func (h *HTTP) get(path string, answer func(*http.Request) (any, error)) {
-	h.Handle(http.MethodGet, path, answer)
+	h.handle(http.MethodGet, path, answer)
 }
 
 func (h *HTTP) post(path string, answer func(*http.Request) (any, error)) {
-	h.Handle(http.MethodPost, path, answer)
+	h.handle(http.MethodPost, path, answer)
 }
 
 // ServeHTTP answers a request.

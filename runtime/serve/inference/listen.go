@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -124,7 +125,7 @@ func loadTLS(t *plan.TLS) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
 	if t.ClientCA == "" {
 		return c, nil
 	}
@@ -190,15 +191,38 @@ const (
 	idleFor    = 2 * time.Minute
 )
 
-// Serve answers requests on a front until the server is shut down.
-func (h *HTTP) Serve(ctx context.Context, f Front) (shutdown func(context.Context) error, failed <-chan error) {
-	connections := 256
-	for _, m := range h.s.Models() {
-		connections = max(connections, 4*m.Port.Limit())
+// connections is the most connections of a front.
+func (s *Server) connections() int {
+	n := 256
+	for _, m := range s.Models() {
+		n = max(n, 4*m.Port.Limit())
 	}
+	return n
+}
+
+// Serve answers requests by HTTP and gRPC on a front until it is shut down.
+func (s *Server) Serve(ctx context.Context, f Front, h *HTTP, g *GRPC) (shutdown func(context.Context) error, failed <-chan error) {
+	first, second := f.Split(ctx, s.connections())
+	endHTTP, httpFailed := h.serve(ctx, first, f.Tokens)
+	endGRPC, grpcFailed := g.serve(second, f.Tokens)
+	ended := make(chan error, 2)
+	go func() { ended <- <-httpFailed }()
+	go func() { ended <- <-grpcFailed }()
+	return func(ctx context.Context) error {
+		var all sync.WaitGroup
+		errs := make([]error, 2)
+		all.Go(func() { errs[0] = endHTTP(ctx) })
+		all.Go(func() { errs[1] = endGRPC(ctx) })
+		all.Wait()
+		return errors.Join(errs...)
+	}, ended
+}
+
+// serve answers requests of a listener until the server is shut down.
+func (h *HTTP) serve(ctx context.Context, l net.Listener, tokens *Tokens) (shutdown func(context.Context) error, failed <-chan error) {
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := f.Tokens.Check(r.Header.Get("Authorization")); err != nil {
+			if err := tokens.Check(r.Header.Get("Authorization")); err != nil {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 				h.fail(w, err)
 				return
@@ -207,16 +231,18 @@ func (h *HTTP) Serve(ctx context.Context, f Front) (shutdown func(context.Contex
 		}),
 		ReadHeaderTimeout: slowHeader, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ErrorLog:    nil,
-	}
-	var l net.Listener = &bounded{Listener: f.Listener, most: int64(connections)}
-	if f.TLS != nil {
-		l = tls.NewListener(l, f.TLS)
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if own, ok := c.(*callerConn); ok {
+				return withCaller(ctx, own.caller)
+			}
+			return ctx
+		},
+		ErrorLog: nil,
 	}
 	ended := make(chan error, 1)
 	go func() {
 		err := server.Serve(l)
-		if errors.Is(err, http.ErrServerClosed) {
+		if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 			err = nil
 		}
 		ended <- err

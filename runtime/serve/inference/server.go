@@ -39,17 +39,11 @@ type Response struct {
 	Outputs        []Tensor       // in the order of the request
 }
 
-// SharedMemory finds memory that clients have registered.
-type SharedMemory interface {
-	// Slice returns size bytes of a region. The memory stays mapped while hold is not called.
-	Slice(region string, offset, size uint64) (memory []byte, hold func(), err error)
-}
-
 // Options of a server.
 type Options struct {
-	Version    string       // of the program
-	Shared     SharedMemory // nil: shared memory is refused
-	Extensions []string     // further extensions of the protocol that transports implement
+	Version    string   // of the program
+	Shared     *Regions // nil: shared memory is refused
+	Extensions []string // further extensions of the protocol that transports implement
 }
 
 // Server is the protocol without a transport.
@@ -122,7 +116,7 @@ func (s *Server) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return Errorf(Unavailable, "the server stops")
+		return errStops
 	}
 	return nil
 }
@@ -161,7 +155,7 @@ func (s *Server) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return Errorf(Unavailable, "the server stops")
+		return errStops
 	}
 	s.working++
 	return nil
@@ -205,9 +199,7 @@ func (s *Server) infer(ctx context.Context, m *Model, r *Request) (*request.Call
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := s.fill(ctx, m, r, call)
-	defer release()
-	if err != nil {
+	if err := s.fill(ctx, m, r, call); err != nil {
 		return nil, nil, err
 	}
 	if err := m.Port.Do(ctx, call); err != nil {
@@ -215,7 +207,7 @@ func (s *Server) infer(ctx context.Context, m *Model, r *Request) (*request.Call
 	}
 	out := &Response{Model: m.Name, Version: version, ID: r.ID, Parameters: echo(r.Parameters)}
 	for _, w := range wanted {
-		t, err := s.output(m, call, w)
+		t, err := s.output(ctx, m, call, w)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -298,15 +290,8 @@ func (m *Model) takesRows() bool {
 		!slices.ContainsFunc(m.Port.Outputs(), func(t registry.Tensor) bool { return !first(t.Shape) })
 }
 
-// fill compares the inputs of a request with those of the model, and gives them to the call. release
-// is called when the call has ended.
-func (s *Server) fill(ctx context.Context, m *Model, r *Request, call *request.Call) (release func(), err error) {
-	var holds []func()
-	release = func() {
-		for _, f := range holds {
-			f()
-		}
-	}
+// fill compares the inputs of a request with those of the model, and gives them to the call.
+func (s *Server) fill(ctx context.Context, m *Model, r *Request, call *request.Call) error {
 	inputs := m.Port.Inputs()
 	call.Inputs = make([][]byte, len(inputs))
 	for i := range r.Inputs {
@@ -314,50 +299,58 @@ func (s *Server) fill(ctx context.Context, m *Model, r *Request, call *request.C
 		n := slices.IndexFunc(inputs, func(want registry.Sent) bool { return want.Name == in.Name })
 		switch {
 		case n < 0:
-			return release, Errorf(Invalid, "input %.80q does not exist; the model takes %s", in.Name, inputNames(inputs))
+			return Errorf(Invalid, "input %.80q does not exist; the model takes %s", in.Name, inputNames(inputs))
 		case call.Inputs[n] != nil:
-			return release, Errorf(Invalid, "input %s is given twice", in.Name)
+			return Errorf(Invalid, "input %s is given twice", in.Name)
 		}
 		data := in.Data
 		if region, ok := in.Parameters["shared_memory_region"]; ok {
-			var hold func()
-			if data, hold, err = s.shared(region, in.Parameters); err != nil {
-				return release, fmt.Errorf("input %s: %w", in.Name, err)
+			var err error
+			if data, err = s.readShared(ctx, m, region, in.Parameters); err != nil {
+				return fmt.Errorf("input %s: %w", in.Name, err)
 			}
-			holds = append(holds, hold)
 		}
 		rows, data, err := s.rows(ctx, m, &inputs[n], in, data)
 		if err != nil {
-			return release, fmt.Errorf("input %s: %w", in.Name, err)
+			return fmt.Errorf("input %s: %w", in.Name, err)
 		}
 		if call.Rows != 0 && rows != call.Rows {
-			return release, Errorf(Invalid, "input %s has %d rows, and another input has %d", in.Name, rows, call.Rows)
+			return Errorf(Invalid, "input %s has %d rows, and another input has %d", in.Name, rows, call.Rows)
 		}
 		call.Rows, call.Inputs[n] = rows, data
 	}
 	for n := range inputs {
 		if call.Inputs[n] == nil {
-			return release, Errorf(Invalid, "input %s is missing; the model takes %s", inputs[n].Name, inputNames(inputs))
+			return Errorf(Invalid, "input %s is missing; the model takes %s", inputs[n].Name, inputNames(inputs))
 		}
 	}
-	return release, nil
+	return nil
 }
 
-// shared returns the part of a region that the parameters of a tensor name.
-func (s *Server) shared(region any, p map[string]any) ([]byte, func(), error) {
-	if s.o.Shared == nil {
-		return nil, nil, Errorf(Unimplemented, "the server has no shared memory")
+// readShared reads the data of an input from shared memory.
+func (s *Server) readShared(ctx context.Context, m *Model, region any, p map[string]any) ([]byte, error) {
+	name, offset, size, err := sharedPart(region, p)
+	if err != nil {
+		return nil, err
 	}
+	if most := uint64(m.maxMessage()); size > most {
+		return nil, Errorf(TooLarge, "shared memory of %d bytes, and an input has at most %d", size, most)
+	}
+	return s.o.Shared.Read(callerIn(ctx), name, offset, size)
+}
+
+// sharedPart returns the part of a region that the parameters of a tensor name.
+func sharedPart(region any, p map[string]any) (name string, offset, size uint64, err error) {
 	name, ok := region.(string)
-	size, err := integer(p["shared_memory_byte_size"])
-	offset := int64(0)
+	n, err := integer(p["shared_memory_byte_size"])
+	at := int64(0)
 	if v, has := p["shared_memory_offset"]; has && err == nil {
-		offset, err = integer(v)
+		at, err = integer(v)
 	}
-	if !ok || err != nil || size < 0 || offset < 0 {
-		return nil, nil, Errorf(Invalid, "shared memory is named by shared_memory_region, shared_memory_byte_size and shared_memory_offset, which are a text and two numbers from 0")
+	if !ok || err != nil || n < 0 || at < 0 {
+		return "", 0, 0, Errorf(Invalid, "shared memory is named by shared_memory_region, shared_memory_byte_size and shared_memory_offset, which are a text and two numbers from 0")
 	}
-	return s.o.Shared.Slice(name, uint64(offset), uint64(size))
+	return name, uint64(at), uint64(n), nil
 }
 
 func inputNames(inputs []registry.Sent) string {
@@ -461,7 +454,7 @@ func (m *Model) wanted(outputs []Requested) ([]wanted, error) {
 }
 
 // output returns an output of a call.
-func (s *Server) output(m *Model, call *request.Call, w wanted) (Tensor, error) {
+func (s *Server) output(ctx context.Context, m *Model, call *request.Call, w wanted) (Tensor, error) {
 	out := Tensor{Name: w.Name}
 	if m.Port.Outputs() == nil {
 		out.Datatype, out.Shape = Bytes, []int64{int64(call.Rows), 1}
@@ -486,15 +479,16 @@ func (s *Server) output(m *Model, call *request.Call, w wanted) (Tensor, error) 
 	if !ok {
 		return out, nil
 	}
-	to, hold, err := s.shared(region, w.Parameters)
+	name, offset, size, err := sharedPart(region, w.Parameters)
+	if err == nil && size < uint64(len(out.Data)) {
+		err = Errorf(Invalid, "it has %d bytes, and %d bytes of shared memory are given", len(out.Data), size)
+	}
+	if err == nil {
+		err = s.o.Shared.Write(callerIn(ctx), name, offset, out.Data)
+	}
 	if err != nil {
 		return out, fmt.Errorf("output %s: %w", w.Name, err)
 	}
-	defer hold()
-	if len(to) < len(out.Data) {
-		return out, Errorf(Invalid, "output %s has %d bytes, and %d bytes of shared memory are given", w.Name, len(out.Data), len(to))
-	}
-	copy(to, out.Data)
 	out.Parameters = map[string]any{"shared_memory_region": region, "shared_memory_byte_size": int64(len(out.Data))}
 	if v, ok := w.Parameters["shared_memory_offset"]; ok {
 		out.Parameters["shared_memory_offset"] = v
