@@ -40,10 +40,22 @@ demo: build ## build an example layer, apply its plan to a device tree, and run 
 
 .PHONY: setup
 setup: ## install everything the tests need
-	@scripts/setup.sh system python models kernel
+	@scripts/setup.sh system
+	@$(MAKE) --no-print-directory -j3 $(SETUP)
 
+SETUP := setup-python setup-models setup-kernel
+.PHONY: $(SETUP)
+$(SETUP): setup-%:
+	@scripts/setup.sh $*
+
+# Downloads wait while the compiler works, and what only one core can do runs beside the rest. The
+# tests of packages run alone: some of them depend on time.
 .PHONY: test
-test: setup lint unit fuzz-check cuda-check arm64-check ## set up, then run every fast test
+test: ## set up, then run every fast test
+	@scripts/setup.sh system
+	@$(MAKE) --no-print-directory -j5 -O $(SETUP) lint tools
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory -j3 -O fuzz-check cuda-check arm64-check
 
 .PHONY: lint
 lint:
@@ -56,8 +68,11 @@ lint:
 # them wait.
 LONGEST := ./tests/qemu ./internal/cmd/packages ./tests/series ./runtime/device/watch ./runtime/device/enforce ./runtime/engine/pipeline ./cmd/yoctune ./tests/ci
 
+.PHONY: tools
+tools: $(BUILD)/tools/cue $(BUILD)/tools/nfpm $(BUILD)/tools/actionlint
+
 .PHONY: unit
-unit: $(BUILD)/tools/cue $(BUILD)/tools/nfpm $(BUILD)/tools/actionlint
+unit: tools
 	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test -p $$((2 * $$(nproc))) -timeout 20m $(LONGEST) ./...
 	$(GO) test -tags serve ./cmd/yoctuned -run TestScripts/serve
 

@@ -78,15 +78,23 @@ venv() {
 	cp "$2" "$1/.requirements"
 }
 
+# The environments are made side by side: each waits for its downloads.
 python() {
-	venv build/bb-venv tests/bitbake/requirements.txt
-	venv build/oelint-venv emitters/assemble/testdata/oelint/requirements.txt
-	venv build/kas-venv tests/series/requirements.txt
-	venv build/cuda-venv tests/cuda/requirements.txt
-	venv build/spdx-venv compiler/layer/bom/testdata/spdx/requirements.txt
-	venv build/lsp-venv tests/editor/requirements.txt
-	venv build/trace-venv tests/trace/requirements.txt
-	venv build/grpc-venv tests/grpc/requirements.txt
+	pids=""
+	while read -r dir requirements; do
+		venv "build/$dir" "$requirements" &
+		pids="$pids $!"
+	done <<-END
+		cuda-venv tests/cuda/requirements.txt
+		bb-venv tests/bitbake/requirements.txt
+		oelint-venv emitters/assemble/testdata/oelint/requirements.txt
+		kas-venv tests/series/requirements.txt
+		spdx-venv compiler/layer/bom/testdata/spdx/requirements.txt
+		lsp-venv tests/editor/requirements.txt
+		trace-venv tests/trace/requirements.txt
+		grpc-venv tests/grpc/requirements.txt
+	END
+	for pid in $pids; do wait "$pid"; done
 }
 
 models() { sh tests/models/fetch.sh; }
