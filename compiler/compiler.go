@@ -5,6 +5,8 @@ package compiler
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -131,6 +133,7 @@ type companions interface {
 	board(path string) ([]byte, error) // a board file
 	model(path string) (*onnx.Model, error)
 	file(path string) ([]byte, error) // as [resolve.ReadFile]
+	digest(path string) (string, error)
 }
 
 // folder is a configuration on disk.
@@ -213,6 +216,30 @@ func (f folder) file(path string) ([]byte, error) {
 	return data, err
 }
 
+// digest is the SHA-256 of a file of any size.
+func (f folder) digest(path string) (string, error) {
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil {
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", resolve.ErrNotFile
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
 // memory is a configuration in memory.
 type memory map[string][]byte
 
@@ -242,6 +269,12 @@ func (m memory) file(path string) ([]byte, error) {
 	return nil, resolve.ErrUnknownFile
 }
 
+func (m memory) digest(path string) (string, error) {
+	b, err := m.file(path)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), err
+}
+
 func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files companions) *Project {
 	lang := conform.Language()
 	p := &Project{Config: cfg, Language: lang, Report: report}
@@ -250,7 +283,7 @@ func resolveAndCheck(cfg *load.Config, report *diag.Report, cache string, files 
 		return p
 	}
 	checkDefinitions(cfg, lang, report)
-	p.Project = resolve.Resolve(cfg.Root, lang, files.manifest, files.board, report)
+	p.Project = resolve.Resolve(cfg.Root, lang, resolve.Files{Manifest: files.manifest, Board: files.board, Read: files.file, Digest: files.digest}, report)
 	p.ReadFiles(files.file, report)
 	p.book = forecast.NewBook(cache)
 	check.Run(p.Project, report, p.book, files.model)

@@ -3,7 +3,7 @@
 # packages goes below build/.
 #
 #   scripts/setup.sh system   Debian packages (needs root; lists what is missing otherwise)
-#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc, SPDX and the editor client
+#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc, SPDX, the editor client and optimised models
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 #   scripts/setup.sh browser  headless Chromium and Playwright, for prove.sh browser

@@ -27,7 +27,7 @@ func groups() []cli.Group {
 			newInitCommand, newVetCommand, newFmtCommand, newExplainCommand, newImportCommand, newSchemaCommand, newLSPCommand,
 		}},
 		{Title: "Layers and plans", Commands: []func() *cobra.Command{
-			newBuildCommand, newDiffCommand, newReviewCommand, newPlanCommand, newGraphCommand, newCheckLayerCommand,
+			newBuildCommand, newDiffCommand, newReviewCommand, newPlanCommand, newGraphCommand, newCheckLayerCommand, newModelCommand,
 		}},
 		{Title: "Releases", Commands: []func() *cobra.Command{
 			newSignCommand, newSBOMCommand, newPushCommand, newPullCommand,

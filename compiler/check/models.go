@@ -1,12 +1,15 @@
 package check
 
 import (
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/formats/measurement"
 	"github.com/yoctune/yoctune/schema/pipeline"
 )
 
@@ -48,6 +51,26 @@ func namedModelRules() []Rule {
 			See:   "yoctune schema PostprocessStage",
 			run:   checkModelLabels,
 		},
+		{
+			ID: "model-optimise", Severity: diag.Error, Firm: true,
+			Title: "candidates of a model cannot be made or judged",
+			Cause: "yoctune model optimise reads the model, the calibration set and the labelled set from beside the configuration, and writes candidates and evidence there. A candidate without conditions, conditions without a candidate, and two equal candidates have no effect.",
+			Fix:   "give optimise and accept together, and a source beside the configuration",
+			Wrong: `{models: yolo: {source: "yolo.onnx", optimise: [{kind: "fp16"}]}, ` + exampleNamed + `}`,
+			Right: `{` + exampleModels + exampleNamed + `}`,
+			See:   "yoctune schema Model",
+			run:   checkModelOptimise,
+		},
+		{
+			ID: "model-evidence", Severity: diag.Error,
+			Title: "a model has no evidence of this device, runtime or model",
+			Cause: "The image gets the fastest candidate that was accepted on the device that runs it. The evidence is a file beside the model; it counts for the model, the candidates, the conditions, the device and the ONNX Runtime that it names.",
+			Fix:   "run yoctune model optimise DIR --target TARGET --model MODEL",
+			Wrong: `{models: yolo: {source: "yolo.onnx", optimise: [{kind: "fp16"}], accept: examples: "set.safetensors"}, ` + exampleNamed + `}`,
+			Right: `{` + exampleModels + exampleNamed + `}`,
+			See:   "yoctune model show",
+			run:   checkModelEvidence,
+		},
 	}
 }
 
@@ -77,7 +100,7 @@ func checkModelName(s *subject) {
 
 // isBelow reports whether the value of a field was written under a model.
 func isBelow(field config.String, m *config.Model) bool {
-	return slices.ContainsFunc([]config.String{m.Source, m.SHA256, m.Member, m.ArchiveSHA256}, func(f config.String) bool { return f.Node() == field.Node() })
+	return slices.ContainsFunc([]config.String{m.Source, m.SHA256, m.Member, m.ArchiveSHA256}, func(f config.String) bool { return f.IsSet() && f.Pos() == field.Pos() })
 }
 
 func checkModelSource(s *subject) {
@@ -112,6 +135,85 @@ func checkModelLabels(s *subject) {
 		}
 		if runs && !read {
 			s.reportAt(m.Labels, m.Labels.Show(), "", "no postprocess stage takes the labels of model %s", m.Key())
+		}
+	}
+}
+
+func checkModelOptimise(s *subject) {
+	for _, m := range s.Config.Models.Sorted() {
+		switch {
+		case !resolve.Optimised(m) && m.Accept.IsSet():
+			s.reportAt(m.Accept, "", "add optimise, or remove accept", "model %s has conditions, and no candidates", m.Key())
+			continue
+		case !resolve.Optimised(m):
+			continue
+		case !m.Accept.IsSet():
+			s.reportAt(m.Optimise, "", "add accept, with examples", "model %s has candidates, and no conditions", m.Key())
+			continue
+		case m.Source.IsSet() && (resolve.IsURL(m.Source.Text) || path.IsAbs(m.Source.Text)) || m.External.On:
+			s.reportAt(config.FirstSet(m.Source, m), m.Source.Show(), "put the file beside the configuration, and name it by a relative path", "model %s: candidates are made of a file beside the configuration", m.Key())
+			continue
+		case !strings.HasSuffix(m.Source.Text, ".onnx") && m.Source.IsSet():
+			s.reportAt(m.Source, m.Source.Show(), "rename the file", "model %s: the names of candidates need a source that ends in .onnx", m.Key())
+		}
+		if metric := m.Accept.Metric.Text; m.Accept.Head.IsSet() && metric != measurement.MAP {
+			s.reportAt(m.Accept.Head, m.Accept.Head.Show(), "remove head, or set metric: \"map\"", "model %s: only metric map decodes boxes", m.Key())
+		}
+		seen := map[string]bool{}
+		for i := range m.Optimise.Items {
+			o := &m.Optimise.Items[i]
+			name := resolve.CandidateName(o)
+			if seen[name] {
+				s.reportAt(o, "", "remove one of them", "model %s: two candidates are called %s", m.Key(), name)
+			}
+			seen[name] = true
+			if o.Amount.IsSet() && o.Pattern.Text == "2:4" {
+				s.reportAt(o.Amount, o.Amount.Show(), "remove amount", "model %s: a pattern of 2:4 removes one half", m.Key())
+			} else if v, err := strconv.ParseFloat(resolve.FormatAmount(o), 64); o.Amount.IsSet() && (err != nil || v <= 0 || v >= 1) {
+				s.reportAt(o.Amount, o.Amount.Show(), "write a fraction between 0 and 1", "model %s: amount is a fraction of the weights", m.Key())
+			}
+		}
+		s.checkSetFiles(m)
+	}
+}
+
+// checkSetFiles reports sets that are not beside the configuration. They are read by yoctune model
+// optimise, and no device needs them.
+func (s *subject) checkSetFiles(m *config.Model) {
+	for _, f := range append([]config.String{m.Accept.Examples}, calibrations(m)...) {
+		if path.IsAbs(f.Text) || slices.Contains(strings.Split(f.Text, "/"), "..") {
+			s.reportAt(f, f.Show(), "put it beside the configuration, and name it by a relative path", "model %s: %s is not below the configuration's folder", m.Key(), f.Text)
+		}
+	}
+}
+
+func calibrations(m *config.Model) []config.String {
+	var all []config.String
+	for i := range m.Optimise.Items {
+		if c := m.Optimise.Items[i].Calibration; c.IsSet() {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func checkModelEvidence(s *subject) {
+	for _, m := range s.Config.Models.Sorted() {
+		e, ok := s.Evidence[m.Key()]
+		if !ok {
+			continue
+		}
+		fault := e.Fault
+		for c, p := range s.pipelines() {
+			for i := range p.Stages {
+				st := &p.Stages[i]
+				if fault == "" && c.Stages.Get(st.ID).Model.Text == m.Key() {
+					fault = e.CompareProviders(st)
+				}
+			}
+		}
+		if fault != "" {
+			s.reportAt(m.Optimise, "", "run: yoctune model optimise DIR --target "+s.Name+" --model "+m.Key(), "model %s: %s", m.Key(), fault)
 		}
 	}
 }

@@ -356,7 +356,7 @@ func sealFor(version string, targets []*Target, manifest config.String, report *
 
 // addFiles reads the runtime's manifest.
 func (p *Project) addFiles(r *plan.Runtime, manifest config.String, report *diag.Report) {
-	raw, err := p.manifest(manifest.Text)
+	raw, err := p.files.Manifest(manifest.Text)
 	var m *programs.Manifest
 	if err == nil {
 		m, err = programs.Decode(raw)

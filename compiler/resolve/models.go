@@ -1,11 +1,13 @@
 package resolve
 
 import (
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/formats/evidence"
 	"github.com/yoctune/yoctune/schema/pipeline"
 )
 
@@ -22,18 +24,22 @@ var labelFields = []string{"labels", "labelsUri", "labelsSha256"}
 func IsURL(source string) bool { return strings.Contains(source, "://") }
 
 // expandModels writes the file of a model wherever the model is named, so that what follows
-// knows files, addresses and digests only. A use that names an unknown model, or a file of its
+// knows files, addresses and digests only. A candidate that was chosen takes the place of the
+// source. A use that names an unknown model, or a file of its
 // own too, stays as it is: a rule reports it.
-func expandModels(target *load.Node) *load.Node {
+func expandModels(target *load.Node, chosen func(model string) *evidence.File) *load.Node {
 	models, pipelines := target.Get("models"), target.Get("pipelines")
 	if models == nil || pipelines == nil {
 		return target
 	}
-	x := modelExpander{models}
+	x := modelExpander{models, chosen}
 	return replaceField(target, "pipelines", func(all *load.Node) *load.Node { return mapMembers(all, x.expandPipeline) })
 }
 
-type modelExpander struct{ models *load.Node }
+type modelExpander struct {
+	models *load.Node
+	chosen func(model string) *evidence.File
+}
 
 func (x modelExpander) expandPipeline(p *load.Node) *load.Node {
 	labels := x.findLabels(p.Get("stages"))
@@ -77,6 +83,16 @@ func (x modelExpander) expandUse(use *load.Node) *load.Node {
 		return use
 	}
 	out := &load.Node{Kind: load.Struct, Pos: use.Pos, Fields: slices.Clone(use.Fields)}
+	if file := x.chosen(use.Get("model").Text); file != nil {
+		source := m.Field("source")
+		add := func(name, text string) {
+			value := &load.Node{Kind: load.String, Pos: source.Value.Pos, Text: text}
+			out.Fields = append(out.Fields, load.Field{Name: name, Pos: source.Pos, Value: value})
+		}
+		add("path", path.Join(path.Dir(source.Value.Text), file.File))
+		add("sha256", file.SHA256)
+		return out
+	}
 	for _, f := range modelFields {
 		field := m.Field(f.model)
 		if field == nil {

@@ -25,21 +25,21 @@ func (p *Project) readBoardFile(t *Target, report *diag.Report) bool {
 	if !isText(at) {
 		return false
 	}
-	file, known := p.files[at.Text]
+	file, known := p.boardFiles[at.Text]
 	if !known {
 		var err error
 		if file, err = p.decodeBoardFile(at.Text); err != nil {
 			reportBoard(report, at, fmt.Sprintf("board file: %v", err),
 				`run "yoctuned probe --board-file FILE" on the device, and name the file by a path inside the configuration's folder`)
 		}
-		p.files[at.Text] = file
+		p.boardFiles[at.Text] = file
 	}
 	t.File = file
 	return file != nil
 }
 
 func (p *Project) decodeBoardFile(path string) (*boardfile.File, error) {
-	raw, err := p.boardFile(path)
+	raw, err := p.files.Board(path)
 	if err != nil {
 		return nil, err
 	}

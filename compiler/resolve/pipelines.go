@@ -379,6 +379,9 @@ func (r *resolver) model(c *config.Stage) *plan.Model {
 		Threads: c.Threads.Value, Providers: config.Texts(c.Providers), Precision: c.Precision.Text,
 		Spinning: c.Spinning.On, NoArena: !c.Arena.Or(true), Workspace: r.readBytes(c.Workspace),
 	}
+	if e := r.t.Evidence[c.Model.Text]; c.Model.IsSet() && e.Evidence != nil {
+		m.Evidence = e.Digest
+	}
 	if names := config.Texts(c.OutputTensors); len(names) > 0 {
 		m.Output, m.Outputs = names[0], names[1:]
 	}

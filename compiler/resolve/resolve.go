@@ -27,11 +27,10 @@ type Project struct {
 	Targets  []*Target      // by name
 	Suppress []Suppression
 	Conforms bool // all but the targets' contents conforms to the schema
-	manifest func(path string) ([]byte, error)
+	files    Files
 
-	boardFile func(path string) ([]byte, error)
-	files     map[string]*boardfile.File            // board files, by path; nil: it was reported
-	machines  map[*config.Board]map[string][]string // machines of a release, by its name
+	boardFiles map[string]*boardfile.File            // by path; nil: it was reported
+	machines   map[*config.Board]map[string][]string // machines of a release, by its name
 }
 
 // Suppression is a rule that the configuration switches off, and where.
@@ -53,17 +52,17 @@ type Target struct {
 	Stock   board.Table
 	Exact   bool // Stock was verified for the release
 
-	Replaced []Override // by id
+	Replaced []Override          // by id
+	Evidence map[string]Evidence // of models with candidates, by name
 
 	machines []string // see Machines
 }
 
 // Resolve resolves every target of a configuration that conforms to the schema.
-// manifest and boardFile read files below the configuration's folder. What is wrong goes to
-// the report; targets that could not be resolved are left out. An error elsewhere, such as a
+// What is wrong goes to the report; targets that could not be resolved are left out. An error elsewhere, such as a
 // layer without a maintainer, leaves them in: the rules judge what can be judged.
-func Resolve(root *load.Node, lang *conform.Schema, manifest, boardFile func(string) ([]byte, error), report *diag.Report) *Project {
-	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest, boardFile: boardFile, files: map[string]*boardfile.File{}, machines: map[*config.Board]map[string][]string{}}
+func Resolve(root *load.Node, lang *conform.Schema, files Files, report *diag.Report) *Project {
+	p := &Project{Root: root, Config: config.Decode(root), files: files, boardFiles: map[string]*boardfile.File{}, machines: map[*config.Board]map[string][]string{}}
 	checker := conform.NewChecker(lang, report)
 	checkParts(checker, p)
 	for _, s := range p.Config.Suppress.Sorted() {
@@ -142,14 +141,15 @@ func (p *Project) target(own *config.Target, checker *conform.Checker, report *d
 	checker.WithReport(checked).Check(merged, path, "#Target", false)
 	report.Merge(checked)
 
-	if !checked.Failed() {
-		merged = expandModels(merged)
-	}
 	t := &Target{Path: path, Node: merged, Config: config.DecodeTarget(path, merged)}
 	if !p.findFacts(t, checked, report) || checked.Failed() || failed {
 		return nil
 	}
 	t.Target = &plan.Target{Name: own.Key(), Board: t.Board.ID, Origins: plan.Origins{}}
+	p.readEvidence(t, t.Config)
+	if expanded := expandModels(merged, t.chosen); expanded != merged {
+		t.Node, t.Config = expanded, config.DecodeTarget(path, expanded)
+	}
 	slices.SortStableFunc(m.overrides, func(a, b Override) int { return strings.Compare(a.ID, b.ID) })
 	t.Replaced = m.overrides
 	for _, o := range m.overrides {

@@ -466,6 +466,8 @@ type Model struct {
 
 	Inputs  []ModelInput `json:"inputs,omitempty" since:"2"`  // by name; an input that is not listed takes the stage's tensor
 	Outputs []string     `json:"outputs,omitempty" since:"2"` // further outputs to read, by name
+
+	Evidence string `json:"evidence,omitempty" since:"2"` // SHA-256 of the judgement that chose this model
 }
 
 // ModelInput is where an input of a model comes from: a tensor of this frame, that of the frame

@@ -1,4 +1,4 @@
-// Package guide runs the commands of README.md, docs/guide.md and docs/pipelines.md in an empty
+// Package guide runs the commands of README.md, docs/guide.md, docs/pipelines.md and docs/models.md in an empty
 // folder, with nothing but the installed programs, and compares their output with the pages.
 //
 // YOCTUNE_CLEAN_ROOT names a root file system in which the packages are installed; the commands
@@ -128,6 +128,10 @@ func TestEveryCommandIsRunOrNeedsSomething(t *testing.T) {
 func TestPipelinesPageCommandsWork(t *testing.T) {
 	models.Dir(t) // skips with the reason when they are missing
 	runPage(t, "docs/pipelines.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
+}
+
+func TestModelsPageCommandsWork(t *testing.T) {
+	runPage(t, "docs/models.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t), "XDG_CACHE_HOME="+models.Python(t))
 }
 
 // runPage writes the files and runs the commands of a page, which must have this many commands.

@@ -128,3 +128,19 @@ func findRoot(t testing.TB) string {
 		dir = up
 	}
 }
+
+// Python returns the cache folder with the environment that makes candidates of models, or skips the
+// test.
+func Python(t testing.TB) string {
+	t.Helper()
+	cache := filepath.Join(findRoot(t), "build", "cache")
+	found, err := filepath.Glob(filepath.Join(cache, "yoctune", "models-*", "complete"))
+	if err != nil || len(found) == 0 {
+		const how = "no Python environment in build/cache: run scripts/setup.sh python"
+		if os.Getenv(requireVariable) == "1" {
+			t.Fatal(how)
+		}
+		t.Skip(how)
+	}
+	return cache
+}

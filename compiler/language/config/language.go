@@ -547,6 +547,8 @@ type Model struct {
 	Labels        String
 	LabelsURI     String
 	LabelsSHA256  String
+	Optimise      List[Optimisation]
+	Accept        Accept
 }
 
 func (c *Model) decode(p Place) {
@@ -559,6 +561,8 @@ func (c *Model) decode(p Place) {
 	c.Labels.decode(c.field("labels"))
 	c.LabelsURI.decode(c.field("labelsUri"))
 	c.LabelsSHA256.decode(c.field("labelsSha256"))
+	c.Optimise.decode(c.field("optimise"))
+	c.Accept.decode(c.field("accept"))
 }
 
 // Pipeline is a struct of the language.
@@ -993,6 +997,54 @@ func (c *Coalesce) decode(p Place) {
 	c.TxFrames.decode(c.field("txFrames"))
 	c.AdaptiveRx.decode(c.field("adaptiveRx"))
 	c.AdaptiveTx.decode(c.field("adaptiveTx"))
+}
+
+// Optimisation is a struct of the language.
+type Optimisation struct {
+	Place
+	Kind        String
+	Level       String
+	Keep        List[String]
+	Calibration String
+	Method      String
+	PerChannel  Bool
+	Exclude     List[String]
+	Pattern     String
+	Amount      Decimal
+}
+
+func (c *Optimisation) decode(p Place) {
+	c.Place = p
+	c.Kind.decode(c.field("kind"))
+	c.Level.decode(c.field("level"))
+	c.Keep.decode(c.field("keep"))
+	c.Calibration.decode(c.field("calibration"))
+	c.Method.decode(c.field("method"))
+	c.PerChannel.decode(c.field("perChannel"))
+	c.Exclude.decode(c.field("exclude"))
+	c.Pattern.decode(c.field("pattern"))
+	c.Amount.decode(c.field("amount"))
+}
+
+// Accept is a struct of the language.
+type Accept struct {
+	Place
+	Examples   String
+	Metric     String
+	Head       String
+	MaxLoss    Decimal
+	MinSpeedup Decimal
+	MaxMemory  Size
+}
+
+func (c *Accept) decode(p Place) {
+	c.Place = p
+	c.Examples.decode(c.field("examples"))
+	c.Metric.decode(c.field("metric"))
+	c.Head.decode(c.field("head"))
+	c.MaxLoss.decode(c.field("maxLoss"))
+	c.MinSpeedup.decode(c.field("minSpeedup"))
+	c.MaxMemory.decode(c.field("maxMemory"))
 }
 
 // Source is a struct of the language.

@@ -7,6 +7,22 @@ import "github.com/yoctune/yoctune/compiler/language/load"
 // language is data that the linker lays out: it costs a start nothing.
 var language = Schema{defs: []*definition{
 	{name: "#AbsPath", doc: "an absolute path, without \"..\" or blanks", value: &shape{op: matches, text: "^(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
+	{name: "#Accept", doc: "Conditions for a candidate.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "examples", required: true, doc: "Labelled set: a file beside the configuration.", value: &shape{op: named, def: "#Path"}},
+			{name: "metric", required: false, doc: "Measure of accuracy: similarity of the outputs with the original's (cosine), best class (top-1), labels (f1), characters (cer) or boxes (map). cosine by default.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cosine", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "top-1", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "f1", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cer", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "map", True: false}},
+			}}},
+			{name: "head", required: false, doc: "Output of a detector, with metric map, as in a postprocess stage.", value: &shape{op: named, def: "#Text"}},
+			{name: "maxLoss", required: false, doc: "Largest loss of the metric, 0 to 1; 0.01 by default.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "minSpeedup", required: false, doc: "Smallest speedup, such as 1.2; 1 by default.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "maxMemory", required: false, doc: "Largest growth of the process that runs the model.", value: &shape{op: named, def: "#Size"}},
+		},
+	}}},
 	{name: "#Account", doc: "The name of a user or group, or its number.", value: &shape{op: either, parts: []*shape{
 		&shape{op: named, def: "#User"},
 		&shape{op: object, obj: &structure{
@@ -840,6 +856,8 @@ var language = Schema{defs: []*definition{
 			{name: "labels", required: false, doc: "File with one label per line, for the postprocess stages that read this model and name no labels; a relative path names a file beside the configuration, which the layer carries.", value: &shape{op: named, def: "#Path"}},
 			{name: "labelsUri", required: false, doc: "Address from which the build fetches that file, with its digest; the layer then installs it beside the models.", value: &shape{op: named, def: "#URL"}},
 			{name: "labelsSha256", required: false, doc: "Digest of that file.", value: &shape{op: named, def: "#SHA256"}},
+			{name: "optimise", required: false, doc: "Candidates that \"yoctune model optimise\" makes and measures. The image gets the fastest that is accepted, otherwise the original; \"vet\" refuses a model whose evidence is missing, or is of another device, runtime or model.", value: &shape{op: list, elem: &shape{op: named, def: "#Optimisation"}}},
+			{name: "accept", required: false, doc: "Conditions under which a candidate is accepted, with 95 percent confidence, at every batch size of the stages that run the model.", value: &shape{op: named, def: "#Accept"}},
 		},
 	}}},
 	{name: "#ModelInput", doc: "An input of a model: a tensor of the frame, or fixed values.", value: &shape{op: object, obj: &structure{
@@ -971,6 +989,68 @@ var language = Schema{defs: []*definition{
 			{name: "memory", required: false, doc: "Memory available to the kernel: less than the module's.", value: &shape{op: named, def: "#Size"}},
 			{name: "thermalZones", required: false, doc: "Types of the thermal zones.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
 			{name: "modes", required: false, doc: "Names of the power modes, in the order of their ids.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
+		},
+	}}},
+	{name: "#Optimisation", doc: "A candidate to make of a model.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "kind", required: true, doc: "Kind of candidate: a graph optimised by ONNX Runtime or by onnxslim, half precision (fp16, bf16), calibrated 8-bit integers (int8), 8-bit weights of matrix products (int8-dynamic), or weights set to 0 or removed (prune).", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "graph", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "slim", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "fp16", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "bf16", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "int8", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "int8-dynamic", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "prune", True: false}},
+			}}},
+		},
+		branches: []branch{
+			{field: "kind", value: "graph", then: &structure{
+				fields: []*member{
+					{name: "level", required: false, doc: "Level of ONNX Runtime's optimisations; \"basic\" by default. The others fit the provider that they were made with.", value: &shape{op: either, parts: []*shape{
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "basic", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "extended", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "all", True: false}},
+					}}},
+				},
+			}},
+			{field: "kind", value: "fp16", then: &structure{
+				fields: []*member{
+					{name: "keep", required: false, doc: "Names of nodes that stay in float32.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
+				},
+			}},
+			{field: "kind", value: "bf16", then: &structure{
+				fields: []*member{
+					{name: "keep", required: false, doc: "Names of nodes that stay in float32.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
+				},
+			}},
+			{field: "kind", value: "int8", then: &structure{
+				fields: []*member{
+					{name: "calibration", required: true, doc: "Calibration set, in the format of labelled sets: a file beside the configuration.", value: &shape{op: named, def: "#Path"}},
+					{name: "method", required: false, doc: "How to choose the range of each tensor; \"minmax\" by default.", value: &shape{op: either, parts: []*shape{
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "minmax", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "entropy", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "percentile", True: false}},
+					}}},
+					{name: "perChannel", required: false, doc: "A scale for each channel of the weights.", value: &shape{op: basic, kind: load.Bool}},
+					{name: "exclude", required: false, doc: "Names of nodes that stay in float, besides those that are found to need it.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
+				},
+			}},
+			{field: "kind", value: "int8-dynamic", then: &structure{
+				fields: []*member{
+					{name: "perChannel", required: false, doc: "A scale for each channel of the weights.", value: &shape{op: basic, kind: load.Bool}},
+					{name: "exclude", required: false, doc: "Names of nodes that stay in float.", value: &shape{op: list, elem: &shape{op: named, def: "#Text"}}},
+				},
+			}},
+			{field: "kind", value: "prune", then: &structure{
+				fields: []*member{
+					{name: "pattern", required: true, doc: "Weights to remove: the smallest anywhere, whole channels of convolutions, or two of four.", value: &shape{op: either, parts: []*shape{
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "unstructured", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "channel", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "2:4", True: false}},
+					}}},
+					{name: "amount", required: false, doc: "Fraction of weights or channels, 0 to 1; 0.1 by default. 2:4 is one half.", value: &shape{op: named, def: "#Decimal"}},
+				},
+			}},
 		},
 	}}},
 	{name: "#OptionName", doc: "a feature, or an option of a recipe: letters, digits, \"_\", \".\", \"+\" and \"-\"", value: &shape{op: all, parts: []*shape{

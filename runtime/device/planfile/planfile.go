@@ -19,7 +19,6 @@ import (
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
-	"github.com/yoctune/yoctune/schema/formats/boardfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -213,14 +212,12 @@ func checkBoard(p *plan.Plan, id rootfs.Identity) error {
 	switch {
 	case p.Board == "" || p.Board == "generic":
 		return nil
-	case slices.Contains(p.Identities, boardfile.AnyDevice) && board.Recognise(id.Compatible) == "":
-		return nil
 	case len(p.Identities) > 0:
 		own := id.Compatible
 		if id.Product != "" {
 			own = append(slices.Clone(own), id.Product)
 		}
-		if !slices.ContainsFunc(p.Identities, func(want string) bool { return slices.Contains(own, want) }) {
+		if !board.IsOneOf(p.Identities, own) {
 			return fmt.Errorf("%w: the plan is for %s (%s), this device is %s%s", ErrBoard, p.Board, strings.Join(p.Identities, " or "), cmp.Or(strings.Join(own, " "), "not identified"), override)
 		}
 		return nil

@@ -3,6 +3,8 @@ package board
 import (
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/schema/formats/boardfile"
 )
 
 // A Jetson's "compatible" lists carrier and module, then the module alone, then
@@ -54,4 +56,13 @@ func Recognise(compatible []string) string {
 		return ""
 	}
 	return recognised[i]
+}
+
+// IsOneOf reports whether a device that reports some identities is of a board that others
+// recognise; [boardfile.AnyDevice] stands for a device that nothing identifies.
+func IsOneOf(wanted, reported []string) bool {
+	if slices.Contains(wanted, boardfile.AnyDevice) {
+		return Recognise(reported) == ""
+	}
+	return slices.ContainsFunc(wanted, func(id string) bool { return slices.Contains(reported, id) })
 }
