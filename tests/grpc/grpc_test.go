@@ -20,6 +20,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,6 +104,11 @@ func (d *device) write(name string, data []byte) string {
 		d.t.Fatal(err)
 	}
 	return path
+}
+
+// socket is where a pipeline answers by default.
+func (d *device) socket(name string) string {
+	return filepath.Join(filepath.Dir(pipelines.Path(filepath.Join(d.dir, pipelines.Dir), name)), "requests")
 }
 
 // freeAddress returns an address of the loopback interface on which nothing listens.
@@ -272,14 +279,75 @@ func TestTritonClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unix := filepath.Join(filepath.Dir(pipelines.Path(filepath.Join(d.dir, pipelines.Dir), "id4")), "requests")
-	cmd := exec.Command(interpreter, "client.py", fast, unix, slow)
+	cmd := exec.Command(interpreter, "client.py", fast, d.socket("id4"), slow)
 	cmd.Env = append(os.Environ(), "TYPES_ADDRESS="+types, "INFERENCE_PROTO_SET="+d.write("set.pb", set))
 	before := p.memory(t)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s%d KiB before, %d KiB after", out, before, p.memory(t))
 	if err != nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// NVIDIA's load generator over gRPC, alone and in streams, over HTTP, and with tensors in shared memory. The program needs a
+// newer C library than some hosts have, so that its path, or that of a script that starts it, is given.
+func TestPerfAnalyzer(t *testing.T) {
+	path := os.Getenv("YOCTUNE_PERF_ANALYZER")
+	if path == "" {
+		t.Skip("set YOCTUNE_PERF_ANALYZER to the program of PyPI's perf-analyzer")
+	}
+	d := newDevice(t)
+	address := freeAddress(t)
+	p := d.start("id4", d.id4(plan.Request{Address: address, Plain: true, SharedMemory: true}))
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"gRPC", []string{"-i", "grpc"}},
+		{"gRPC, streams", []string{"-i", "grpc", "--streaming", "--async"}},
+		{"gRPC, shared memory", []string{"-i", "grpc", "--shared-memory", "system"}},
+		{"HTTP", []string{"-i", "http"}},
+		{"HTTP, shared memory", []string{"-i", "http", "--shared-memory", "system"}},
+	} {
+		for _, concurrency := range []string{"1", "8", "64"} {
+			args := append([]string{"-m", "id4", "-u", address, "--concurrency-range", concurrency, "--request-count", "3000", "-b", "1", "--percentile", "99"}, c.args...)
+			out, err := exec.Command(path, args...).CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v\n%s", c.name, err, out)
+				continue
+			}
+			t.Logf("%s: %s", c.name, regexp.MustCompile(`(?m)^Concurrency: .*$`).Find(out))
+		}
+	}
+	t.Logf("%d KiB at the end", p.memory(t))
+}
+
+// grpcurl reads the definitions and speaks to the unix socket and to the address.
+func TestGRPCurl(t *testing.T) {
+	path := os.Getenv("YOCTUNE_GRPCURL")
+	if path == "" {
+		t.Skip("set YOCTUNE_GRPCURL to the program: go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3")
+	}
+	d := newDevice(t)
+	address := freeAddress(t)
+	d.start("id4", d.id4(plan.Request{Address: address, Plain: true}))
+	definitions := []string{"-import-path", "../../runtime/serve/inference/protocol", "-proto", "inference.proto", "-plaintext"}
+	const service = "inference.GRPCInferenceService/"
+	for _, c := range []struct {
+		name, want string
+		args       []string
+	}{
+		{"ready", `"ready": true`, []string{address, service + "ServerReady"}},
+		{"ready on the socket", `"ready": true`, []string{"unix://" + d.socket("id4"), service + "ServerReady"}},
+		{"metadata", `"datatype": "FP32"`, []string{"-d", `{"name":"id4"}`, address, service + "ModelMetadata"}},
+		{"infer", `"AACAPwAAAEAAAEBAAACAQA=="`, []string{"-d", `{"model_name":"id4","inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"contents":{"fp32_contents":[1,2,3,4]}}]}`, address, service + "ModelInfer"}},
+		{"statistics", `"inferenceCount": "1"`, []string{"-d", `{"name":"id4"}`, address, service + "ModelStatistics"}},
+		{"another model", "Code: NotFound", []string{"-d", `{"name":"../x"}`, address, service + "ModelConfig"}},
+	} {
+		out, _ := exec.Command(path, append(slices.Clone(definitions), c.args...)...).CombinedOutput()
+		if !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: no %q in %s", c.name, c.want, out)
+		}
 	}
 }
 
@@ -590,7 +658,7 @@ func TestSharedMemoryOfAnotherUserIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove("/dev/shm" + key) })
-	socket := filepath.Join(filepath.Dir(pipelines.Path(filepath.Join(d.dir, pipelines.Dir), "id4")), "requests")
+	socket := d.socket("id4")
 	for path := filepath.Dir(socket); path != "/tmp"; path = filepath.Dir(path) {
 		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)

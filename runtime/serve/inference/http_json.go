@@ -345,8 +345,7 @@ func encodeResponse(r *Response, binary wantsBinary) (head []byte, parts [][]byt
 		b = appendJSON(append(b, `,"datatype":`...), t.Datatype)
 		b = appendJSON(append(b, `,"shape":`...), t.Shape)
 		switch {
-		case t.Data == nil:
-			b = appendJSON(append(b, `,"parameters":`...), t.Parameters)
+		case t.Data == nil: // in shared memory: Triton's clients expect no parameters then
 		case binary.of(t.Name):
 			b = append(b, `,"parameters":{"binary_data_size":`...)
 			b = append(strconv.AppendInt(b, int64(len(t.Data)), 10), '}')
