@@ -89,6 +89,9 @@ func unitsOf(t *plan.Target) []graph.Unit {
 	}
 	for _, s := range t.Services {
 		units = append(units, graph.Unit{Name: s.Name, Slice: s.Slice, CPUs: s.CPUs, After: s.After, Wants: s.Wants, Requires: s.Requires})
+		if s.Timer != nil {
+			units = append(units, graph.Unit{Name: s.Timer.Name, Wants: []string{s.Name}})
+		}
 	}
 	return units
 }

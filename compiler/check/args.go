@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ func argRules() []Rule {
 		{
 			ID: "kernel-arg-cores", Severity: diag.Error, Firm: true,
 			Title: "invalid list of cores in a kernel argument",
-			Cause: "isolcpus, nohz_full, rcu_nocbs and irqaffinity take a list of existing cores, such as 1-3,5. The kernel ignores the whole argument when it cannot parse it, and keeps core 0 out of nohz_full.",
+			Cause: "isolcpus, nohz_full, rcu_nocbs and irqaffinity take a list of existing cores, such as 1-3,5. The kernel ignores the whole argument when it cannot parse it, and keeps core 0 out of nohz_full. Core 0 under isolcpus is a warning.",
 			Fix:   "list existing cores, or use cpu.isolate, which writes all of these arguments",
 			Wrong: `kernel: args: irqaffinity: "0-7"`, Right: `kernel: args: irqaffinity: "0-3"`,
 			See: "Documentation/admin-guide/kernel-parameters.txt",
@@ -98,6 +99,16 @@ func argRules() []Rule {
 			Wrong: `{board: "orin-nano-8gb", machine: "acme-edge", kernel: args: fbcon: null}`, Right: `kernel: args: fbcon: null`,
 			See: "meta-tegra conf/machine",
 			run: checkArgRemoveOwn,
+		},
+		{
+			ID: "kernel-arg-length", Severity: diag.Error,
+			Title: "the kernel's command line is too long",
+			Cause: "The kernel keeps COMMAND_LINE_SIZE bytes of its command line and cuts the rest off, in the middle of a word and without a message. The machine's own KERNEL_ARGS come first, and the boot loader adds more: a warning where fewer than 512 bytes are left for it.",
+			Fix:   "remove arguments; parameters of modules also work in modprobe.d, and sysctl.* under sysctl",
+			Wrong: `kernel: args: "acme.a": {value: "x" * 2100, external: true}`,
+			Right: `kernel: args: quiet: true`,
+			See:   "arch/arm64/include/uapi/asm/setup.h: COMMAND_LINE_SIZE",
+			run:   checkArgLength,
 		},
 		{
 			ID: "kernel-arg-twice", Severity: diag.Error,
@@ -185,8 +196,12 @@ func checkArgCores(s *subject) {
 		if name == "nohz_full" && arg.Text != "all" && slices.Contains(cores, 0) {
 			s.reportAt(arg, arg.Show(), "leave core 0 out", "core 0 keeps the time for the others and cannot be in nohz_full")
 		}
-		if name == "isolcpus" && len(cores) >= s.Board.Cores {
+		switch {
+		case name != "isolcpus":
+		case len(cores) >= s.Board.Cores:
 			s.refuse(s.coreCount(), arg, arg.Show(), "leave core 0 out at least", "isolcpus leaves no core for the system")
+		case slices.Contains(cores, 0):
+			s.reportAt(arg, arg.Show(), "leave core 0 out", "isolcpus takes core 0 from the scheduler, which boots the system and takes all interrupts without another core").Severity = diag.Warning
 		}
 		s.compareWithIsolated(arg, cores)
 	}
@@ -294,6 +309,39 @@ func checkArgStock(s *subject) {
 		case at.IsSet():
 			s.reportAt(at, now, "leave it out", "machine %s sets %s itself", s.Machine, before)
 		}
+	}
+}
+
+// loaderArgs is room on the command line for what boot loaders add, in bytes: cboot and UEFI of L4T write some
+// hundreds.
+const loaderArgs = 512
+
+func checkArgLength(s *subject) {
+	size := linux.CommandLineSize(s.lines[0])
+	if size == 0 || len(s.Kernel.Args) == 0 || s.File != nil && s.File.Arch != "" && s.File.Arch != "aarch64" {
+		return
+	}
+	length := 1 // the zero at the end
+	var longest plan.Arg
+	for _, a := range s.Kernel.Args {
+		n := len(formatArg(a.Name, a.Value))
+		length += n + 1
+		if n >= len(formatArg(longest.Name, longest.Value)) {
+			longest = a
+		}
+	}
+	own := length - 1
+	if m, ok := s.Release.Machine(s.Machine); ok {
+		length += len(m.KernelArgs)
+	}
+	if length <= size-loaderArgs {
+		return
+	}
+	at := config.FirstSet(s.Config.Kernel.Args.Get(longest.Name), s.Config.CPU.Isolate)
+	d := s.reportAt(at, "", "", "the command line has %d bytes, %d of them of this configuration, and the kernel keeps %d", length, own, size-1)
+	if length <= size {
+		d.Message = fmt.Sprintf("the command line has %d bytes, %d of them of this configuration: of the %d that the kernel keeps, %d are left to the boot loader", length, own, size-1, size-length)
+		d.Severity = diag.Warning
 	}
 }
 

@@ -143,7 +143,7 @@ func checkIOWeight(s *subject) {
 		return
 	}
 	for _, svc := range s.Config.Services.Entries {
-		if w := svc.IOWeight; w.IsSet() {
+		if w := first(s.limitsOf(svc).ioWeight); w.IsSet() {
 			s.reportAt(w, w.Show(), "", "no disk of the target has the scheduler bfq: the weight of %s has no effect", svc.Key())
 		}
 	}

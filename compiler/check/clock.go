@@ -73,7 +73,8 @@ func checkGPUMemory(s *subject) {
 		}
 	}
 	for _, svc := range s.Config.Services.Entries {
-		limit := config.FirstSet(svc.MemoryMax, svc.MemoryHigh)
+		l := s.limitsOf(svc)
+		limit := config.FirstSet(first(l.memoryMax), first(l.memoryHigh))
 		if why := s.cudaSign(svc); limit.IsSet() && why != "" {
 			s.reportAt(limit, limit.Show(), "", "the limit of %s does not count memory of the GPU, which it uses: %s", svc.Key(), why)
 		}

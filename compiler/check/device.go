@@ -162,20 +162,20 @@ func checkMemoryBudget(s *subject) {
 		}
 	}
 	add("huge pages", s.hugepages())
-	var last config.Size
+	var last config.Place
 	for _, m := range s.Tmpfs {
-		last = s.Config.Tmpfs.Get(m.Path).Size
+		last = s.Config.Tmpfs.Get(m.Path).Size.Place
 		add(m.Path, m.Bytes)
 	}
-	for _, svc := range s.Services {
-		if svc.MemoryMax > 0 {
-			last = s.Config.Services.Get(svc.Name).MemoryMax
-			add(svc.Name, svc.MemoryMax)
+	for _, svc := range s.Config.Services.Sorted() {
+		if m, ok := s.limitsOf(svc).memory(); ok {
+			last = m.Place
+			add(svc.Key(), m.value)
 		}
 	}
 	for c, p := range s.pipelines() {
 		if c.Budget.Memory.IsSet() && p.Budget != nil {
-			last = c.Budget.Memory
+			last = c.Budget.Memory.Place
 			add("pipeline "+c.Key(), p.Budget.Memory)
 		}
 	}

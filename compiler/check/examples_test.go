@@ -107,14 +107,20 @@ func boardFile(arch string) []byte {
 
 func findRaisedRules(t *testing.T, text string) map[string]bool {
 	t.Helper()
-	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"), "parts.onnx": modelInParts(),
-		"boards/mine.json": boardFile("aarch64"), "boards/x86.json": boardFile("x86_64")})
-	p.Verify()
 	ids := map[string]bool{}
-	for _, d := range p.Report.All() {
+	for _, d := range findings(t, text) {
 		ids[d.ID] = true
 	}
 	return ids
+}
+
+// findings are those of a whole configuration.
+func findings(t *testing.T, text string) []diag.Diagnostic {
+	t.Helper()
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yoloModel(), "broken.onnx": []byte("version https://git-lfs"), "parts.onnx": modelInParts(),
+		"boards/mine.json": boardFile("aarch64"), "boards/x86.json": boardFile("x86_64")})
+	p.Verify()
+	return p.Report.All()
 }
 
 // The pages of explain show a wrong and a right example; both are what they say.

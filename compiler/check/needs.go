@@ -524,11 +524,11 @@ func (s *subject) requireForServices(symbol, message string, field func(*config.
 }
 
 func checkMemoryControl(s *subject) {
-	s.requireForServices("MEMCG", "memory limits need MEMCG, which is off", func(svc *config.Service) config.Place { return svc.MemoryMax.Place })
+	s.requireForServices("MEMCG", "memory limits need MEMCG, which is off", func(svc *config.Service) config.Place { return first(s.limitsOf(svc).memoryMax) })
 }
 
 func checkProcessorControl(s *subject) {
-	s.requireForServices("CFS_BANDWIDTH", "limits of processor time need CFS_BANDWIDTH, which is off", func(svc *config.Service) config.Place { return svc.CPUQuota.Place })
+	s.requireForServices("CFS_BANDWIDTH", "limits of processor time need CFS_BANDWIDTH, which is off", func(svc *config.Service) config.Place { return first(s.limitsOf(svc).quota) })
 }
 
 func checkPressure(s *subject) {
@@ -558,8 +558,8 @@ func checkCgroupV2(s *subject) {
 		}
 	}
 	for _, svc := range s.Config.Services.Entries {
-		if svc.MemoryMax.IsSet() && !legacy {
-			s.reportAt(svc.MemoryMax, "", "", "limits of services do not work with the unified hierarchy of Linux 4.9")
+		if at := first(s.limitsOf(svc).memoryMax); at.IsSet() && !legacy {
+			s.reportAt(at, "", "", "limits of services do not work with the unified hierarchy of Linux 4.9")
 		}
 		if svc.Slice.IsSet() && len(s.Isolated()) > 0 {
 			s.reportAt(svc.Slice, svc.Slice.Show(), "give the service its cores with cpus", "Linux 4.9 cannot keep a slice to cores")
@@ -584,8 +584,8 @@ func checkCgroupHybrid(s *subject) {
 		return
 	}
 	for _, svc := range s.Config.Services.Entries {
-		if svc.MemoryHigh.IsSet() {
-			s.reportAt(svc.MemoryHigh, svc.MemoryHigh.Show(), "", "systemd of %s ignores memoryHigh on its hybrid hierarchy", s.Release.Name)
+		if at := first(s.limitsOf(svc).memoryHigh); at.IsSet() {
+			s.reportAt(at, at.Show(), "", "systemd of %s ignores %s on its hybrid hierarchy", s.Release.Name, at.Key())
 		}
 		if svc.Slice.IsSet() && len(s.Isolated()) > 0 {
 			s.reportAt(svc.Slice, svc.Slice.Show(), "", "systemd of %s keeps no slice to its cores on its hybrid hierarchy", s.Release.Name)

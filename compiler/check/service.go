@@ -232,7 +232,8 @@ func checkServiceDropIn(s *subject) {
 			config.Bool
 			without []bool // effect
 		}{{svc.Enable, []bool{true, false}}, {svc.Hardening, []bool{true}}, {svc.MemoryLock, []bool{false}}} {
-			if field.IsSet() && slices.Contains(field.without, field.On) {
+			startsTimer := field.Key() == "enable" && svc.Timer.IsSet() && !s.BringsTimer(svc)
+			if field.IsSet() && slices.Contains(field.without, field.On) && !startsTimer {
 				s.reportAt(field, field.Show(), "", "%s of %s has no effect in a drop-in", field.Key(), svc.Key())
 			}
 		}

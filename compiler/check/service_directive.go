@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -72,7 +73,9 @@ func directiveRules() []Rule {
 // unitDirective is a directive of services.*.unit with its fact.
 type unitDirective struct {
 	*config.Scalar
-	service *config.Service
+	unit    string // its file
+	fields  config.Place
+	setters []plan.ServiceField
 	section string
 	name    string // with the section
 	fact    directive.Fact
@@ -82,16 +85,20 @@ type unitDirective struct {
 // its own and those of other programs.
 func (s *subject) directives() []unitDirective {
 	var all []unitDirective
-	for _, svc := range s.Config.Services.Sorted() {
-		for _, section := range svc.Unit.Sorted() {
+	add := func(unit string, fields config.Place, setters []plan.ServiceField, sections config.Map[config.Map[config.NamedScalar]]) {
+		for _, section := range sections.Sorted() {
 			for _, d := range section.Sorted() {
 				name := section.Key() + "." + d.Key()
 				if strings.HasPrefix(d.Key(), "X-") || d.External.On {
 					continue
 				}
-				all = append(all, unitDirective{&d.Scalar, svc, section.Key(), name, directive.Lookup(directive.Unit, name, s.Release.Systemd)})
+				all = append(all, unitDirective{&d.Scalar, unit, fields, setters, section.Key(), name, directive.Lookup(directive.Unit, name, s.Release.Systemd)})
 			}
 		}
+	}
+	for _, svc := range s.Config.Services.Sorted() {
+		add(svc.Key(), svc.Place, plan.ServiceFields(), svc.Unit)
+		add(resolve.TimerOf(svc.Key()), svc.Timer.Place, plan.TimerFields(), svc.Timer.Unit)
 	}
 	return all
 }
@@ -156,14 +163,14 @@ func checkDirectiveIgnored(s *subject) {
 func checkDirectiveValue(s *subject) {
 	for _, svc := range s.Config.Services.Entries {
 		for _, c := range slices.Concat(svc.AmbientCapabilities.Items, svc.CapabilityBoundingSet.Items) {
-			if wanted := directive.WantedValue("Service.CapabilityBoundingSet", "capability_set", c.Text, s.Release.Systemd); wanted != "" {
+			if wanted := directive.WantedValue(".service", "Service.CapabilityBoundingSet", "capability_set", c.Text, s.Release.Systemd); wanted != "" {
 				s.reportAt(c, c.Show(), "write a name of capabilities(7)", "the kernel has no capability %s", c.Text)
 			}
 		}
 	}
 	for _, d := range s.directives() {
 		for _, v := range d.Elements() {
-			if wanted := directive.WantedValue(d.name, d.fact.Type, resolve.DirectiveValue(v), s.Release.Systemd); wanted != "" {
+			if wanted := directive.WantedValue(path.Ext(d.unit), d.name, d.fact.Type, resolve.DirectiveValue(v), s.Release.Systemd); wanted != "" {
 				s.reportAt(v, v.Show(), "write "+wanted, "%s= does not take %s", d.Key(), v.Show())
 			}
 		}
@@ -172,8 +179,8 @@ func checkDirectiveValue(s *subject) {
 
 func checkDirectiveTwice(s *subject) {
 	for _, d := range s.directives() {
-		for _, f := range plan.ServiceFields() {
-			if field := d.service.Below(f.Field); field.IsSet() && slices.Contains(f.Directives, d.name) {
+		for _, f := range d.setters {
+			if field := d.fields.Below(f.Field); field.IsSet() && slices.Contains(f.Directives, d.name) {
 				s.raise(d, "%s and unit.%s both set %s=", f.Field, d.name, d.Key()).withValue(d.Show()).addRelated(field, "the other value")
 			}
 		}

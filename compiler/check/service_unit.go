@@ -99,11 +99,15 @@ func (s *subject) findUnit(name string) (known bool, near string) {
 	}
 	own := func(yield func(string) bool) {
 		for _, svc := range s.Config.Services.Entries {
-			stem, ok := strings.CutSuffix(svc.Key(), kind)
-			if !ok || !isBrought(svc) {
+			unit, isOwn := svc.Key(), isBrought(svc)
+			if kind == ".timer" {
+				unit, isOwn = resolve.TimerOf(unit), svc.Timer.IsSet()
+			}
+			stem, ok := strings.CutSuffix(unit, kind)
+			if !ok || !isOwn {
 				continue
 			}
-			if isTemplateUnit(svc.Key()) && strings.HasPrefix(name, stem) {
+			if isTemplateUnit(unit) && strings.HasPrefix(name, stem) {
 				stem = strings.TrimSuffix(name, kind) // an instance of it
 			}
 			if !yield(stem) {
@@ -299,16 +303,18 @@ func namedUnits(svc *config.Service) []namedUnit {
 			all = append(all, namedUnit{name, field.relation})
 		}
 	}
-	for section, names := range map[string][]string{
-		"Unit":    {"After", "Before", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Conflicts", "Upholds", "OnFailure", "OnSuccess"},
-		"Install": {"WantedBy", "RequiredBy", "UpheldBy", "Also"},
-	} {
-		for _, name := range names {
-			directive := svc.Unit.Get(section).Get(name)
-			for _, v := range directive.Elements() {
-				for unit := range strings.FieldsSeq(v.Text) {
-					if !strings.Contains(unit, "%") {
-						all = append(all, namedUnit{config.NamedString{String: config.String{Place: v.Place, Text: unit}, External: directive.External}, name})
+	for _, file := range []config.Map[config.Map[config.NamedScalar]]{svc.Unit, svc.Timer.Unit} {
+		for section, names := range map[string][]string{
+			"Unit":    {"After", "Before", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Conflicts", "Upholds", "OnFailure", "OnSuccess"},
+			"Install": {"WantedBy", "RequiredBy", "UpheldBy", "Also"},
+		} {
+			for _, name := range names {
+				directive := file.Get(section).Get(name)
+				for _, v := range directive.Elements() {
+					for unit := range strings.FieldsSeq(v.Text) {
+						if !strings.Contains(unit, "%") {
+							all = append(all, namedUnit{config.NamedString{String: config.String{Place: v.Place, Text: unit}, External: directive.External}, name})
+						}
 					}
 				}
 			}

@@ -3,7 +3,6 @@ package check
 import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
-	"github.com/yoctune/yoctune/compiler/resolve"
 )
 
 // The rules of this file judge fields and directives of a service together, as systemd does when it
@@ -19,16 +18,6 @@ func verifyRules() []Rule {
 			Right: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, type: "oneshot", restart: "on-failure"}`,
 			See:   "systemd: service_verify in src/core/service.c",
 			run:   checkServiceRefused,
-		},
-		{
-			ID: "service-limits", Severity: diag.Warning,
-			Title: "a limit of a service has no effect",
-			Cause: "memoryMax ends processes before memoryHigh slows them down, and a quota above the processor time of all cores is never reached.",
-			Fix:   "lower the limit, or remove it",
-			Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, memoryHigh: "2GiB", memoryMax: "1GiB"}`,
-			Right: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, memoryHigh: "1GiB", memoryMax: "2GiB"}`,
-			See:   "systemd.resource-control(5)",
-			run:   checkServiceLimits,
 		},
 	}
 }
@@ -69,19 +58,4 @@ func checkServiceRefused(s *subject) {
 func isWhole(svc *config.Service) bool {
 	start := svc.Unit.Get("Service").Get("ExecStart")
 	return svc.Exec.IsSet() || start.IsSet() && start.Scalar.Elements()[0].Text != ""
-}
-
-func checkServiceLimits(s *subject) {
-	for _, svc := range s.Config.Services.Entries {
-		if svc.MemoryHigh.IsSet() && svc.MemoryMax.IsSet() {
-			high, err1 := resolve.Size(svc.MemoryHigh.Node())
-			most, err2 := resolve.Size(svc.MemoryMax.Node())
-			if err1 == nil && err2 == nil && high >= most {
-				s.reportAt(svc.MemoryHigh, svc.MemoryHigh.Show(), "", "memoryHigh of %s is not below memoryMax", svc.Key()).addRelated(svc.MemoryMax, "the limit that acts first")
-			}
-		}
-		if cores := s.countCores(svc.CPUs); svc.CPUQuota.Value > 100*cores {
-			s.reportAt(svc.CPUQuota, svc.CPUQuota.Show(), "", "%d %% of a core are never reached on %d cores", svc.CPUQuota.Value, cores).restOn(s.coreCount())
-		}
-	}
 }

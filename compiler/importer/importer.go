@@ -244,6 +244,7 @@ const (
 	distroIncludeRank
 	distroRank
 	lastRank
+	timerRank // after the services
 )
 
 // parseRank is the place of a file in bitbake's order of parsing.
@@ -257,6 +258,8 @@ func parseRank(s Source) int {
 	switch {
 	case s.Kind == Kas:
 		return localRank
+	case isTimer(s):
+		return timerRank
 	case s.Kind != BitBake:
 		return lastRank
 	case path.Base(s.Name) == "layer.conf" || strings.Contains(path.Base(s.Name), "bblayers.conf"):

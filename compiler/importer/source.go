@@ -319,7 +319,7 @@ func KindOf(name string, text []byte) Kind {
 		return BitBake
 	case ext == ".rules":
 		return Udev
-	case slices.Contains([]string{".service", ".slice", ".socket", ".target", ".timer", ".mount", ".path"}, ext) || strings.HasSuffix(dir, ".d") && strings.Contains(dir, ".service"):
+	case slices.Contains([]string{".service", ".slice", ".socket", ".target", ".timer", ".mount", ".path"}, ext) || strings.HasSuffix(dir, ".service.d"), strings.HasSuffix(dir, ".timer.d"):
 		return Systemd
 	case dir == "sysctl.d" || strings.Contains(base, "sysctl") && ext == ".conf":
 		return Sysctl

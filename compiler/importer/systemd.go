@@ -41,6 +41,10 @@ type directiveSet struct {
 // readSystemd reads a unit, or a drop-in of one. A unit becomes a service if the layer's unit
 // behaves the same; otherwise it stays, and its tuning becomes a drop-in.
 func (im *importer) readSystemd(lines []*Line, s Source) {
+	if isTimer(s) {
+		im.readTimer(lines, s)
+		return
+	}
 	u := unit{name: path.Base(s.Name)}
 	if name, ok := strings.CutSuffix(path.Base(path.Dir(s.Name)), ".d"); ok {
 		u.name, u.dropIn = name, true
@@ -56,7 +60,7 @@ func (im *importer) readSystemd(lines []*Line, s Source) {
 		return
 	}
 	why, at := foreignUnit(u.name), (*directive)(nil)
-	if why == "" && !isConditional(ds) && im.importScripted(ds) {
+	if why == "" && !isConditional(ds) && !im.isTimed(u.name) && im.importScripted(ds) {
 		for i := range ds {
 			if d := &ds[i]; !d.isSettled() && !d.keptWithoutUnit {
 				d.line.markUnderstood("the settings replace the unit")
@@ -95,7 +99,7 @@ func foreignUnit(name string) string {
 	case path.Ext(name) == ".slice":
 		return "yoctune writes the slices that services name; with cpu.isolate they get the isolated cores"
 	case path.Ext(name) != ".service":
-		return "yoctune writes services; units of other types stay where they are"
+		return "yoctune writes services and their timers; units of other types stay where they are"
 	case !serviceName.MatchString(name):
 		return "yoctune writes services whose names have letters, digits, '_', '.' and '-', and one '@'"
 	}
@@ -280,7 +284,15 @@ func (u *unit) isUsualInstall() bool {
 
 // importSet writes a directive: with the field that means the same, else verbatim.
 func (im *importer) importSet(u *unit, s *directiveSet) {
-	fields := im.typedFields(u, s)
+	im.setDirective(s, im.typedFields(u, s), "services", u.name)
+	for _, d := range s.lines {
+		addCommandTraps(d)
+	}
+}
+
+// setDirective writes a directive of the unit at a path: with the fields that mean the same, or without any
+// verbatim.
+func (im *importer) setDirective(s *directiveSet, fields []typedField, top ...string) {
 	if fields == nil {
 		value := quotedList(s.values)
 		if len(s.values) == 1 {
@@ -292,7 +304,7 @@ func (im *importer) importSet(u *unit, s *directiveSet) {
 		fields = []typedField{{[]string{"unit", s.section, s.name}, value}}
 	}
 	for _, f := range fields {
-		names := append([]string{"services", u.name}, f.names...)
+		names := slices.Concat(top, f.names)
 		im.setField(s.lines[0].line, f.value, names...)
 		e := im.config.find(im.newEntry(names))
 		for _, d := range s.lines[1:] { // they set the field together
@@ -304,7 +316,6 @@ func (im *importer) importSet(u *unit, s *directiveSet) {
 		if d.line.Verdict == "" {
 			d.line.markUnderstood("")
 		}
-		addCommandTraps(d)
 	}
 }
 

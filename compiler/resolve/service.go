@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/facts/system"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -26,10 +27,17 @@ func (r *resolver) resolveServices() {
 				r.origins[c.CPUPartition.ID()] = c.CPUPartition.Pos()
 			}
 		}
+		s.Timer = r.timer(c, &s)
 		r.t.Services = append(r.t.Services, s)
 		r.origins[c.ID()] = c.KeyPos()
-		if s.IsTemplate() {
-			continue // systemd runs its instances only
+		if t := s.Timer; t != nil {
+			r.origins["services."+t.Name] = c.Timer.KeyPos()
+			if !t.IsTemplate() {
+				r.plan.Units = append(r.plan.Units, plan.Unit{Name: t.Name, Properties: t.Properties()})
+			}
+		}
+		if s.IsTemplate() || s.Timer != nil && s.ChangesNothing() {
+			continue // systemd runs its instances only; no file is about the service
 		}
 		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice,
 			IOWeight: s.IOWeight, CPUWeight: s.CPUWeight, CPUQuota: s.CPUQuota,
@@ -58,13 +66,7 @@ func (r *resolver) service(c *config.Service) plan.Service {
 		EnvironmentFiles: config.Texts(c.EnvironmentFiles), StartLimitBurst: c.StartLimitBurst.Value,
 		Commands: map[string][][]string{}, Spans: map[string]string{}, Capabilities: map[string][]string{},
 	}
-	for _, section := range c.Unit.Sorted() {
-		for _, d := range section.Sorted() {
-			for _, v := range d.Elements() {
-				s.Verbatim = append(s.Verbatim, plan.Directive{Section: section.Key(), Name: d.Key(), Value: DirectiveValue(v)})
-			}
-		}
-	}
+	s.Verbatim = verbatim(c.Unit)
 	s.OwnInstall = c.Unit.Has("Install")
 	if s.IsWhole() {
 		s.Description = c.Description.Or(strings.TrimSuffix(s.Name, ".service"))
@@ -118,6 +120,77 @@ func (r *resolver) service(c *config.Service) plan.Service {
 		}
 	}
 	return s
+}
+
+// verbatim lists the directives under a field unit.
+func verbatim(unit config.Map[config.Map[config.NamedScalar]]) []plan.Directive {
+	var all []plan.Directive
+	for _, section := range unit.Sorted() {
+		for _, d := range section.Sorted() {
+			for _, v := range d.Elements() {
+				all = append(all, plan.Directive{Section: section.Key(), Name: d.Key(), Value: DirectiveValue(v)})
+			}
+		}
+	}
+	return all
+}
+
+// TimerOf returns the name of a service's timer.
+func TimerOf(service string) string { return strings.TrimSuffix(service, ".service") + ".timer" }
+
+// BringsTimer reports whether a recipe of the release, or one that the configuration declares, brings the timer
+// of a service, so that the layer changes it by a drop-in. A service of the layer has a timer of the layer.
+func (t *Target) BringsTimer(c *config.Service) bool {
+	if c.Timer.External.IsSet() || IsWholeUnit(c) {
+		return c.Timer.External.On
+	}
+	_, known := system.FindUnit(t.Release.Name, TimerOf(c.Key()))
+	return known
+}
+
+// timer resolves the timer of a service; nil if it has none.
+func (r *resolver) timer(c *config.Service, s *plan.Service) *plan.Timer {
+	if !c.Timer.IsSet() {
+		return nil
+	}
+	t := &plan.Timer{Name: TimerOf(s.Name), DropIn: r.t.BringsTimer(c), Verbatim: verbatim(c.Timer.Unit), OwnInstall: c.Timer.Unit.Has("Install")}
+	if !t.DropIn {
+		t.Description = "Timer of " + s.Name
+		t.Enable = c.Enable.Or(!t.IsTemplate() || len(t.Values("Install", "DefaultInstance")) > 0)
+	}
+	add := func(name, value string) {
+		t.Fields = append(t.Fields, plan.Directive{Section: "Timer", Name: name, Value: value})
+	}
+	span := func(name string, d config.Duration) {
+		if d.IsSet() {
+			add(name, r.timeSpan(d.Scalar))
+		}
+	}
+	flag := func(name string, b config.Bool) {
+		if b.IsSet() {
+			add(name, DirectiveValue(config.Scalar{Place: b.Place}))
+		}
+	}
+	span("OnActiveSec", c.Timer.OnActive)
+	span("OnBootSec", c.Timer.OnBoot)
+	span("OnStartupSec", c.Timer.OnStartup)
+	span("OnUnitActiveSec", c.Timer.OnUnitActive)
+	span("OnUnitInactiveSec", c.Timer.OnUnitInactive)
+	for _, event := range c.Timer.OnCalendar.Items {
+		add("OnCalendar", event.Text)
+	}
+	flag("OnClockChange", c.Timer.OnClockChange)
+	flag("OnTimezoneChange", c.Timer.OnTimezoneChange)
+	span("AccuracySec", c.Timer.Accuracy)
+	span("RandomizedDelaySec", c.Timer.RandomizedDelay)
+	flag("FixedRandomDelay", c.Timer.FixedRandomDelay)
+	flag("Persistent", c.Timer.Persistent)
+	flag("WakeSystem", c.Timer.WakeSystem)
+	flag("RemainAfterElapse", c.Timer.RemainAfterElapse)
+	if s.IsWhole() && !s.OwnInstall {
+		s.Enable, s.OwnInstall = false, true // the timer starts it
+	}
+	return t
 }
 
 // DirectiveValue writes a value of a directive as systemd reads it.

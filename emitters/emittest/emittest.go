@@ -281,6 +281,14 @@ func Control(t testing.TB) *plan.Layer {
 	l.Targets[0].Services = []plan.Service{{
 		Name: "loop.service", Description: "loop", Spans: map[string]string{"RestartSec": "3"}, Exec: []string{"/usr/bin/loop"}, Type: "simple", Scheduling: "rr", Priority: 80,
 		CPUs: "8-11", Restart: "always", Enable: true, Hardening: true,
+	}, {
+		Name: "backup.service", Description: "backup", Exec: []string{"/usr/bin/backup"}, Type: "oneshot", Restart: "no", OwnInstall: true,
+		Timer: &plan.Timer{Name: "backup.timer", Description: "Timer of backup.service", Enable: true,
+			Fields:   []plan.Directive{{Section: "Timer", Name: "OnCalendar", Value: "Mon..Fri 03:00"}, {Section: "Timer", Name: "OnCalendar", Value: "Sun"}, {Section: "Timer", Name: "Persistent", Value: "yes"}},
+			Verbatim: []plan.Directive{{Section: "Unit", Name: "ConditionACPower", Value: "true"}}},
+	}, {
+		Name:  "fstrim.service", // its timer alone
+		Timer: &plan.Timer{Name: "fstrim.timer", DropIn: true, Fields: []plan.Directive{{Section: "Timer", Name: "OnUnitActiveSec", Value: "3600"}}},
 	}}
 	return l
 }

@@ -66,8 +66,8 @@ func (s *section) join(name string, values []string, sink func(string) (string, 
 
 // sections are the directives of a unit, or of a drop-in.
 type sections struct {
-	Whole                           bool
-	Unit, Service, Sandbox, Install []directive
+	Whole                                  bool
+	Unit, Service, Timer, Sandbox, Install []directive
 }
 
 // allSections returns what a service consists of.
@@ -79,7 +79,7 @@ func allSections(s *plan.Service) (sections, error) {
 		all.Install = []directive{{"WantedBy", "multi-user.target"}}
 	}
 	for name, lines := range map[string]*[]directive{"Unit": &all.Unit, "Service": &all.Service, "Install": &all.Install} {
-		*lines = withVerbatim(s, name, *lines)
+		*lines = withVerbatim(s, s.Verbatim, name, *lines)
 	}
 	if all.Whole {
 		all.Sandbox = sandbox(s, all.Service)
@@ -87,16 +87,41 @@ func allSections(s *plan.Service) (sections, error) {
 	return all, cmp.Or(unit.err, service.err)
 }
 
+// verbatim has directives that a configuration writes as they stand.
+type verbatim interface {
+	Values(section, name string) []string
+}
+
 // withVerbatim adds the verbatim directives of a section. They replace defaults: a rule
 // refuses those that a field sets as well.
-func withVerbatim(s *plan.Service, section string, lines []directive) []directive {
-	lines = slices.DeleteFunc(lines, func(d directive) bool { return len(s.Values(section, d.Name)) > 0 })
-	for _, d := range s.Verbatim {
+func withVerbatim(u verbatim, all []plan.Directive, section string, lines []directive) []directive {
+	lines = slices.DeleteFunc(lines, func(d directive) bool { return len(u.Values(section, d.Name)) > 0 })
+	for _, d := range all {
 		if d.Section == section {
 			lines = append(lines, directive{d.Name, d.Value})
 		}
 	}
 	return lines
+}
+
+// timerSections returns what a timer consists of. In a drop-in its times replace those of the timer.
+func timerSections(t *plan.Timer) (sections, error) {
+	var unit, timer section
+	unit.add("Description", t.Description, quote.SystemdText)
+	if t.DropIn && slices.ContainsFunc(t.Fields, plan.Directive.SetsTimes) {
+		timer.put("OnCalendar")("", nil) // resets the times of every kind
+	}
+	for _, d := range t.Fields {
+		timer.add(d.Name, d.Value, quote.SystemdValue)
+	}
+	all := sections{Whole: !t.DropIn, Unit: unit.lines, Timer: timer.lines}
+	if all.Whole && !t.OwnInstall {
+		all.Install = []directive{{"WantedBy", "timers.target"}}
+	}
+	for name, lines := range map[string]*[]directive{"Unit": &all.Unit, "Timer": &all.Timer, "Install": &all.Install} {
+		*lines = withVerbatim(t, t.Verbatim, name, *lines)
+	}
+	return all, cmp.Or(unit.err, timer.err)
 }
 
 // unitSection returns the directives of [Unit].

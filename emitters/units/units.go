@@ -18,6 +18,8 @@ import (
 var (
 	//go:embed service.tmpl
 	service string
+	//go:embed timer.tmpl
+	timer string
 	//go:embed slice.tmpl
 	slice string
 	//go:embed pipeline.tmpl
@@ -36,12 +38,12 @@ const unitDir = "${systemd_system_unitdir}/"
 var reserved = []string{"yoctuned.service", "yoctuned-serve.service", enginesUnit, "yoctune-zram.service", "yoctune-late.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
 type templates struct {
-	service, slice, pipeline, scheduling, engines *emitters.Template
+	service, timer, slice, pipeline, scheduling, engines *emitters.Template
 }
 
 func newTemplates() *templates {
 	one := func(text string) *emitters.Template { return emitters.NewTemplate("units", text) }
-	return &templates{one(service), one(slice), one(pipeline), one(scheduling), one(engines)}
+	return &templates{one(service), one(timer), one(slice), one(pipeline), one(scheduling), one(engines)}
 }
 
 // Emit returns the units of each target.
@@ -50,11 +52,20 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	var files []emitters.File
 	for _, target := range l.Targets {
 		for _, s := range target.Services {
-			f, err := t.emitService(l, target, s)
-			if err != nil {
-				return nil, err
+			if s.Timer == nil || !s.ChangesNothing() {
+				f, err := t.emitService(l, target, s)
+				if err != nil {
+					return nil, err
+				}
+				files = append(files, f)
 			}
-			files = append(files, f)
+			if s.Timer != nil {
+				f, err := t.emitTimer(l, target, s)
+				if err != nil {
+					return nil, err
+				}
+				files = append(files, f)
+			}
 		}
 		for _, emit := range []func(*plan.Layer, *plan.Target) ([]emitters.File, error){t.emitScheduling, t.emitSlices, t.emitPipelines} {
 			more, err := emit(l, target)
@@ -200,10 +211,7 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 	if err != nil {
 		return emitters.File{}, refuse(target, id, err)
 	}
-	file, what := emitters.NewDeviceFile(l, target, s.Name, unitDir+s.Name), "unit"
-	if !all.Whole {
-		file, what = emitters.NewDeviceFile(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), "drop-in"
-	}
+	file, what := deviceUnit(l, target, s.Name, all.Whole)
 	f, err := t.service.Fill(file, struct {
 		Layer, Target string
 		Service       plan.Service
@@ -213,6 +221,32 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 		f.Install.Unit = s.Name
 	}
 	return unit(f, s.Name, what, id), err
+}
+
+func (t *templates) emitTimer(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.File, error) {
+	id := "services." + s.Timer.Name
+	all, err := timerSections(s.Timer)
+	if err != nil {
+		return emitters.File{}, refuse(target, id, err)
+	}
+	file, what := deviceUnit(l, target, s.Timer.Name, all.Whole)
+	f, err := t.timer.Fill(file, struct {
+		Layer, Target string
+		Timer         *plan.Timer
+		Sections      sections
+	}{l.Name, target.Name, s.Timer, all})
+	if err == nil && len(all.Install) > 0 && s.Timer.Enable {
+		f.Install.Unit = s.Timer.Name
+	}
+	return unit(f, s.Timer.Name, what, id), err
+}
+
+// deviceUnit makes the file of a whole unit, or of a drop-in for one.
+func deviceUnit(l *plan.Layer, t *plan.Target, name string, whole bool) (f emitters.File, what string) {
+	if whole {
+		return emitters.NewDeviceFile(l, t, name, unitDir+name), "unit"
+	}
+	return emitters.NewDeviceFile(l, t, name+".d-50-yoctune.conf", unitDir+name+".d/50-yoctune.conf"), "drop-in"
 }
 
 // unit marks f as a unit, or as a drop-in for one, that a part of the configuration

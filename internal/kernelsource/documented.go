@@ -42,6 +42,19 @@ func (t *Tree) Documented() []Documented {
 	return slices.Compact(all)
 }
 
+var commandLineSize = regexp.MustCompile(`(?m)^#define\s+COMMAND_LINE_SIZE\s+(\d+)\s*$`)
+
+// CommandLineSize returns the bytes that an arm64 kernel keeps of its command line, with the zero at its
+// end; "" if the source does not have the number.
+func (t *Tree) CommandLineSize() string {
+	for _, name := range []string{"arch/arm64/include/uapi/asm/setup.h", "arch/arm64/include/asm/setup.h", "include/uapi/asm-generic/setup.h"} {
+		if m := commandLineSize.FindSubmatch(t.files[path.Join(t.roots[0], name)]); m != nil {
+			return string(m[1])
+		}
+	}
+	return ""
+}
+
 // foreign returns the architectures of an entry's tags, unless arm64 or none is among them.
 func foreign(text string) string {
 	var all []string

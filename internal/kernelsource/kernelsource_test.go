@@ -154,3 +154,47 @@ func TestDocumentedArguments(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// The name of a list may have an option in several forms, which decide whether its objects are modules.
+func TestListsOfObjects(t *testing.T) {
+	for list, want := range map[string][]string{ // objects that can be modules, as MODULE:OPTION:NEEDS
+		"obj-$(CONFIG_A) += x.o":                                      {"x:A:A"},
+		"obj-${CONFIG_A} := x.o y.o":                                  {"x:A:A", "y:A:A"},
+		"obj-$(CONFIG_A)+=x.o":                                        {"x:A:A"},
+		"obj-$(subst m,y,$(CONFIG_A)) += x.o":                         nil,
+		"obj-$(CONFIG_A:m=y) += x.o":                                  nil,
+		"obj-$(findstring y, $(CONFIG_A) $(CONFIG_B)) += x.o":         nil,
+		"obj-$(subst y,$(CONFIG_A),$(CONFIG_B)) += x.o":               {"x:A:A B", "x:B:A B"},
+		"obj-$(CONFIG_A)$(CONFIG_B) += x.o":                           {"x:A:A", "x:B:B"},
+		"obj-y += x.o":                                                nil,
+		"obj-$(CONFIG_A) += all.o\nall-${CONFIG_C} += x.o":            {"all:A:A C"},
+		"obj-$(CONFIG_A) += all.o\nall-$(CONFIG_B)$(CONFIG_C) += x.o": {"all:A:A B", "all:A:A C"},
+		"obj-$(CONFIG_A) += all.o\nall-objs-${CONFIG_C} += x.o":       {"all:A:A C"},
+		"all: x.o\n\ttouch obj-$(CONFIG_A)\nobj-$(CONFIG_A) += x.o":   {"x:A:A"},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"kernel/Makefile": list + "\n", "kernel/x.c": "", "kernel/y.c": ""} {
+			file := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tree, err := kernelsource.ReadFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range tree.Objects() {
+			if o.Loadable {
+				got = append(got, o.Module+":"+o.Gate+":"+strings.Join(o.Needs, " "))
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\ngives %q, want %q", list, got, want)
+		}
+	}
+}

@@ -119,10 +119,30 @@ const gateMark = "\x00"
 func (m *makefile) list(name string) []word { return m.expand(m.vars["-"+name], 0) }
 
 var (
-	assignment = regexp.MustCompile(`^([^\s:=?+#][^:=?+#]*?)\s*(\+=|:=|\?=|::=|=)\s*(.*)$`)
 	configName = regexp.MustCompile(`CONFIG_(\w+)`)
 	reference  = regexp.MustCompile(`\$[({]([^$(){}]*)[)}]`)
+	braces     = regexp.MustCompile(`\$\{([^${}]*)\}`)
 )
+
+// splitAssignment splits a line at its operator outside of references.
+func splitAssignment(line string) (left, op, right string, ok bool) {
+	depth := 0
+	for i, r := range line {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case depth > 0:
+		case r == '=':
+			left = strings.TrimRight(line[:i], "+:?")
+			return strings.TrimSpace(left), line[len(left) : i+1], strings.TrimSpace(line[i+1:]), strings.TrimSpace(left) != ""
+		case r == ':' && !strings.HasPrefix(strings.TrimLeft(line[i:], ":"), "="):
+			return "", "", "", false // a rule
+		}
+	}
+	return "", "", "", false
+}
 
 // branch is one level of ifdef and its relatives.
 type branch struct {
@@ -160,8 +180,8 @@ func (m *makefile) read(file string, outer []string) {
 		if strings.HasPrefix(line, "\t") && !strings.Contains(trimmed, "=") {
 			continue
 		}
-		if a := assignment.FindStringSubmatch(trimmed); a != nil {
-			m.assign(strings.TrimSpace(a[1]), a[2], a[3], needs)
+		if left, op, right, ok := splitAssignment(braces.ReplaceAllString(trimmed, "$$($1)")); ok {
+			m.assign(left, op, right, needs)
 		}
 	}
 }
@@ -275,18 +295,56 @@ func (t *Tree) rootOf(dir string) string {
 	return ""
 }
 
+// listing is one way in which a list such as obj-$(CONFIG_NAME) adds its words.
+type listing struct {
+	options []string
+	gate    string // the option that decides between built in and module; "" where the words are built in
+}
+
+// listings reads what stands in place of y or m in the name of a list.
+func listings(suffix string) []listing {
+	var options []string
+	for _, c := range configName.FindAllStringSubmatch(suffix, -1) {
+		options = append(options, c[1])
+	}
+	each := func(all []string, built bool) (ways []listing) {
+		for _, o := range options {
+			way := listing{options: all, gate: o}
+			if all == nil {
+				way.options = []string{o}
+			}
+			if built {
+				way.gate = ""
+			}
+			ways = append(ways, way)
+		}
+		return ways
+	}
+	compact := strings.ReplaceAll(suffix, " ", "")
+	switch {
+	case len(options) == 0:
+		return []listing{{}}
+	case strings.HasPrefix(compact, "$(substm,y,"), strings.Contains(compact, ":m=y"):
+		return []listing{{options: options}}
+	case strings.HasPrefix(compact, "$(findstringy,"), strings.HasPrefix(compact, "$(filtery,"):
+		return each(nil, true)
+	case strings.HasPrefix(compact, "$(substy,"): // y of one stands for the value of the other
+		return each(options, false)
+	case strings.Contains(compact, ")$("): // one of them is empty
+		return each(nil, false)
+	}
+	return []listing{{options: options, gate: options[len(options)-1]}}
+}
+
 // assign records a line. A list that ends in -y, -m, -objs or an option becomes "-NAME";
 // any other variable keeps its name.
 func (m *makefile) assign(left, op, right string, needs []string) {
-	name, options := left, []string(nil)
-	for _, c := range configName.FindAllStringSubmatch(left, -1) {
-		options = append(options, c[1])
-	}
-	list := false
+	name, list := left, false
+	ways := []listing{{}}
 	if i := strings.Index(left, "-$("); i >= 0 {
-		name, list = left[:i], true
-		name = strings.TrimSuffix(name, "-objs")
-	} else if len(options) > 0 {
+		name, list = strings.TrimSuffix(left[:i], "-objs"), true
+		ways = listings(left[i+1:])
+	} else if configName.MatchString(left) {
 		return // a variable whose name holds an option
 	}
 	for _, suffix := range []string{"-y", "-m", "-objs"} {
@@ -295,41 +353,29 @@ func (m *makefile) assign(left, op, right string, needs []string) {
 			break
 		}
 	}
-	gate := ""
 	if list {
 		switch name {
 		case "lib", "core", "drivers", "net", "libs", "virt":
 			name = "obj"
 		}
 		name = "-" + m.text(name)
-		if len(options) > 0 {
-			gate = options[len(options)-1]
-		}
 	}
-	var words []word
-	all := union(needs, options)
-	for _, text := range fieldsOutside(right) {
-		if list && name == "-obj" && !strings.HasPrefix(text, "$") {
-			text += gateMark + gate
-		}
-		words = append(words, word{text, all})
-	}
-	if op == ":=" || op == "=" || op == "::=" {
-		if !list && len(needs) == 0 {
-			m.vars[name] = nil
-		}
+	if (op == ":=" || op == "=" || op == "::=") && !list && len(needs) == 0 {
+		m.vars[name] = nil
 	}
 	if op == "?=" && len(m.vars[name]) > 0 {
 		return
 	}
-	if list && name == "-obj" && gate != "" {
-		for i := range words { // what a variable brings has the list's gate too
-			if !strings.Contains(words[i].text, gateMark) {
-				words[i].text += gateMark + gate
+	for _, way := range ways {
+		all := union(needs, way.options)
+		for _, text := range fieldsOutside(right) {
+			// What a variable brings has the list's gate too.
+			if list && name == "-obj" && (way.gate != "" || !strings.HasPrefix(text, "$")) {
+				text += gateMark + way.gate
 			}
+			m.vars[name] = append(m.vars[name], word{text, all})
 		}
 	}
-	m.vars[name] = append(m.vars[name], words...)
 }
 
 // fieldsOutside splits at blanks that are outside of $(...).

@@ -143,7 +143,7 @@ func (t *Tree) add(name string, data []byte) {
 			t.declares[name] = true
 		}
 	}
-	if strings.HasSuffix(name, ".h") && !t.declares[name] && path.Base(path.Dir(name)) != "rcu" && !slices.Contains(queueHeaders, t.inner(name)) {
+	if strings.HasSuffix(name, ".h") && !t.declares[name] && path.Base(path.Dir(name)) != "rcu" && !slices.Contains(queueHeaders, t.inner(name)) && !strings.HasSuffix(name, "asm/setup.h") {
 		data = nil
 	}
 	if data != nil {

@@ -41,7 +41,7 @@ func (p *Plan) Seal() error { return p.SealAs(2) }
 func (p *Plan) SealAs(format int) error {
 	p.Schema = Schema
 	if format == 1 {
-		p.Units = slices.Clone(p.Units)
+		p.Units = slices.DeleteFunc(slices.Clone(p.Units), func(u Unit) bool { return strings.HasSuffix(u.Name, ".timer") })
 		for i := range p.Units {
 			p.Units[i].Properties = nil // nothing is enforced by them
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -169,6 +170,31 @@ type Service struct {
 
 	Verbatim   []Directive // by section and name, in the order of the configuration
 	OwnInstall bool        // the section [Install] is that of Verbatim, or absent
+
+	Timer *Timer // starts the service in place of the boot
+}
+
+// Timer is the timer of a service.
+type Timer struct {
+	Name        string // vision.timer
+	Description string
+	DropIn      bool // another recipe brings the timer
+	Enable      bool
+	Fields      []Directive // of [Timer], as systemd reads them
+	Verbatim    []Directive // by section and name, in the order of the configuration
+	OwnInstall  bool        // the section [Install] is that of Verbatim, or absent
+}
+
+// IsTemplate reports whether the unit is a template, of which systemd runs instances.
+func (t *Timer) IsTemplate() bool { return strings.HasSuffix(t.Name, "@.timer") }
+
+// Values returns the verbatim values of a directive.
+func (t *Timer) Values(section, name string) []string { return valuesOf(t.Verbatim, section, name) }
+
+// SetsTimes reports whether a directive of [Timer] sets when the service starts: an empty one of
+// them resets all.
+func (d Directive) SetsTimes() bool {
+	return d.Section == "Timer" && slices.Contains([]string{"OnActiveSec", "OnBootSec", "OnStartupSec", "OnUnitActiveSec", "OnUnitInactiveSec", "OnCalendar"}, d.Name)
 }
 
 // Directive is a directive of a unit with its value as systemd reads it.
@@ -177,9 +203,11 @@ type Directive struct {
 }
 
 // Values returns the verbatim values of a directive.
-func (s *Service) Values(section, name string) []string {
+func (s *Service) Values(section, name string) []string { return valuesOf(s.Verbatim, section, name) }
+
+func valuesOf(directives []Directive, section, name string) []string {
 	var all []string
-	for _, d := range s.Verbatim {
+	for _, d := range directives {
 		if d.Section == section && d.Name == name {
 			all = append(all, d.Value)
 		}
@@ -195,6 +223,19 @@ func (s *Service) IsTemplate() bool { return strings.HasSuffix(s.Name, "@.servic
 func (s *Service) IsWhole() bool {
 	commands := s.Values("Service", "ExecStart")
 	return len(s.Exec) > 0 || len(commands) > 0 && commands[0] != ""
+}
+
+// ChangesNothing reports whether a drop-in has no directives: the entry is there for its timer alone.
+func (s *Service) ChangesNothing() bool {
+	bare := *s
+	bare.Name, bare.Timer, bare.Enable, bare.Hardening = "", nil, false, false
+	v := reflect.ValueOf(bare)
+	for i := range v.NumField() {
+		if !isEmpty(v.Field(i)) {
+			return false
+		}
+	}
+	return true
 }
 
 // IsRoot reports whether a service's programs run as root.

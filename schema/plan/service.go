@@ -59,6 +59,45 @@ func ServiceFields() []ServiceField {
 	}
 }
 
+// TimerFields lists the fields of a timer that set directives.
+func TimerFields() []ServiceField {
+	return []ServiceField{
+		{"onActive", []string{"Timer.OnActiveSec"}},
+		{"onBoot", []string{"Timer.OnBootSec"}},
+		{"onStartup", []string{"Timer.OnStartupSec"}},
+		{"onUnitActive", []string{"Timer.OnUnitActiveSec"}},
+		{"onUnitInactive", []string{"Timer.OnUnitInactiveSec"}},
+		{"onCalendar", []string{"Timer.OnCalendar"}},
+		{"onClockChange", []string{"Timer.OnClockChange"}},
+		{"onTimezoneChange", []string{"Timer.OnTimezoneChange"}},
+		{"accuracy", []string{"Timer.AccuracySec"}},
+		{"randomizedDelay", []string{"Timer.RandomizedDelaySec"}},
+		{"fixedRandomDelay", []string{"Timer.FixedRandomDelay"}},
+		{"persistent", []string{"Timer.Persistent"}},
+		{"wakeSystem", []string{"Timer.WakeSystem"}},
+		{"remainAfterElapse", []string{"Timer.RemainAfterElapse"}},
+	}
+}
+
+// Properties returns what systemd must show of a timer.
+func (t *Timer) Properties() map[string]string {
+	all := map[string]string{}
+	if t.DropIn {
+		all["DropInPaths"] = path.Join("lib/systemd/system", t.Name+".d", "50-yoctune.conf")
+	} else {
+		all["FragmentPath"] = path.Join("lib/systemd/system", t.Name)
+	}
+	for _, d := range t.Fields {
+		switch d.Name {
+		case "AccuracySec", "RandomizedDelaySec":
+			all[strings.TrimSuffix(d.Name, "Sec")+"USec"] = microseconds(d.Name, d.Value)
+		case "FixedRandomDelay", "Persistent", "WakeSystem", "RemainAfterElapse", "OnClockChange", "OnTimezoneChange":
+			all[d.Name] = d.Value
+		}
+	}
+	return all
+}
+
 // Infinity is the text of a property without a limit.
 const Infinity = "infinity"
 

@@ -85,6 +85,21 @@ await direct-cgroup-write-is-repaired node_is $vision/cpu.weight 200
 yoctuned verify >/tmp/verify-units 2>&1
 is verify-of-units-exits-0 $? 0
 
+# The timer of a service has no cgroup: systemd shows whether it waits, and how.
+is timer-of-a-layer-waits "$(property ActiveState report.timer) $(property ActiveState report.service)" "active inactive"
+mkdir -p /run/systemd/system/report.timer.d
+printf '[Timer]\nAccuracySec=2min\n' >/run/systemd/system/report.timer.d/other.conf
+systemctl daemon-reload
+yoctuned verify >/tmp/verify-timer 2>&1
+is verify-of-a-changed-timer-exits-3 $? 3
+if grep -q 'report.timer: AccuracyUSec is 120000000, wanted 1000000' /tmp/verify-timer; then ok verify-names-what-differs-of-a-timer; else fail verify-names-what-differs-of-a-timer "$(grep report /tmp/verify-timer)"; fi
+rm -r /run/systemd/system/report.timer.d
+systemctl daemon-reload
+systemctl stop report.timer
+yoctuned verify >/tmp/verify-timer 2>&1
+if grep -q 'report.timer is inactive' /tmp/verify-timer; then ok stopped-timer-is-pending; else fail stopped-timer-is-pending "$(grep report /tmp/verify-timer)"; fi
+systemctl start report.timer
+
 # Units that start after the plan was applied are pending until then, and nobody is blamed for
 # what systemd sets when it starts them.
 log_lacks() { if grep -E "$2" /log >/tmp/found; then fail "$1" "$(head -n 3 /tmp/found | tr '\n' ' ')"; else ok "$1"; fi; }

@@ -52,6 +52,7 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/vision.service", "/etc/systemd/system/vision.service")
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/uplink.service", "/etc/systemd/system/uplink.service")
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/yoctuned.service", "/lib/systemd/system/yoctuned.service")
+	archive.addSymlink("etc/systemd/system/timers.target.wants/report.timer", "/lib/systemd/system/report.timer")
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
 	for name, text := range map[string]string{
 		"etc/systemd/system/check.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
@@ -88,17 +89,28 @@ func rampPipeline(counters bool) plan.Pipeline {
 	}
 }
 
-// pipelineDropIns returns the drop-ins that a layer installs for the pipelines of p.
-func pipelineDropIns(t *testing.T, p *plan.Plan) map[string][]byte {
+// reportService is a service with a timer, as a layer installs both.
+func reportService() plan.Service {
+	timer := plan.Directive{Section: "Timer", Name: "OnCalendar", Value: "Mon..Fri 08:00"}
+	accuracy := plan.Directive{Section: "Timer", Name: "AccuracySec", Value: "1"}
+	return plan.Service{Name: "report.service", Exec: []string{"/bin/true"}, Type: "oneshot", Restart: "no", OwnInstall: true,
+		Timer: &plan.Timer{Name: "report.timer", Description: "Timer of report.service", Enable: true, Fields: []plan.Directive{timer, accuracy}}}
+}
+
+// unitFiles returns the drop-ins that a layer installs for the pipelines of p, and the units of a service with a
+// timer.
+func unitFiles(t *testing.T, p *plan.Plan) map[string][]byte {
 	t.Helper()
-	made, err := unitfiles.Emit(&plan.Layer{Name: p.Layer, Runtime: plan.Runtime{Form: plan.RuntimePrebuilt}, Targets: []*plan.Target{{Name: p.Target, Plan: p}}})
+	made, err := unitfiles.Emit(&plan.Layer{Name: p.Layer, Runtime: plan.Runtime{Form: plan.RuntimePrebuilt}, Targets: []*plan.Target{{Name: p.Target, Plan: p, Services: []plan.Service{reportService()}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{}
 	for _, f := range made {
-		if at := strings.Index(f.Install.Dest, "/yoctuned-pipeline@"); at >= 0 {
-			files["lib/systemd/system"+f.Install.Dest[at:]] = f.Data
+		for _, unit := range []string{"/yoctuned-pipeline@", "/report."} {
+			if at := strings.Index(f.Install.Dest, unit); at >= 0 {
+				files["lib/systemd/system"+f.Install.Dest[at:]] = f.Data
+			}
 		}
 	}
 	return files
@@ -134,6 +146,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 		{Name: "vision.service", Slice: "inference.slice", CPUWeight: 200, MemoryMax: 64 << 20, CPUQuota: 150, Scheduling: "rr", Priority: 10},
 		{Name: "uplink.service", MemoryMax: 32 << 20, Nice: new(-5)},
 		{Name: "late.service", Slice: "late.slice", MemoryMax: 32 << 20, Nice: new(-5)},
+		{Name: "report.timer", Properties: reportService().Timer.Properties()},
 	}}
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
@@ -152,7 +165,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 			t.Fatalf("minisign %s: %v\n%s", args[0], err, out)
 		}
 	}
-	files := pipelineDropIns(t, p)
+	files := unitFiles(t, p)
 	for name, host := range map[string]string{
 		"usr/lib/yoctune/plan.json": file, "usr/lib/yoctune/plan.json.minisig": file + ".minisig", "etc/yoctune/keys/fleet.pub": pub,
 	} {

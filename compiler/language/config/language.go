@@ -470,6 +470,7 @@ type Service struct {
 	TimeoutStartSec       Scalar
 	TimeoutStopSec        Scalar
 	Enable                Bool
+	Timer                 Timer
 	Hardening             Bool
 	Unit                  Map[Map[NamedScalar]]
 }
@@ -517,6 +518,7 @@ func (c *Service) decode(p Place) {
 	c.TimeoutStartSec.decode(c.field("timeoutStartSec"))
 	c.TimeoutStopSec.decode(c.field("timeoutStopSec"))
 	c.Enable.decode(c.field("enable"))
+	c.Timer.decode(c.field("timer"))
 	c.Hardening.decode(c.field("hardening"))
 	c.Unit.decode(c.field("unit"))
 }
@@ -997,6 +999,47 @@ func (c *Coalesce) decode(p Place) {
 	c.TxFrames.decode(c.field("txFrames"))
 	c.AdaptiveRx.decode(c.field("adaptiveRx"))
 	c.AdaptiveTx.decode(c.field("adaptiveTx"))
+}
+
+// Timer is a struct of the language.
+type Timer struct {
+	Place
+	OnActive          Duration
+	OnBoot            Duration
+	OnStartup         Duration
+	OnUnitActive      Duration
+	OnUnitInactive    Duration
+	OnCalendar        List[String]
+	OnClockChange     Bool
+	OnTimezoneChange  Bool
+	Accuracy          Duration
+	RandomizedDelay   Duration
+	FixedRandomDelay  Bool
+	Persistent        Bool
+	WakeSystem        Bool
+	RemainAfterElapse Bool
+	External          Bool
+	Unit              Map[Map[NamedScalar]]
+}
+
+func (c *Timer) decode(p Place) {
+	c.Place = p
+	c.OnActive.decode(c.field("onActive"))
+	c.OnBoot.decode(c.field("onBoot"))
+	c.OnStartup.decode(c.field("onStartup"))
+	c.OnUnitActive.decode(c.field("onUnitActive"))
+	c.OnUnitInactive.decode(c.field("onUnitInactive"))
+	c.OnCalendar.decode(c.field("onCalendar"))
+	c.OnClockChange.decode(c.field("onClockChange"))
+	c.OnTimezoneChange.decode(c.field("onTimezoneChange"))
+	c.Accuracy.decode(c.field("accuracy"))
+	c.RandomizedDelay.decode(c.field("randomizedDelay"))
+	c.FixedRandomDelay.decode(c.field("fixedRandomDelay"))
+	c.Persistent.decode(c.field("persistent"))
+	c.WakeSystem.decode(c.field("wakeSystem"))
+	c.RemainAfterElapse.decode(c.field("remainAfterElapse"))
+	c.External.decode(c.field("external"))
+	c.Unit.decode(c.field("unit"))
 }
 
 // Optimisation is a struct of the language.

@@ -265,6 +265,10 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#CalendarEvent", doc: "times in the form of systemd.time(7), such as \"daily\", \"Mon..Fri 08:00\" or \"*:0/15\"", value: &shape{op: all, parts: []*shape{
+		&shape{op: maxRunes, number: 200},
+		&shape{op: matches, text: "^[A-Za-z0-9*@][A-Za-z0-9*@~,./:+_ -]*$"},
+	}}},
 	{name: "#Capability", doc: "a capability, such as \"CAP_NET_ADMIN\"", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 40},
 		&shape{op: matches, text: "^CAP_[A-Z0-9_]+$"},
@@ -1630,7 +1634,8 @@ var language = Schema{defs: []*definition{
 				&shape{op: named, def: "#Duration"},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "infinity", True: false}},
 			}}},
-			{name: "enable", required: false, doc: "Start at boot; true by default. Without exec the package of the unit decides.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "enable", required: false, doc: "Start at boot; true by default. Without exec the package of the unit decides. With a timer it is the timer that starts at boot.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "timer", required: false, doc: "Start the service at times, by a timer unit of the same name. The service then does not start at boot, unless unit.Install has a WantedBy.", value: &shape{op: named, def: "#Timer"}},
 			{name: "hardening", required: false, doc: "Run in systemd's sandbox; true by default if the layer writes the whole unit. A directive of the sandbox that unit also has is as unit has it.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "unit", required: false, doc: "Directives without a field here, by section: \"Unit\", \"Service\" or \"Install\". With ExecStart the layer writes the whole unit, as with exec, unless ExecStart begins with an empty text. Install replaces WantedBy=multi-user.target.", value: &shape{op: object, obj: &structure{
 				patterns: []pattern{
@@ -1979,6 +1984,47 @@ var language = Schema{defs: []*definition{
 	{name: "#ThreadName", doc: "the name of kernel threads, such as \"ksoftirqd/0\"; globs are allowed", value: &shape{op: all, parts: []*shape{
 		&shape{op: maxRunes, number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9*?_][A-Za-z0-9*?_./:@+-]*$"},
+	}}},
+	{name: "#Timer", doc: "A timer of systemd. One that a recipe of the release brings gets a drop-in, in which the times replace those of the timer.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "onActive", required: false, doc: "Start the service this long after the timer's own start.", value: &shape{op: named, def: "#Duration"}},
+			{name: "onBoot", required: false, doc: "Start the service this long after the start of the kernel; at once if that is over.", value: &shape{op: named, def: "#Duration"}},
+			{name: "onStartup", required: false, doc: "Start the service this long after the start of systemd; at once if that is over.", value: &shape{op: named, def: "#Duration"}},
+			{name: "onUnitActive", required: false, doc: "Start the service again this long after its last start.", value: &shape{op: named, def: "#Duration"}},
+			{name: "onUnitInactive", required: false, doc: "Start the service again this long after it last ended.", value: &shape{op: named, def: "#Duration"}},
+			{name: "onCalendar", required: false, doc: "Start the service at times of the calendar.", value: &shape{op: list, elem: &shape{op: named, def: "#CalendarEvent"}}},
+			{name: "onClockChange", required: false, doc: "Start the service when the system's clock is set.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "onTimezoneChange", required: false, doc: "Start the service when the local time zone changes.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "accuracy", required: false, doc: "How late the service may start, so that wake-ups of several timers coincide; 1 min by default.", value: &shape{op: named, def: "#Duration"}},
+			{name: "randomizedDelay", required: false, doc: "Start the service later by a random time up to this one.", value: &shape{op: named, def: "#Duration"}},
+			{name: "fixedRandomDelay", required: false, doc: "Keep the random delay the same for each start on a device.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "persistent", required: false, doc: "Start the service at boot if a time of onCalendar passed while the device was off.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "wakeSystem", required: false, doc: "Wake the device from suspend for it.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "remainAfterElapse", required: false, doc: "Keep a timer loaded that has no further time; true by default.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "external", required: false, doc: "Another layer brings the timer, and the release's recipes need not: this is a drop-in for it.", value: &shape{op: basic, kind: load.Bool}},
+			{name: "unit", required: false, doc: "Directives without a field here, by section: \"Unit\", \"Timer\" or \"Install\". Install replaces WantedBy=timers.target.", value: &shape{op: object, obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#TimerSection"}, value: &shape{op: object, obj: &structure{
+						patterns: []pattern{
+							{key: &shape{op: named, def: "#Directive"}, value: &shape{op: either, parts: []*shape{
+								&shape{op: named, def: "#DirectiveValue"},
+								&shape{op: object, obj: &structure{
+									fields: []*member{
+										{name: "value", required: true, doc: "", value: &shape{op: named, def: "#DirectiveValue"}},
+										{name: "external", required: false, doc: "A patched systemd of yours reads the directive: that of the release need not.", value: &shape{op: basic, kind: load.Bool}},
+									},
+								}},
+							}}},
+						},
+					}}},
+				},
+			}}},
+		},
+	}}},
+	{name: "#TimerSection", doc: "a section of a timer's unit: \"Unit\", \"Timer\" or \"Install\"", value: &shape{op: either, parts: []*shape{
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "Unit", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "Timer", True: false}},
+		&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "Install", True: false}},
 	}}},
 	{name: "#Tmpfs", doc: "A file system in memory for data that need not survive a restart.", value: &shape{op: object, obj: &structure{
 		fields: []*member{

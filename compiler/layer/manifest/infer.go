@@ -83,7 +83,7 @@ func inferMeanings(f emitters.File, machines map[string]bool) []emitters.Meaning
 		return append(out, readOptions(text)...)
 	case folder == "keys" && strings.HasSuffix(base, ".pub"):
 		return append(out, readPublicKey(strings.TrimSuffix(base, ".pub"), f.Data))
-	case strings.Contains(base, ".service.d-"), strings.Contains(base, ".slice.d-"):
+	case strings.Contains(base, ".service.d-"), strings.Contains(base, ".timer.d-"), strings.Contains(base, ".slice.d-"):
 		name, _, _ := strings.Cut(base, ".d-")
 		return append(out, unit(name, "drop-in", "services."+name)...)
 	case strings.HasSuffix(base, ".service"), strings.HasSuffix(base, ".timer"):

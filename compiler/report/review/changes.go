@@ -456,7 +456,7 @@ func formatLimit(key, value string) string {
 }
 
 func unitSummary(u unit) string {
-	for _, key := range []string{"Service.ExecStart", "Slice.AllowedCPUs", "Service.AllowedCPUs"} {
+	for _, key := range []string{"Service.ExecStart", "Slice.AllowedCPUs", "Service.AllowedCPUs", "Timer.OnCalendar", "Timer.OnBootSec", "Timer.OnActiveSec", "Timer.OnStartupSec"} {
 		if v := u.get(key); v != "" {
 			return v
 		}

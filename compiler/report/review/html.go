@@ -132,6 +132,9 @@ func (t *target) graphUnits() []graph.Unit {
 		}
 		unit := graph.Unit{Name: name, Slice: u.get("Service.Slice"), CPUs: cpus,
 			After: strings.Fields(u.get("Unit.After")), Wants: strings.Fields(u.get("Unit.Wants")), Requires: strings.Fields(u.get("Unit.Requires"))}
+		if stem, ok := strings.CutSuffix(name, ".timer"); ok {
+			unit.Wants = append(unit.Wants, stem+".service")
+		}
 		if base, _, ok := strings.Cut(name, ".d-"); ok {
 			if unit.Name = base; unit.Slice+unit.CPUs == "" && len(unit.After)+len(unit.Wants)+len(unit.Requires) == 0 {
 				return

@@ -134,6 +134,9 @@ func addTree(args, modules nameTable, tree *kernelsource.Tree, s linux.Source, n
 	if tree.Contains("fs/proc/proc_sysctl.c", `"sysctl."`) || tree.Contains("fs/proc/proc_sysctl.c", "process_sysctl_arg") {
 		args.add("!sysctl", argument{}.variant(), n)
 	}
+	if size := tree.CommandLineSize(); size != "" && !s.OutOfTree {
+		args.add("!cmdline", argument{value: size}.variant(), n)
+	}
 	for _, file := range []string{"lib/bitmap.c", "lib/bitmap-str.c"} {
 		if tree.Contains(file, `== 'N'`) {
 			args.add("!cpulist.N", argument{}.variant(), n)

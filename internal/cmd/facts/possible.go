@@ -14,7 +14,8 @@ type possible struct {
 }
 
 // findPossible drops options until each of those left has a definition whose conditions can
-// hold, or is selected by one that is left. Conditions with "not" count as met.
+// hold, and a prompt, a default or an option that implies it, or is selected by one that is left. Conditions with
+// "not" count as met.
 func findPossible(t *kernel.Tree) *possible {
 	p := &possible{tree: t, on: make([]bool, len(t.Symbols)), tristate: map[string]bool{}}
 	for i := range p.on {
@@ -23,21 +24,25 @@ func findPossible(t *kernel.Tree) *possible {
 	}
 	for changed := true; changed; {
 		changed = false
-		selected := make([]bool, len(p.on))
+		selected, implied := make([]bool, len(p.on)), make([]bool, len(p.on))
 		for i, s := range t.Symbols {
 			for _, d := range s.Defs {
-				for _, target := range d.Selects {
-					if p.on[i] && target.Symbol.IsSymbol() && p.holds(target.If) && p.holds(d.Depends) {
-						selected[target.Symbol] = true
+				mark := func(targets []kernel.Target, marked []bool) {
+					for _, target := range targets {
+						if p.on[i] && target.Symbol.IsSymbol() && p.holds(target.If) && p.holds(d.Depends) {
+							marked[target.Symbol] = true
+						}
 					}
 				}
+				mark(d.Selects, selected)
+				mark(d.Implies, implied)
 			}
 		}
 		for i, s := range t.Symbols {
 			if !p.on[i] || selected[i] || s.Type == kernel.Int || s.Type == kernel.Hex || s.Type == kernel.String {
 				continue
 			}
-			if !p.canBe(s) {
+			if !p.canBe(s, implied[i]) {
 				p.on[i], changed = false, true
 			}
 		}
@@ -45,13 +50,13 @@ func findPossible(t *kernel.Tree) *possible {
 	return p
 }
 
-// canBe reports whether a prompt or a default can give a symbol a value.
-func (p *possible) canBe(s kernel.Sym) bool {
+// canBe reports whether a prompt, a default or another symbol that implies it can give a symbol a value.
+func (p *possible) canBe(s kernel.Sym, implied bool) bool {
 	for _, d := range s.Defs {
 		if !p.holds(d.Depends) {
 			continue
 		}
-		if d.Prompt {
+		if d.Prompt || implied {
 			return true
 		}
 		for _, v := range d.Defaults {

@@ -71,7 +71,12 @@ type unitComparison func(dev rootfs.FS, u plan.Unit, dir string) (faults []strin
 func unitResults(dev rootfs.FS, units []plan.Unit, properties unitComparison) []Result {
 	var out []Result
 	for _, u := range units {
-		out = append(out, unitResult(dev, u, properties))
+		switch isTimer := strings.HasSuffix(u.Name, ".timer"); {
+		case !isTimer:
+			out = append(out, unitResult(dev, u, properties))
+		case properties != nil: // only systemd shows a timer
+			out = append(out, timerResult(dev, u, properties))
+		}
 	}
 	return out
 }
@@ -96,7 +101,7 @@ func cgroupOf(u plan.Unit) string {
 func (s *Session) UnitDirs() []string {
 	var dirs []string
 	for _, u := range s.plan.Units {
-		if !strings.Contains(u.Name, "/") && !strings.Contains(u.Slice, "/") {
+		if !strings.Contains(u.Name, "/") && !strings.Contains(u.Slice, "/") && !strings.HasSuffix(u.Name, ".timer") {
 			dirs = append(dirs, cgroupOf(u))
 		}
 	}
@@ -161,6 +166,28 @@ func unitResult(dev rootfs.FS, u plan.Unit, properties unitComparison) Result {
 	} else {
 		r.Found = r.Wanted
 	}
+	return r
+}
+
+// timerResult compares a timer with the plan. It has no processes, and systemd shows whether it waits.
+func timerResult(dev rootfs.FS, u plan.Unit, properties unitComparison) Result {
+	dir := cgroupOf(u)
+	r := Result{ID: "services." + u.Name, Path: dir, Wanted: describeUnit(u), Outcome: outcome.OK}
+	if strings.Contains(u.Name, "/") {
+		r.Outcome, r.Message = outcome.Forbidden, u.Name+": not a valid unit name"
+		return r
+	}
+	if state := rootfs.ReadText(dev, dir+"/systemd/ActiveState"); state != "active" {
+		r.Outcome, r.Message, r.Excused = outcome.Pending, fmt.Sprintf("%s is %s: `systemctl enable --now %s`", u.Name, cmp.Or(state, "not running"), u.Name), true
+		return r
+	}
+	if faults := properties(dev, u, dir); len(faults) > 0 {
+		r.Outcome = outcome.Differs
+		r.Message = fmt.Sprintf("%s: %s; systemd applies it when the timer starts: `systemctl restart %s`", u.Name, strings.Join(faults, "; "), u.Name)
+	} else {
+		r.Found = r.Wanted
+	}
+	r.Known = true
 	return r
 }
 

@@ -54,7 +54,9 @@ var shownProperties = map[string]bool{
 	"Restart": false, "RestartUSec": false, "WatchdogUSec": false, "TimeoutStartUSec": false, "TimeoutStopUSec": false,
 	"OOMScoreAdjust": false, "LimitMEMLOCK": false, "AmbientCapabilities": false, "CapabilityBoundingSet": false,
 	"StartLimitIntervalUSec": true, "StartLimitBurst": true, "After": true, "Wants": true, "Requires": true,
-	"FragmentPath": true, "DropInPaths": true, "NeedDaemonReload": true,
+	"AccuracyUSec": false, "RandomizedDelayUSec": false, "FixedRandomDelay": false, "Persistent": false, "WakeSystem": false, "RemainAfterElapse": false,
+	"OnClockChange": false, "OnTimezoneChange": false, // of timers
+	"ActiveState": true, "FragmentPath": true, "DropInPaths": true, "NeedDaemonReload": true,
 }
 
 func lookupProperty(name string) (unitProperty, bool) {
@@ -217,12 +219,13 @@ func IsUnitDir(name string) bool {
 	return strings.HasPrefix(name, CgroupDir+"/") && isUnit(path.Base(name))
 }
 
-// isUnit reports whether a cgroup directory is that of a unit.
+// isUnit reports whether a cgroup directory has the name of a unit.
 func isUnit(name string) bool { return unitInterface(name) != "" }
 
-// unitInterface returns the D-Bus interface of a unit's resources.
+// unitInterface returns the D-Bus interface of a unit's type. A timer has no cgroup, and its properties are
+// below the folder that it would have.
 func unitInterface(name string) string {
-	for suffix, kind := range map[string]string{".service": "Service", ".slice": "Slice", ".scope": "Scope"} {
+	for suffix, kind := range map[string]string{".service": "Service", ".slice": "Slice", ".scope": "Scope", ".timer": "Timer"} {
 		if len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
 			return systemdName + "." + kind
 		}

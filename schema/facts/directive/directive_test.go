@@ -230,7 +230,7 @@ func TestSystemdOfThisMachineTakesTheSameValues(t *testing.T) {
 	}
 	certain := 0
 	for i, l := range lines {
-		older, newer := directive.WantedValue("", l.kind, l.value, two[0]), directive.WantedValue("", l.kind, l.value, two[1])
+		older, newer := directive.WantedValue(".service", "", l.kind, l.value, two[0]), directive.WantedValue(".service", "", l.kind, l.value, two[1])
 		if (older == "") != (newer == "") {
 			continue
 		}

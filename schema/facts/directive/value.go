@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/schema/formats/calendar"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
@@ -23,15 +24,15 @@ var (
 	quota    = lazyregexp.New(`^[0-9]+(\.[0-9]{1,2})?%$`)
 )
 
-// WantedValue checks a value of a directive of a service, such as "Service.Nice", against the
-// directive's type in a version of systemd. It returns what the type takes, in words, "" for a
-// value that it takes or whose type is not checked. An empty value resets.
-func WantedValue(name, kind, value, version string) string {
+// WantedValue checks a value of a directive, such as "Service.Nice", against the directive's type in
+// a version of systemd. unit is the type of the unit, such as ".service". It returns what the type
+// takes, in words, "" for a value that it takes or whose type is not checked. An empty value resets.
+func WantedValue(unit, name, kind, value, version string) string {
 	if value == "" {
 		return ""
 	}
 	if section, word, _ := strings.Cut(name, "."); section == "Install" {
-		return wantedUnits(word, value)
+		return wantedUnits(unit, word, value)
 	}
 	if words := wordsOf("enum", kind, version); len(words) > 0 {
 		return wantedWord(kind, value, words)
@@ -41,6 +42,13 @@ func WantedValue(name, kind, value, version string) string {
 		return unless(isSwitch(value), `"yes" or "no"`)
 	case "sec", "sec_fix_0", "sec_def_infinity", "service_timeout", "nsec", "job_timeout_sec", "job_running_timeout_sec":
 		return unless(value == "infinity" || isTimeSpan(value), `a time span such as "3", "500ms", "2min" or "infinity"`)
+	case "timer":
+		if name == "Timer.OnCalendar" {
+			return unless(calendar.Check(value) == nil, `times of the calendar such as "daily" or "Mon..Fri 08:00"`)
+		}
+		return unless(isTimeSpan(value), `a time span such as "3", "500ms" or "2min"`)
+	case "trigger_unit":
+		return unless(unitName.MatchString(value), `the name of a unit such as "vision.service"`)
 	case "memory_limit", "tasks_max":
 		return unless(value == "infinity" || amount.MatchString(value) && isBelow64(value), `a size such as "512M", a percentage or "infinity"`)
 	case "unsigned":
@@ -238,12 +246,12 @@ func within(value string, low, high int) string {
 
 // wantedUnits checks the words of a directive in [Install]. systemctl enable makes a link of the
 // name of each, which an alias must share its type with.
-func wantedUnits(word, value string) string {
+func wantedUnits(unit, word, value string) string {
 	for name := range strings.FieldsSeq(value) {
 		switch {
 		case word == "Alias":
-			if !unitName.MatchString(name) || !strings.HasSuffix(name, ".service") {
-				return `the name of a service without a folder, such as "camera.service"`
+			if !unitName.MatchString(name) || !strings.HasSuffix(name, unit) {
+				return `the name of a ` + unit[1:] + ` without a folder, such as "camera` + unit + `"`
 			}
 		case word != "DefaultInstance" && !unitName.MatchString(name):
 			return `names of units without a folder, such as "multi-user.target"`

@@ -30,12 +30,12 @@ func TestValues(t *testing.T) {
 		"unit_deps":             {[]string{"anything"}, nil},
 	} {
 		for _, v := range values.right {
-			if wanted := directive.WantedValue("Service.X", kind, v, "255.21"); wanted != "" {
+			if wanted := directive.WantedValue(".service", "Service.X", kind, v, "255.21"); wanted != "" {
 				t.Errorf("%s %q: refused, want %s", kind, v, wanted)
 			}
 		}
 		for _, v := range values.wrong {
-			if directive.WantedValue("Service.X", kind, v, "255.21") == "" {
+			if directive.WantedValue(".service", "Service.X", kind, v, "255.21") == "" {
 				t.Errorf("%s %q: taken", kind, v)
 			}
 		}
@@ -55,12 +55,12 @@ func TestValuesByDirective(t *testing.T) {
 		"Install.DefaultInstance": {[]string{"tty1"}, nil},
 	} {
 		for _, v := range values.right {
-			if wanted := directive.WantedValue(name, "rlimit", v, "255.13"); wanted != "" {
+			if wanted := directive.WantedValue(".service", name, "rlimit", v, "255.13"); wanted != "" {
 				t.Errorf("%s=%s: refused, want %s", name, v, wanted)
 			}
 		}
 		for _, v := range values.wrong {
-			if directive.WantedValue(name, "rlimit", v, "255.13") == "" {
+			if directive.WantedValue(".service", name, "rlimit", v, "255.13") == "" {
 				t.Errorf("%s=%s: taken", name, v)
 			}
 		}
@@ -70,7 +70,7 @@ func TestValuesByDirective(t *testing.T) {
 // The words of an enumeration are those of the release's version.
 func TestWordsFollowTheVersion(t *testing.T) {
 	const kind, value = "service_type", "notify-reload" // since systemd 253
-	if directive.WantedValue("Service.X", kind, value, "250.14") == "" || directive.WantedValue("Service.X", kind, value, "261.2") != "" {
+	if directive.WantedValue(".service", "Service.X", kind, value, "250.14") == "" || directive.WantedValue(".service", "Service.X", kind, value, "261.2") != "" {
 		t.Error("notify-reload is of systemd 253")
 	}
 }
@@ -117,7 +117,7 @@ func TestNamesFollowTheVersion(t *testing.T) {
 		{"capability_set", "CAP_ANY", "230", true},
 		{"private_users", "managed", "261.2", true},
 	} {
-		if got := directive.WantedValue("Service.X", c.kind, c.value, c.version); (got == "") != c.isTaken {
+		if got := directive.WantedValue(".service", "Service.X", c.kind, c.value, c.version); (got == "") != c.isTaken {
 			t.Errorf("%s %q in %s: wants %q", c.kind, c.value, c.version, got)
 		}
 	}

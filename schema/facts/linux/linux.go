@@ -246,6 +246,14 @@ func Cpulist(line string) (lastN, all bool) {
 	return lastN, all
 }
 
+// CommandLineSize returns the bytes that an arm64 kernel keeps of its command line, with the zero at its end; 0
+// where it is not known.
+func CommandLineSize(line string) int {
+	a, _ := FindArg(line, "!cmdline")
+	n, _ := strconv.Atoi(a.Value)
+	return n
+}
+
 // lineIndex is the place of a kernel in the masks of the tables.
 func lineIndex(line string) int {
 	return slices.IndexFunc(kernel.Sets(), func(s kernel.Set) bool { return s.Name == line })

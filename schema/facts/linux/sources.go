@@ -23,7 +23,7 @@ func Sources() []Source {
 		{Kernel: "6.1", Repository: "linux-source-6.1", Commit: "6.1.192", Note: "Debian's package"},
 		{Kernel: "6.8", Repository: "sndrzt/linux-6.8", Commit: "f116ff45a2ca08fe178a156f8d4d843c03990cb6",
 			Note: "Ubuntu 6.8.0-31, the base of NVIDIA's noble tree"},
-		{Kernel: "6.12", Repository: "linux-source-6.12", Commit: "6.12.95", Note: "Debian's package"},
+		{Kernel: "6.12", Repository: "linux-source-6.12", Commit: "6.12.117", Note: "Debian's package"},
 		{Kernel: "6.18", Repository: "gfunkmonk/linux-6.18.2", Commit: "57dc26c98e5e9eaee49a7ee9f46cfae53057b110",
 			Note: "upstream 6.18.2: linux-yocto adds to it"},
 		{Kernel: "5.15", Repository: "OE4T/linux-nv-oot", Commit: "087418781c377c7e1aeae138024ef5c81950f85e", OutOfTree: true},

@@ -6,15 +6,18 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/linux"
 )
 
@@ -32,6 +35,16 @@ type count struct {
 	Modules      int      `json:"modules_in_makefiles"`
 	ModulesKnown int      `json:"modules_in_table"`
 	ModulesLost  []string `json:"modules_missing,omitempty"`
+
+	// Options of three states without a module in the table.
+	OptionsWithout int      `json:"options_that_arm64_lacks,omitempty"`
+	OptionsSample  []string `json:"options_sample,omitempty"`
+	// Options that the kernel's own conf makes m, and those of them that a Makefile gives an object and the table
+	// no module: of folders that the Makefiles do not enter for arm64.
+	AllMod        int      `json:"options_of_allmodconfig,omitempty"`
+	AllModWithout []string `json:"of_them_without_a_module,omitempty"`
+
+	options map[string]bool // that a Makefile gives an object
 }
 
 func main() {
@@ -47,6 +60,14 @@ func main() {
 		c, err := compare(kernel, dir)
 		all = append(all, c)
 		return err
+	})
+	flag.Func("allmod", "compare with `KERNEL=FILE`, the .config that make ARCH=arm64 allmodconfig of the kernel wrote", func(s string) error {
+		kernel, file, ok := strings.Cut(s, "=")
+		i := slices.IndexFunc(all, func(c count) bool { return c.Kernel == kernel })
+		if !ok || i < 0 {
+			return fmt.Errorf("want KERNEL=FILE after -src of that kernel")
+		}
+		return all[i].compareConfig(file)
 	})
 	flag.Parse()
 	tables, err := countTables(*upstream, *mirror)
@@ -69,7 +90,7 @@ func main() {
 	}
 	failed := false
 	for _, c := range all {
-		fmt.Printf("%s: %d arguments in the source, %d missing; %d modules, %d missing\n", c.Kernel, c.Registered, len(c.Missing), c.Modules, len(c.ModulesLost))
+		fmt.Printf("%s: %d arguments in the source, %d missing; %d modules, %d missing; %d options of three states without a module\n", c.Kernel, c.Registered, len(c.Missing), c.Modules, len(c.ModulesLost), c.OptionsWithout)
 		failed = failed || len(c.Missing) > 0 || len(c.ModulesLost) > 0
 	}
 	for _, t := range tables {
@@ -83,7 +104,12 @@ func main() {
 
 var (
 	comment = regexp.MustCompile(`(?s)/\*.*?\*/`)
-	object  = regexp.MustCompile(`^obj-\$\(CONFIG_(\w+)\)\s*\+?:?=\s*([\w\-]+)\.o\s*$`)
+	// A list of objects that an option makes modules. Of one in which m counts as y the objects are built in.
+	objects = regexp.MustCompile(`(?m)^[ \t]*obj-(\$[({][^=\n]*[)}])\s*[+:?]?=[ \t]*(.*)$`)
+	builtIn = regexp.MustCompile(`\bm,\s*y\b|:m=y|findstring`)
+	options = regexp.MustCompile(`CONFIG_(\w+)`)
+	joined  = regexp.MustCompile(`\\\n`)
+	remark  = regexp.MustCompile(`(?m)#.*$`)
 )
 
 func compare(kernel, dir string) (count, error) {
@@ -111,14 +137,26 @@ func compare(kernel, dir string) (count, error) {
 			return err
 		}
 		if base == "Makefile" {
-			for line := range strings.Lines(string(data)) {
-				m := object.FindStringSubmatch(strings.TrimSpace(line))
-				if m == nil || top == "arch" {
+			if top == "arch" {
+				return nil
+			}
+			for _, m := range objects.FindAllStringSubmatch(joined.ReplaceAllString(remark.ReplaceAllString(string(data), ""), " "), -1) {
+				if builtIn.MatchString(m[1]) {
 					continue
 				}
-				// No Jetson kernel is built with Rust.
-				if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[2]+".rs")); err != nil {
-					modules[m[1]+" "+strings.ReplaceAll(m[2], "-", "_")] = true
+				var names []string
+				for _, o := range options.FindAllStringSubmatch(m[1], -1) {
+					names = append(names, o[1])
+				}
+				for word := range strings.FieldsSeq(m[2]) {
+					module, ok := strings.CutSuffix(word, ".o")
+					if !ok || strings.ContainsAny(word, "$(){}/") || len(names) == 0 {
+						continue // of a variable, or of another folder
+					}
+					// No Jetson kernel is built with Rust.
+					if _, err := os.Stat(filepath.Join(filepath.Dir(name), module+".rs")); err != nil {
+						modules[strings.Join(names, ",")+" "+strings.ReplaceAll(module, "-", "_")] = true
+					}
 				}
 			}
 			return nil
@@ -131,8 +169,7 @@ func compare(kernel, dir string) (count, error) {
 		return nil
 	})
 	c.tally(found)
-	c.tallyModules(modules)
-	return c, err
+	return c, errors.Join(err, c.tallyModules(modules))
 }
 
 func (c *count) tally(found map[string]bool) {
@@ -153,13 +190,32 @@ func (c *count) tally(found map[string]bool) {
 	slices.Sort(c.Missing)
 }
 
-// tallyModules compares the objects that a plain line of a Makefile gives an option with the
-// table. An option that is no tristate, or that arm64 cannot have, builds no module.
-func (c *count) tallyModules(modules map[string]bool) {
+// tallyModules compares the objects that a line of a Makefile gives an option with the table. An
+// option that is not of three states builds no module. One of which the table has no module is counted: arm64
+// cannot have it.
+func (c *count) tallyModules(modules map[string]bool) error {
+	facts, _, err := kernel.Open(c.Kernel)
+	if err != nil {
+		return err
+	}
+	without := map[string]bool{}
+	c.options = map[string]bool{}
 	for pair := range modules {
-		option, name, _ := strings.Cut(pair, " ")
-		built := linux.ModulesOf(c.Kernel, option)
+		names, name, _ := strings.Cut(pair, " ")
+		var built []string
+		isModule := false
+		for _, option := range strings.Split(names, ",") {
+			built = append(built, linux.ModulesOf(c.Kernel, option)...)
+			c.options[option] = true
+			if id, ok := facts.Lookup(option); ok && facts.Symbols[id].Type == kernel.Tristate {
+				isModule = true
+			}
+		}
+		if !isModule {
+			continue
+		}
 		if len(built) == 0 {
+			without[names] = true
 			continue
 		}
 		c.Modules++
@@ -170,4 +226,26 @@ func (c *count) tallyModules(modules map[string]bool) {
 		}
 	}
 	slices.Sort(c.ModulesLost)
+	c.OptionsWithout = len(without)
+	names := slices.Sorted(maps.Keys(without))
+	for i := 0; i < len(names); i += len(names)/25 + 1 {
+		c.OptionsSample = append(c.OptionsSample, names[i])
+	}
+	return nil
+}
+
+// compareConfig compares the options that a kernel's own conf makes m with the table.
+func (c *count) compareConfig(file string) error {
+	data, err := os.ReadFile(file)
+	for line := range strings.Lines(string(data)) {
+		option, isModule := strings.CutSuffix(strings.TrimSpace(line), "=m")
+		if !isModule {
+			continue
+		}
+		option = strings.TrimPrefix(option, "CONFIG_")
+		if c.AllMod++; c.options[option] && len(linux.ModulesOf(c.Kernel, option)) == 0 {
+			c.AllModWithout = append(c.AllModWithout, option)
+		}
+	}
+	return err
 }
