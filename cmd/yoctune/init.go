@@ -142,6 +142,9 @@ func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool)
 		}
 		return err
 	}
+	if lacking := o.LackingKernel(); lacking != "" {
+		cli.Warn(cmd, "%s (--kernel-version, --kernel)", lacking)
+	}
 	p := cli.NewPrinter(cmd)
 	if p.JSON {
 		for _, name := range written.Files {

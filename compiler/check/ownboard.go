@@ -78,6 +78,15 @@ func ownBoardRules() []Rule {
 			run: checkBoardArgs,
 		},
 		{
+			ID: "kernel-version", Severity: diag.Warning,
+			Title: "the release has no such version of the kernel's recipe",
+			Cause: "The layer sets PREFERRED_VERSION. Where no recipe has that version, bitbake notes it once and builds another one, for which nothing here was checked.",
+			Fix:   "write a version that the release has, or name the recipe of your own layer",
+			Wrong: exampleBoard + `sysctl: "vm.swappiness": 10}`, Right: strings.Replace(exampleBoard, "6.12", "6.6", 1) + `sysctl: "vm.swappiness": 10}`,
+			See: "openembedded-core meta/recipes-kernel/linux",
+			run: checkKernelVersion,
+		},
+		{
 			ID: "kernel-tables", Severity: diag.Warning,
 			Title: "the facts have no tables of the kernel",
 			Cause: "Options, arguments, modules and parameters of a kernel are checked against tables extracted from its source. They exist for some version lines only. On others the tables of the lines before and after decide about names, and about values on which these agree; an option that is wrong is found by the build.",
@@ -96,6 +105,15 @@ func each(do func(config.Place), fields ...config.Part) {
 			do(at)
 		}
 	}
+}
+
+func checkKernelVersion(s *subject) {
+	recipe, version := s.Config.Kernel.Recipe, s.Config.Kernel.Version
+	have := s.Release.KernelVersions(recipe.Text)
+	if !version.IsSet() || len(have) == 0 || slices.ContainsFunc(have, func(v string) bool { return version.Text == v || strings.HasPrefix(version.Text, v+".") }) {
+		return
+	}
+	s.reportAt(version, version.Show(), fmt.Sprintf("write %q, or name the recipe of your own layer", have[len(have)-1]), "%s of %s has %s, not %s", recipe.Text, s.Release.Name, strings.Join(have, " and "), version.Text)
 }
 
 func checkBoardJetson(s *subject) {

@@ -75,6 +75,19 @@ type Own struct {
 	Foreign, HasNVMe bool   // no program of the layer runs on it; it has such a disk
 }
 
+// LackingKernel describes why the release does not build the kernel of a board of one's own, "" if it may.
+func (o Options) LackingKernel() string {
+	r, _ := release.Lookup(o.Release)
+	if o.Own == nil {
+		return ""
+	}
+	have := r.KernelVersions(o.Own.Recipe)
+	if len(have) == 0 || slices.Contains(have, o.Own.Version) {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s has %s, not %s: give one of its versions, or the kernel recipe of your layer", o.Own.Recipe, r.Name, strings.Join(have, " and "), o.Own.Version)
+}
+
 // A project's name for a board of one's own, and the path of its board file.
 const (
 	OwnBoard = "device"

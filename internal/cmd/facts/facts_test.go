@@ -82,7 +82,7 @@ func TestABoardNeedsEvidence(t *testing.T) {
 }
 
 func TestFilesOfAReleaseHaveTheGeneratorsLayout(t *testing.T) {
-	for _, name := range []string{"machines.json", "units.json", "renamed.json"} {
+	for _, name := range []string{"machines.json", "units.json", "renamed.json", "kernels.json"} {
 		raw, err := os.ReadFile("../../../schema/facts/release/data/" + name)
 		if err != nil {
 			t.Fatal(err)

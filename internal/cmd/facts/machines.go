@@ -210,3 +210,30 @@ func coreBranch(r release.Release) string {
 	}
 	return r.Series
 }
+
+var kernelRecipe = regexp.MustCompile(`^meta/recipes-kernel/linux/(linux-[a-z-]+)_([0-9]+\.[0-9]+)\.bb$`)
+
+// writeKernelRecipes writes the versions of the kernel recipes of openembedded-core, by branch.
+func writeKernelRecipes(oeCore repository, out string) error {
+	all := map[string]map[string][]string{}
+	for _, name := range release.Names() {
+		r, _ := release.Lookup(name)
+		_, commit, _ := strings.Cut(r.Read, "oe-core ")
+		commit, _, _ = strings.Cut(commit, ",")
+		list, err := oeCore.git("ls-tree", "--name-only", commit, "meta/recipes-kernel/linux/")
+		if err != nil {
+			return err
+		}
+		found := map[string][]string{}
+		for file := range strings.Lines(list) {
+			if m := kernelRecipe.FindStringSubmatch(strings.TrimSpace(file)); m != nil {
+				found[m[1]] = append(found[m[1]], m[2])
+			}
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("%s: no kernel recipe found: has the folder moved?", name)
+		}
+		all[coreBranch(r)] = found
+	}
+	return writeJSON(out, all)
+}

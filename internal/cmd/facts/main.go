@@ -4,6 +4,7 @@
 //	facts machines  -meta-tegra REPO                    # of every branch in release.go
 //	facts units     -meta-tegra REPO
 //	facts renamed   -oe-core REPO -bitbake REPO
+//	facts kernel-recipes -oe-core REPO
 //	facts variables -oe-core REPO -bitbake REPO -meta-tegra REPO -meta-openembedded REPO -meta-tegra-community REPO
 //	facts packages  with these repositories and -meta-virtualization REPO
 //	facts system    with these repositories, -systemd VERSION=FOLDER... and -base-passwd FOLDER
@@ -40,7 +41,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle")
+		return fmt.Errorf("missing command: update, machines, units, renamed, kernel-recipes, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -106,6 +107,8 @@ func run(args []string) error {
 		return writePackages(layers, filepath.Join(facts, "recipe"))
 	case "renamed":
 		return writeRenamed(repository(*oeCore), repository(*bitbake), filepath.Join(data, "renamed.json"))
+	case "kernel-recipes":
+		return writeKernelRecipes(repository(*oeCore), filepath.Join(data, "kernels.json"))
 	case "system":
 		return writeSystem(layers, trees, *passwd, filepath.Join(facts, "system"))
 	case "directives":
@@ -123,7 +126,7 @@ func run(args []string) error {
 	case "names":
 		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, kernel-recipes, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

@@ -61,6 +61,7 @@ func TestTheGeneratorWritesTheSameBytes(t *testing.T) {
 		{"machines", layers("meta-tegra"), []string{"release/data/machines.json"}},
 		{"units", layers("meta-tegra"), []string{"release/data/units.json"}},
 		{"renamed", layers("oe-core", "bitbake"), []string{"release/data/renamed.json"}},
+		{"kernel-recipes", layers("oe-core"), []string{"release/data/kernels.json"}},
 		{"idle", []string{"-sources", mirror}, []string{"idle/data/idle.txt"}},
 		{"interfaces", append(layers("meta-tegra"), "-sources", mirror), []string{"netif/data/interfaces.txt"}},
 		{"names", append(layers("meta-tegra"), "-sources", mirror), []string{"linux/args.bin", "linux/modules.bin"}},

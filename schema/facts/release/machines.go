@@ -44,10 +44,14 @@ var unitData []byte
 //go:embed data/renamed.json
 var variableData []byte
 
+//go:embed data/kernels.json
+var kernelData []byte
+
 // Decoded once, on first use: most commands need neither.
 var (
 	machines  = sync.OnceValue(func() (m map[string][]Machine) { return decode(machineData, m) })
 	units     = sync.OnceValue(func() (u map[string][]Unit) { return decode(unitData, u) })
+	kernels   = sync.OnceValue(func() (k map[string]map[string][]string) { return decode(kernelData, k) })
 	variables = sync.OnceValue(func() (v map[string]map[string]Renamed) { return decode(variableData, v) })
 )
 
@@ -75,6 +79,10 @@ func (r Release) Machine(name string) (Machine, bool) {
 	}
 	return Machine{}, false
 }
+
+// KernelVersions lists the version lines of a kernel recipe of openembedded-core, such as linux-yocto; none for
+// other recipes.
+func (r Release) KernelVersions(recipe string) []string { return kernels()[r.CoreBranch()][recipe] }
 
 // Units lists the units of the branch, sorted by name.
 func (r Release) Units() []Unit {
