@@ -182,18 +182,21 @@ func (r *process) memory(t *testing.T) int {
 	return n
 }
 
-// id4 returns its input, up to eight rows in a batch.
-func (d *device) id4(request plan.Request) plan.Pipeline {
+// id4 returns its input of four elements, up to eight rows in a batch.
+func (d *device) id4(request plan.Request) plan.Pipeline { return d.identity("id4", 4, request) }
+
+// identity is a model that returns its input of some elements.
+func (d *device) identity(name string, elements int64, request plan.Request) plan.Pipeline {
 	g := onnx.Graph{
-		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 0, 4)},
+		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 0, elements)},
 		Nodes:   []onnx.Node{{Op: "Identity", In: []string{"x"}, Out: []string{"y"}}},
-		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 0, 4)},
+		Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 0, elements)},
 	}
-	request.Model, request.Inputs = "id4", []plan.RequestInput{{Name: "x", Shape: []int64{1, 4}}}
+	request.Model, request.Inputs = name, []plan.RequestInput{{Name: "x", Shape: []int64{1, elements}}}
 	return plan.Pipeline{
 		Source: plan.PipelineSource{Kind: "request", Format: "tensor", Request: &request},
 		Stages: []plan.PipelineStage{{ID: "infer", Kind: "model", Input: "source", Model: &plan.Model{
-			Path: d.write("id4.onnx", g.Encode()), Batch: &plan.ModelBatch{Buckets: []int{1, 2, 4, 8}},
+			Path: d.write(name+".onnx", g.Encode()), Batch: &plan.ModelBatch{Buckets: []int{1, 2, 4, 8}},
 		}}},
 		Sink: plan.PipelineSink{Kind: "reply"},
 	}
@@ -297,21 +300,23 @@ func TestPerfAnalyzer(t *testing.T) {
 		t.Skip("set YOCTUNE_PERF_ANALYZER to the program of PyPI's perf-analyzer")
 	}
 	d := newDevice(t)
-	address := freeAddress(t)
-	p := d.start("id4", d.id4(plan.Request{Address: address, Plain: true, SharedMemory: true}))
+	small, large := freeAddress(t), freeAddress(t)
+	p := d.start("id4", d.id4(plan.Request{Address: small, Plain: true, SharedMemory: true}))
+	d.start("picture", d.identity("picture", 3*640*640, plan.Request{Address: large, Plain: true, SharedMemory: true, Rows: 1}))
+	shared := []string{"--shared-memory", "system", "--output-shared-memory-size", strconv.Itoa(4 * 3 * 640 * 640)}
 	for _, c := range []struct {
 		name string
 		args []string
 	}{
 		{"gRPC", []string{"-i", "grpc"}},
 		{"gRPC, streams", []string{"-i", "grpc", "--streaming", "--async"}},
-		{"gRPC, shared memory", []string{"-i", "grpc", "--shared-memory", "system"}},
+		{"gRPC, shared memory", append([]string{"-i", "grpc"}, shared...)},
 		{"HTTP", []string{"-i", "http"}},
-		{"HTTP, shared memory", []string{"-i", "http", "--shared-memory", "system"}},
+		{"HTTP, shared memory", append([]string{"-i", "http"}, shared...)},
 	} {
-		for _, concurrency := range []string{"1", "8", "64"} {
-			t.Run(c.name+"/"+concurrency, func(t *testing.T) {
-				args := append([]string{"-m", "id4", "-u", address, "--concurrency-range", concurrency, "--measurement-interval", "1000", "--max-trials", "3", "--stability-percentage", "1000", "-b", "1", "--percentile", "99"}, c.args...)
+		for _, to := range [][3]string{{"id4", small, "1"}, {"id4", small, "8"}, {"id4", small, "64"}, {"picture", large, "1"}} {
+			t.Run(c.name+"/"+to[0]+"/"+to[2], func(t *testing.T) {
+				args := append([]string{"-m", to[0], "-u", to[1], "--concurrency-range", to[2], "--measurement-interval", "1000", "--max-trials", "3", "--stability-percentage", "1000", "-b", "1", "--percentile", "99"}, c.args...)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
