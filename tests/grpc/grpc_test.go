@@ -413,6 +413,15 @@ func TestHostileConnections(t *testing.T) {
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: inferHeader(t), EndHeaders: true})
 			_ = f.WriteData(1, false, []byte{0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3})
 		},
+		"large messages without tensors": func(t *testing.T, f *http2.Framer, _ net.Conn) {
+			for id := uint32(1); id < 2000; id += 2 {
+				header := headerOf(t, protocol.GRPCInferenceService_ServerLive_FullMethodName)
+				if f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: header, EndHeaders: true}) != nil ||
+					f.WriteData(id, false, append([]byte{0, 0, 15, 255, 255}, make([]byte, 4000)...)) != nil {
+					return
+				}
+			}
+		},
 		"frames beyond the window": func(t *testing.T, f *http2.Framer, _ net.Conn) {
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: inferHeader(t), EndHeaders: true})
 			for range 2000 {
@@ -472,13 +481,18 @@ func TestHostileConnections(t *testing.T) {
 	}
 }
 
-// inferHeader encodes the header of a request.
+// inferHeader encodes the header of a request to a model.
 func inferHeader(t *testing.T) []byte {
+	t.Helper()
+	return headerOf(t, protocol.GRPCInferenceService_ModelInfer_FullMethodName)
+}
+
+func headerOf(t *testing.T, method string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
 	for _, f := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", protocol.GRPCInferenceService_ModelInfer_FullMethodName}, {":authority", "x"},
+		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "x"},
 		{"content-type", "application/grpc"}, {"te", "trailers"},
 	} {
 		if err := e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {

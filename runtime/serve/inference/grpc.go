@@ -28,6 +28,7 @@ import (
 const (
 	maxMessageHead = 1 << 20 // bytes of a message besides the values of tensors
 	typedElement   = 10      // most bytes of an element in a field of its type: a negative number
+	maxAsking      = 64      // requests without tensors at once
 	streamWindow   = 1 << 20 // bytes that a caller may send before they are read
 	pingInterval   = 10 * time.Second
 	deadPeer       = time.Minute // without an answer to a ping
@@ -39,6 +40,7 @@ type GRPC struct {
 	s       *Server
 	most    int64         // requests whose messages are in memory at once
 	working atomic.Int64  // such requests
+	asking  atomic.Int64  // requests without tensors
 	message int           // bytes of a request
 	ending  chan struct{} // closed when the server shuts down
 	end     sync.Once
@@ -121,20 +123,25 @@ func (g *GRPC) admit(ctx context.Context, info *tap.Info, tokens *Tokens) (conte
 	switch info.FullMethodName {
 	case protocol.GRPCInferenceService_ModelInfer_FullMethodName, protocol.GRPCInferenceService_ModelStreamInfer_FullMethodName:
 	default:
-		return ctx, nil
+		return take(ctx, &g.asking, maxAsking)
 	}
 	if err := g.s.Ready(); err != nil {
 		return nil, statusError(err)
 	}
-	if g.working.Add(1) > g.most {
-		g.working.Add(-1)
-		for _, m := range g.s.Models() {
-			m.stats.refuse()
-			break // the header does not name the model
-		}
-		return nil, statusError(Errorf(Full, "the server works on %d requests, and takes no more at the moment", g.most))
+	taken, err := take(ctx, &g.working, g.most)
+	if err != nil && len(g.s.names) == 1 { // the header does not name the model
+		g.s.models[g.s.names[0]].stats.refuse()
 	}
-	context.AfterFunc(ctx, func() { g.working.Add(-1) })
+	return taken, err
+}
+
+// take counts a request until it has ended, unless there are too many.
+func take(ctx context.Context, count *atomic.Int64, most int64) (context.Context, error) {
+	if count.Add(1) > most {
+		count.Add(-1)
+		return nil, statusError(Errorf(Full, "the server works on %d requests, and takes no more at the moment", most))
+	}
+	context.AfterFunc(ctx, func() { count.Add(-1) })
 	return ctx, nil
 }
 
