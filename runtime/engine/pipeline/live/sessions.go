@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -84,7 +84,7 @@ func newSessions(pipeline string, r *trace.Recorder) *sessions {
 	return &sessions{recorder: r, pipeline: pipeline, byName: map[string]*session{}}
 }
 
-var sessionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var sessionName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // CheckSessionName returns an error that wraps [ErrSession] for a name that no session may have.
 func CheckSessionName(name string) error {
