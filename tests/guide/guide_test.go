@@ -223,7 +223,7 @@ func install(t *testing.T, checkout string) place {
 
 func (p place) run(t *testing.T, command string) (output string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir = p.dir
