@@ -247,7 +247,7 @@ type Encoding string
 // Encodings.
 const (
 	Chrome   Encoding = "chrome"   // Chrome trace JSON
-	Perfetto Encoding = "perfetto" // protocol buffers of Perfetto, a third of the size
+	Perfetto Encoding = "perfetto" // protocol buffers of Perfetto, two fifths of the size
 )
 
 // EncodingFor returns the encoding of a file by its name: .pftrace and .perfetto-trace are
