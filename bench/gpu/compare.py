@@ -168,27 +168,6 @@ def reductions():
         print(json.dumps({"name": "CuPy", "error": str(e)[:300]}), flush=True)
     row("K7", "sum of float32, fixed tree", lambda: call("shim_sum", x, size(n), out, scratch), references,
         lambda: abs(out.item() - x.double().sum().item()) <= 1e-6 * x.abs().double().sum().item(), 4 * n, n)
-    fast = torch.zeros(max(lib.shim_scratch_fast(), 16), dtype=torch.uint8, device=device)
-    row("K7", "sum of float32, any order", lambda: call("shim_sum_fast", x, size(n), out, fast), references,
-        lambda: abs(out.item() - x.double().sum().item()) <= 1e-6 * x.abs().double().sum().item(), 4 * n, n)
-
-
-def maps():
-    n = 100003 if small else 1 << 26
-    x, y = torch.randn(n, device=device), torch.full((n,), NAN, device=device)
-
-    def two(x):
-        return torch.relu(x * 1.5 + 0.25)
-
-    def four(x):
-        return torch.clamp(torch.relu(x * 1.5 + 0.25) * 0.5 - 1.0, -0.5, 0.5)
-
-    for name, chain, f in (("scale, bias, relu", 0, two), ("chain of 4 maps", 1, four)):
-        refs = {"torch eager": lambda f=f: f(x)}
-        if not small:
-            g = compiled(f)
-            refs["torch.compile"] = lambda g=g: g(x)
-        row("K9" if chain else "K8", name, lambda c=chain: call("shim_map", x, y, size(n), c), refs, lambda f=f: torch.allclose(y, f(x), atol=1e-6), 8 * n)
 
 
 def rows():
@@ -203,12 +182,9 @@ def rows():
 
 
 def more_rows():
-    """Argmax and reductions other than sums."""
+    """Reductions other than sums."""
     rows_n, cols = (7, 333) if small else (65536, 1000)
     x = torch.randn(rows_n, cols, device=device)
-    index = torch.full((rows_n,), -1, dtype=torch.int32, device=device)
-    row("K5", f"argmax {rows_n}x{cols}", lambda: call("shim_argmax", x, index, rows_n, cols), {"torch.argmax": lambda: torch.argmax(x, 1)},
-        lambda: torch.equal(index, torch.argmax(x, 1).int()), 4 * x.numel())
     n, flat = x.numel(), x.view(-1)
     out = torch.full((1,), NAN, device=device)
     scratch = torch.empty(max(lib.shim_scratch(size(n)), 16), dtype=torch.uint8, device=device)
@@ -261,6 +237,25 @@ def motion():
     out = torch.zeros(2, dtype=torch.int64, device=device)
     row("K15", f"difference of two frames {w}x{h}", lambda: call("shim_diff", a, b, out, w, h),
         {"torch, the sum alone": lambda: (a.short() - b.short()).abs().sum()}, lambda: out[0].item() == (a.short() - b.short()).abs().sum().item(), 2 * h * w)
+
+
+def statistics_of_a_frame():
+    """Brightness and focus; the reference computes the Laplacian as a convolution."""
+    h, w = (43, 61) if small else (1080, 1920)
+    a = torch.randint(0, 255, (h, w), dtype=torch.uint8, device=device)
+    out = torch.zeros(4, dtype=torch.int64, device=device)
+    kernel = torch.tensor([[0.0, 1, 0], [1, -4, 1], [0, 1, 0]], device=device).view(1, 1, 3, 3)
+
+    def reference():
+        x = a.float().view(1, 1, h, w)
+        lap = torch.nn.functional.conv2d(torch.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"), kernel)
+        return a.sum(), lap.double().sum(), lap.double().square().sum()
+
+    def same():
+        want = [int(v) for v in reference()]
+        return [out[0].item(), out[2].item(), out[3].item()] == want
+
+    row("K16", f"statistics of a frame {w}x{h}", lambda: call("shim_stats", a, out, w, h), {"torch conv2d, sums": reference}, same, h * w)
 
 
 def chain_of(h, w, side):
@@ -374,7 +369,7 @@ def gemm():
         row("K12", f"own GEMM int8 {m}x{n}x{k}", lambda: call("shim_gemm", a, b, c, m, n, k, I8, I32, cc), refs, exact, flops=2 * m * n * k, rounds=50)
 
 
-PARTS = (copies, reductions, maps, rows, more_rows, layouts, preprocess, regions, nms, decode, motion, gemm)
+PARTS = (copies, reductions, rows, more_rows, layouts, preprocess, regions, nms, decode, motion, statistics_of_a_frame, gemm)
 
 
 def child(names):

@@ -67,35 +67,12 @@ EXPORT shim_memcpy(void *dst, const void *src, uint64_t n, cudaStream_t s)
 
 EXPORT shim_sum(const void *x, uint64_t n, float *out, float *scratch, cudaStream_t s)
 {
-	return yt_launch_reduce(YT_REDUCE_SUM, x, YT_F32, n, out, scratch, s);
-}
-
-EXPORT shim_sum_fast(const void *x, uint64_t n, float *out, float *scratch, cudaStream_t s)
-{
-	return yt_launch_reduce_fast(YT_REDUCE_SUM, x, YT_F32, n, out, scratch, s);
-}
-
-EXPORT shim_scratch_fast(void)
-{
-	return (int)yt_reduce_fast_scratch();
+	return yt_launch_reduce(YT_REDUCE_SUM, (const float *)x, n, out, scratch, s);
 }
 
 EXPORT shim_scratch(uint64_t n)
 {
 	return (int)yt_reduce_scratch(n);
-}
-
-// x * a + b, then ReLU; with `chain` two more steps.
-EXPORT shim_map(const void *x, void *y, uint64_t n, uint32_t chain, cudaStream_t s)
-{
-	yt_map m = {};
-
-	m.steps = chain ? 4 : 2;
-	m.step[0] = {YT_MAP_SCALE, 1.5f, 0.25f};
-	m.step[1] = {YT_MAP_RELU, 0, 0};
-	m.step[2] = {YT_MAP_SCALE, 0.5f, -1.0f};
-	m.step[3] = {YT_MAP_CLAMP, -0.5f, 0.5f};
-	return yt_launch_map(m, n, x, nullptr, nullptr, y, 256, s);
 }
 
 EXPORT shim_softmax(const void *x, void *y, uint32_t rows, uint32_t cols, uint32_t type, cudaStream_t s)
@@ -105,16 +82,9 @@ EXPORT shim_softmax(const void *x, void *y, uint32_t rows, uint32_t cols, uint32
 	return yt_launch_softmax(r, x, y, s);
 }
 
-EXPORT shim_argmax(const void *x, void *index, uint32_t rows, uint32_t cols, cudaStream_t s)
-{
-	yt_rows r = {YT_F32, YT_F32, rows, cols, 0, 1};
-
-	return yt_launch_topk(r, x, nullptr, index, s);
-}
-
 EXPORT shim_reduce(uint32_t op, const void *x, uint64_t n, float *out, float *scratch, cudaStream_t s)
 {
-	return yt_launch_reduce(op, x, YT_F32, n, out, scratch, s);
+	return yt_launch_reduce(op, (const float *)x, n, out, scratch, s);
 }
 
 // n images of h by w pixels of c floats, NHWC, to NCHW of type out.
@@ -154,11 +124,18 @@ EXPORT shim_diff(const uint8_t *a, const uint8_t *b, void *out, uint32_t w, uint
 	return yt_launch_diff(d, a, b, out, s);
 }
 
+EXPORT shim_stats(const uint8_t *frame, void *out, uint32_t w, uint32_t h, cudaStream_t s)
+{
+	yt_plane_stats a = {YT_FORMAT_GRAY, w, h, 0, 0, 255};
+
+	return yt_launch_stats(a, frame, out, s);
+}
+
 EXPORT shim_topk(const void *x, void *y, uint32_t rows, uint32_t cols, uint32_t k, cudaStream_t s)
 {
 	yt_rows r = {YT_F32, YT_F32, rows, cols, 0, k};
 
-	return yt_launch_topk(r, x, y, nullptr, s);
+	return yt_launch_topk(r, x, y, s);
 }
 
 EXPORT shim_nms(const void *boxes, void *out, void *scratch, uint32_t n, float iou, cudaStream_t s)

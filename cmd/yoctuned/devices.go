@@ -17,10 +17,9 @@ func newDevicesCommand() *cobra.Command {
 	var items int
 	cmd := &cobra.Command{
 		Use:   "devices",
-		Short: "List the compute devices and the data paths between them",
-		Long: `List the devices of the backend. Data is copied directly between two devices only if the
-driver supports it and a test pattern arrives unchanged; otherwise it goes through host
-memory.
+		Short: "List the compute devices",
+		Long: `List the devices of the backend. A pipeline that uses several passes tensors between them
+through host memory.
 
 --share N distributes N work items over the devices by their measured speed, and shows
 how many each processed.
@@ -30,7 +29,7 @@ YT_CPU_DEVICES=2 divides the CPU into two devices, to try multi-device features.
 Exit status: 0 listed, 1 failed, or a device cannot be opened, 2 wrong usage.`,
 		Example: `  yoctuned devices
   YT_CPU_DEVICES=2 yoctuned devices --backend cpu --share 200
-  yoctuned devices --format json | jq 'select(.type == "peer" and (.checked | not))'`,
+  yoctuned devices --format json | jq -r 'select(.type == "device") | .name'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if items < 0 {
 				return cli.UsageError(fmt.Errorf("--share %d: the number must not be negative", items))
@@ -48,13 +47,6 @@ type deviceRow struct {
 	Index int `json:"index"`
 	core.Info
 	Share *bench.Share `json:"share"` // nil: no work was shared
-}
-
-// peerRow is the data path between two devices.
-type peerRow struct {
-	From int `json:"from"`
-	To   int `json:"to"`
-	core.Peer
 }
 
 func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
@@ -80,19 +72,12 @@ func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
 	if err != nil {
 		return err
 	}
-	peers, err := findPeers(devices)
-	if err != nil {
-		return err
-	}
 	out := cli.NewPrinter(cmd)
 	if !out.JSON {
-		devicesText(out, rows, peers)
+		devicesText(out, rows)
 	} else {
 		for _, r := range rows {
 			out.Line("device", r)
-		}
-		for _, p := range peers {
-			out.Line("peer", p)
 		}
 	}
 	return out.End("devices", cli.ExitDone, nil)
@@ -121,24 +106,7 @@ func describeDevices(ctx context.Context, devices []*core.Device, items int) (ro
 	return rows, nil
 }
 
-// findPeers describes how memory is copied between each pair of devices.
-func findPeers(devices []*core.Device) (peers []peerRow, err error) {
-	for i, from := range devices {
-		for j, to := range devices {
-			if i == j {
-				continue
-			}
-			p, err := core.CanPeer(from, to)
-			if err != nil {
-				return nil, err
-			}
-			peers = append(peers, peerRow{i, j, p})
-		}
-	}
-	return peers, nil
-}
-
-func devicesText(out cli.Printer, rows []deviceRow, peers []peerRow) {
+func devicesText(out cli.Printer, rows []deviceRow) {
 	for _, r := range rows {
 		out.Printf("%d  %s (%s)", r.Index, r.Name, r.Backend)
 		if r.Capability != nil {
@@ -154,15 +122,5 @@ func devicesText(out cli.Printer, rows []deviceRow, peers []peerRow) {
 			out.Printf(": %d items, %.0f a second", r.Share.Items, r.Share.Rate)
 		}
 		out.Printf("\n")
-	}
-	for _, p := range peers {
-		how := "through host memory"
-		switch {
-		case p.Direct && p.Checked:
-			how = "directly; a test pattern arrived unchanged"
-		case p.Direct:
-			how = "through host memory; the driver supports direct copies, but a test pattern did not arrive unchanged"
-		}
-		out.Printf("from %d to %d: %s\n", p.From, p.To, how)
 	}
 }

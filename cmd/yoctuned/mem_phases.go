@@ -92,8 +92,8 @@ func writePhases(w cli.Printer, m *pipelineMemory) {
 	}
 	w.Printf("  GPU process %d: %s resident, peak %s\n", m.Worker.PID, size(m.Worker.Held), size(m.Worker.Peak))
 	if d := m.Worker.Device; d != nil {
-		for _, p := range d.Phases {
-			w.Printf("    device memory, %s: peak %s, %d allocations\n", p.Name, size(new(int64(p.Peak))), p.Allocs)
+		for _, u := range d.Modes {
+			w.Printf("    %s memory of the device: %s, peak %s\n", u.Mode, size(new(int64(u.Bytes))), size(new(int64(u.Peak))))
 		}
 	}
 }

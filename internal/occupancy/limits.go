@@ -12,7 +12,7 @@ type Limits struct {
 // the table of the core, runtime/engine/core/c/yt_names.h.
 func Launchable() []Limits {
 	return []Limits{
-		{"convert", 32, 256, 32}, {"copy", 32, 256, 32}, {"map", 32, 256, 32}, {"preprocess", 32, 256, 32}, {"roi", 32, 256, 32},
+		{"convert", 32, 256, 32}, {"copy", 32, 256, 32}, {"preprocess", 32, 256, 32}, {"roi", 32, 256, 32},
 	}
 }
 

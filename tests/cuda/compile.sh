@@ -101,7 +101,7 @@ c++filt <"$report" | awk '/Compiling entry function/ { split($0, q, "\x27"); ker
          if (match($0, /[0-9]+ bytes smem/)) shared = substr($0, RSTART, RLENGTH - 11) + 0
          key = arch "\t" kernel; if (regs > r[key]) r[key] = regs; if (shared > s[key]) s[key] = shared; seen[key] = 1 }
      END { for (key in seen) { split(key, part, "\t"); op = part[2]; sub(/_.*/, "", op); if (op == "tensor" || op == "batch") op = "preprocess"
-         if (op != "signal") printf "%s\t%s\t%s\t%d\t%d\n", part[1], op, part[2], r[key], s[key] } }' |
+         printf "%s\t%s\t%s\t%d\t%d\n", part[1], op, part[2], r[key], s[key] } }' |
 	LC_ALL=C sort -k1,1n -k2 >"$out/kernels.tsv"
 figures=internal/occupancy/kernels.tsv
 if [ -n "$update" ]; then

@@ -9,8 +9,7 @@
 //              backend's bit for bit, in two orders of threads, and with
 //              unaligned pointers
 //
-//   streams    queued streams, events, graphs, pools and injected faults from
-//              several threads; the same program built with ThreadSanitizer runs
+//   streams    queued streams, events and injected faults from several threads; the same program built with ThreadSanitizer runs
 //              this part alone
 //   faults     random fault specifications, complete and truncated
 //
@@ -42,6 +41,14 @@ uint64_t hostile(uint64_t plausible)
 	return below(4) != 0 ? below((uint32_t)plausible + 2) : edges[below(sizeof edges / sizeof edges[0])];
 }
 
+yt_status open_stream(const yt_api &api, yt_device *dev, yt_stream **out, yt_error *err)
+{
+	yt_stream_options o = {};
+
+	o.size = sizeof o;
+	return api.stream_open(dev, &o, out, err);
+}
+
 void hostile_lists(int rounds)
 {
 	yt_api api;
@@ -52,8 +59,8 @@ void hostile_lists(int rounds)
 	uint64_t ids[6], sizes[6];
 	int ran = 0, refused = 0;
 
-	if (yt_cpu_get_api(YT_ABI_MAJOR, &api, sizeof api, &err) != YT_OK || api.device_open(0, &dev, &err) != YT_OK ||
-	    api.stream_create(dev, 0, &stream, &err) != YT_OK || api.event_create(dev, &event, &err) != YT_OK) {
+	if (yt_cpu_get_api(YT_ABI_MAJOR, &api, sizeof api, &err) != YT_OK || api.device_open(0, nullptr, &dev, &err) != YT_OK ||
+	    open_stream(api, dev, &stream, &err) != YT_OK || api.event_create(dev, &event, &err) != YT_OK) {
 		fail(err.msg);
 		return;
 	}
@@ -81,7 +88,7 @@ void hostile_lists(int rounds)
 			yt_range *ranges[] = {&c.dst, &c.src[0], &c.src[1], &c.src[2]};
 			uint32_t side = 1 + below(40);
 
-			c.op = (uint32_t)(below(20) == 0 ? hostile(8) : 1 + below(5));
+			c.op = (uint32_t)(below(20) == 0 ? hostile(8) : 1 + below(4));
 			c.value = (uint32_t)hostile(c.op == YT_OP_REDUCE ? 2 : 255);
 			c.event = below(2) ? event : hostile(9);
 			for (yt_range *r : ranges) {
@@ -122,7 +129,7 @@ void hostile_lists(int rounds)
 		}
 		// The arguments of other operations: small numbers, some wild.
 		for (uint32_t i = 0; i < n && below(3) == 0; i++) {
-			list[i].op = YT_OP_WAIT + below(YT_OP_LAST - YT_OP_WAIT + 1);
+			list[i].op = YT_OP_LAUNCH + below(YT_OP_LAST - YT_OP_LAUNCH + 1);
 			for (size_t k = 0; k < sizeof list[i].args; k += 4) {
 				uint32_t word = below(10) == 0 ? (uint32_t)hostile(300) : below(k < 24 ? 6 : 2);
 
@@ -288,7 +295,7 @@ void emulate_reductions()
 			for (uint64_t i = 0; i < n; i++)
 				x.p[i] = (float)(int32_t)next() / 65536;
 			for (uint32_t op = 0; op < 3; op++) {
-				float want = yt_cpu_reduce(op, x.p, YT_F32, n);
+				float want = yt_cpu_reduce(op, x.p, n);
 
 				for (bool backwards : {false, true}) {
 					float got = emulate_reduce(op, x.p, n, backwards);
@@ -301,68 +308,51 @@ void emulate_reductions()
 	}
 }
 
-// One thread on a shared device, with its own buffers, stream, event, graph and pool. It
-// also waits for events of the other threads.
-void live(const yt_api &api, yt_device *dev, const std::vector<uint64_t> &events, uint32_t self, int rounds)
+// One thread on a shared device, with its own buffers, stream and event.
+void live(const yt_api &api, yt_device *dev, uint64_t event, uint32_t self, int rounds)
 {
 	yt_stream_options opt = {};
-	yt_pool_options pooled = {};
 	yt_stream *s = nullptr;
-	yt_pool *pool = nullptr;
 	yt_error err;
 
 	state = self + 1;
 	opt.size = sizeof opt;
-	opt.priority = (int32_t)self - 2;
 	opt.flags = self % 2 ? YT_STREAM_QUEUED : 0;
 	snprintf(opt.name, sizeof opt.name, "s%u", self);
-	pooled.size = sizeof pooled;
-	pooled.slab = 1 << 16;
-	if (api.stream_open(dev, &opt, &s, &err) != YT_OK || api.pool_create(dev, &pooled, &pool, &err) != YT_OK) {
+	if (api.stream_open(dev, &opt, &s, &err) != YT_OK) {
 		fail(err.msg);
 		return;
 	}
 	for (int i = 0; i < rounds; i++) {
 		yt_buffer a = {}, b = {};
-		yt_cmd list[4] = {};
+		yt_cmd list[3] = {};
 		uint32_t n = 1 + below(6000), value = below(256);
-		yt_graph *g = nullptr;
+		uint64_t ns;
 
 		a.size = b.size = sizeof a;
-		if (api.pool_alloc(pool, n, 0, &a, &err) != YT_OK || api.buf_alloc(dev, YT_MEM_MAPPED, n, 0, &b, &err) != YT_OK) {
+		if (api.buf_alloc(dev, YT_MEM_PINNED, n, 0, &a, &err) != YT_OK || api.buf_alloc(dev, YT_MEM_MAPPED, n, 0, &b, &err) != YT_OK) {
 			fail(err.msg);
 			return;
 		}
-		list[0].op = YT_OP_WAIT;
-		list[0].event = events[below((uint32_t)events.size())];
-		list[1].op = YT_OP_MEMSET;
-		list[1].value = value;
-		list[1].dst = {a.id, 0, n};
-		list[2].op = YT_OP_COPY;
-		list[2].dst = {b.id, 0, n};
-		list[2].src[0] = {a.id, 0, n};
-		list[3].op = YT_OP_RECORD;
-		list[3].event = events[self];
-		if (below(3) == 0) {
-			if (api.graph_begin(s, &err) != YT_OK || api.submit(s, list, 4, &err) != YT_OK ||
-			    api.graph_end(s, &g, &err) != YT_OK || api.graph_launch(g, s, &err) != YT_OK)
-				fail(err.msg);
-		} else if (api.submit(s, list, 4, &err) != YT_OK) {
+		memset(a.host, (int)value, n);
+		list[0].op = list[2].op = YT_OP_RECORD;
+		list[0].event = list[2].event = event;
+		list[1].op = YT_OP_COPY;
+		list[1].dst = {b.id, 0, n};
+		list[1].src[0] = {a.id, 0, n};
+		if (api.submit(s, list, 3, &err) != YT_OK)
 			fail(err.msg);
-		}
-		bool early = g == nullptr && below(2) == 0;
-		if (early && api.pool_free(pool, a.id, s, &err) != YT_OK) // while it may be in use
+		yt_status rc = api.buf_free(dev, a.id, &err); // it may be in use
+		if (rc != YT_OK && rc != YT_E_BUSY)
 			fail(err.msg);
-		if (api.stream_poll(s, 10000000000u, &err) != YT_OK || api.event_poll(dev, events[self], 10000000000u, &err) != YT_OK)
+		if (api.stream_poll(s, 10000000000u, &err) != YT_OK || api.event_elapsed(dev, event, event, &ns, &err) != YT_OK)
 			fail(err.msg);
 		if (((uint8_t *)b.host)[n - 1] != value)
 			fail("streams: the last byte is not what was written");
-		if (g != nullptr && api.graph_destroy(g, &err) != YT_OK)
-			fail(err.msg);
-		if ((!early && api.pool_free(pool, a.id, nullptr, &err) != YT_OK) || api.buf_free(dev, b.id, &err) != YT_OK)
+		if ((rc == YT_E_BUSY && api.buf_free(dev, a.id, &err) != YT_OK) || api.buf_free(dev, b.id, &err) != YT_OK)
 			fail(err.msg);
 	}
-	if (api.stream_destroy(s, &err) != YT_OK || api.pool_destroy(pool, &err) != YT_OK)
+	if (api.stream_destroy(s, &err) != YT_OK)
 		fail(err.msg);
 }
 
@@ -376,12 +366,12 @@ void streams(int rounds)
 		return;
 	}
 	for (const char *faults : {"", "slow:x1.5@n=3,launch:hang=1ms@p=0.01"}) {
-		yt_open_options opt = {sizeof opt, 3, faults};
+		yt_open_options opt = {sizeof opt, 3, faults, 0, 0};
 		yt_device *dev = nullptr;
 		std::vector<uint64_t> events(5);
 		std::vector<std::thread> threads;
 
-		if (api.device_start(0, &opt, &dev, &err) != YT_OK) {
+		if (api.device_open(0, &opt, &dev, &err) != YT_OK) {
 			fail(err.msg);
 			return;
 		}
@@ -389,7 +379,7 @@ void streams(int rounds)
 			if (api.event_create(dev, &e, &err) != YT_OK)
 				fail(err.msg);
 		for (uint32_t i = 0; i < events.size(); i++)
-			threads.emplace_back([&, i] { live(api, dev, events, i, rounds); });
+			threads.emplace_back([&, i] { live(api, dev, events[i], i, rounds); });
 		for (std::thread &t : threads)
 			t.join();
 		for (uint64_t e : events)
@@ -399,20 +389,21 @@ void streams(int rounds)
 			fail(err.msg);
 	}
 	// A device that is lost with queued work releases everything.
-	yt_open_options opt = {sizeof opt, 1, "launch:fault@n=3"};
+	yt_open_options opt = {sizeof opt, 1, "launch:fault@n=3", 0, 0};
 	yt_device *dev = nullptr;
 	yt_stream *s = nullptr;
 	yt_buffer b = {};
 	yt_cmd c = {};
 
 	b.size = sizeof b;
-	if (api.device_start(0, &opt, &dev, &err) != YT_OK || api.stream_create(dev, 0, &s, &err) != YT_OK ||
+	if (api.device_open(0, &opt, &dev, &err) != YT_OK || open_stream(api, dev, &s, &err) != YT_OK ||
 	    api.buf_alloc(dev, YT_MEM_HOST, 64, 0, &b, &err) != YT_OK) {
 		fail(err.msg);
 		return;
 	}
-	c.op = YT_OP_MEMSET;
-	c.dst = {b.id, 0, 64};
+	c.op = YT_OP_COPY;
+	c.dst = {b.id, 0, 32};
+	c.src[0] = {b.id, 32, 32};
 	yt_status rc = YT_OK;
 	for (int i = 0; i < 100 && rc == YT_OK; i++)
 		rc = api.submit(s, &c, 1, &err);
@@ -423,7 +414,7 @@ void streams(int rounds)
 		std::this_thread::yield();
 	if (rc != YT_OK || api.buf_free(dev, b.id, &err) != YT_OK || api.device_close(dev, &err) != YT_OK)
 		fail(err.msg);
-	printf("streams: threads, events, graphs, pools and faults\n");
+	printf("streams: threads, events and faults\n");
 }
 
 void fault_specs(int rounds)

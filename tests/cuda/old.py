@@ -15,7 +15,7 @@ import sys
 ARCHS = ["sm_53", "sm_62", "sm_72"]
 # Templates are compiled where they are used, which is on the host.
 USED = {
-    "reduce": "".join(f"template __global__ void reduce_kernel<{op}>(const float *, uint64_t, float *, bool, float);\n" for op in range(3)),
+    "reduce": "".join(f"template __global__ void reduce_kernel<{op}>(const float *, uint64_t, float *, bool);\n" for op in range(3)),
     "gemm": "".join(
         f"template __global__ void gemm_tensor_kernel<{t}>(yt_gemm, const void *, const void *, const float *, void *, uint32_t, bool, bool);\n"
         for t in ("__half, float", "signed char, int")

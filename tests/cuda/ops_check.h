@@ -378,7 +378,7 @@ void emulate_rows(yt_cpu_scratch *scratch)
 	trial t;
 	yt_rows &r = t.c.rows;
 
-	t.c.op = YT_OP_SOFTMAX + below(3);
+	t.c.op = YT_OP_SOFTMAX + below(2);
 	r.in = below(3);
 	r.out = below(3);
 	r.rows = 1 + below(4);
@@ -390,7 +390,7 @@ void emulate_rows(yt_cpu_scratch *scratch)
 	if (t.c.op == YT_OP_SOFTMAX)
 		t.dst(n * yt_type_bytes(r.out), yt_type_bytes(r.out));
 	else
-		t.dst(t.c.op == YT_OP_ARGMAX ? 4ull * r.rows : 8ull * r.k * r.rows, 4);
+		t.dst(8ull * r.k * r.rows, 4);
 	t.same("kernels of rows: differ from the CPU backend", scratch, [&](uint8_t *const q[]) {
 		for (uint32_t row = 0; row < r.rows; row++) {
 			uint64_t first = row * stride, keys[YT_ROW_LANES], most = ~0ull;
@@ -407,73 +407,17 @@ void emulate_rows(yt_cpu_scratch *scratch)
 					yt_row_softmax(r, q[1], q[0], first, top, sum, j);
 				continue;
 			}
-			for (uint32_t i = 0; i < (t.c.op == YT_OP_ARGMAX ? 1 : r.k); i++) {
+			for (uint32_t i = 0; i < r.k; i++) {
 				for (uint32_t j = 0; j < YT_ROW_LANES; j++)
 					keys[j] = yt_row_best(r.in, q[1], first, r.cols, most, j);
 				uint64_t best = fold_lanes(keys, [](uint64_t a, uint64_t b) { return a > b ? a : b; });
 				uint32_t at = yt_rank_index(best);
 
 				most = best - 1;
-				if (t.c.op == YT_OP_ARGMAX)
-					((int32_t *)q[0])[row] = (int32_t)at;
-				else
-					((yt_ranked *)q[0])[row * r.k + i] = {yt_load(r.in, q[1], first + at), (int32_t)at};
+				((yt_ranked *)q[0])[row * r.k + i] = {yt_load(r.in, q[1], first + at), (int32_t)at};
 			}
 		}
 	});
-}
-
-void emulate_map(yt_cpu_scratch *scratch, bool backwards)
-{
-	trial t;
-	yt_map &m = t.c.map;
-	uint64_t n = below(3000);
-	bool channel = below(2) != 0;
-
-	t.c.op = YT_OP_MAP;
-	m.in = (uint8_t)below(3);
-	m.out = (uint8_t)below(3);
-	m.channels = 1 + below(5);
-	m.inner = 1 + below(9);
-	m.steps = 1 + below(YT_MAX_STEPS);
-	for (uint32_t s = 0; s < m.steps; s++) {
-		do
-			m.step[s].op = YT_MAP_ADD + below(YT_MAP_MUL_SRC);
-		while (channel ? m.step[s].op >= YT_MAP_ADD_SRC : m.step[s].op == YT_MAP_CH_MUL);
-		m.step[s].a = (float)below(100) / 20 - 2;
-		m.step[s].b = m.step[s].a + (float)below(3);
-	}
-	t.numbers(0, n, m.in);
-	if (channel)
-		t.numbers(1, m.channels, YT_F32);
-	else
-		t.numbers(1, n, m.in);
-	t.numbers(2, m.channels, YT_F32);
-	t.dst(n * yt_type_bytes(m.out), yt_type_bytes(m.out));
-	// The payload of a NaN depends on the processor.
-	if (!t.same(
-		    "map kernel: differs from the CPU backend", scratch,
-		    [&](uint8_t *const q[]) {
-			    uint32_t threads = (uint32_t)(n + 3) / 4 + 3;
-			    bool wide = yt_wide(m.in, q[1]) && yt_wide(m.out, q[0]) && yt_wide(m.in, q[2]);
-
-			    for (uint32_t i = 0; i < threads; i++) {
-				    uint64_t at = 4ull * order(backwards, i, threads);
-
-				    if (at < n)
-					    yt_map_body(m, n, q[1], q[2], (const float *)q[3], q[0], at, wide);
-			    }
-		    },
-		    false))
-		return;
-	for (uint64_t i = 0; i < n; i++) {
-		float want = yt_load(m.out, t.want[0], i), got = yt_load(m.out, t.got[0], i);
-
-		if (yt_bits(want) != yt_bits(got) && !(want != want && got != got)) {
-			fail("map kernel: differs from the CPU backend");
-			return;
-		}
-	}
 }
 
 void emulate_convert(yt_cpu_scratch *scratch)
@@ -657,32 +601,37 @@ void emulate_diff(yt_cpu_scratch *scratch)
 	});
 }
 
-void emulate_halves(yt_cpu_scratch *scratch)
+void emulate_stats(yt_cpu_scratch *scratch, bool backwards)
 {
 	trial t;
-	yt_reduce &r = t.c.reduce;
-	uint64_t n = below(2) ? below(40) : below(60000);
+	yt_plane_stats &s = t.c.stats;
+	uint32_t pitch[3];
 
-	t.c.op = YT_OP_REDUCE;
-	t.c.value = below(3);
-	r.type = 1 + below(2);
-	t.numbers(0, n, r.type);
-	t.dst(4, 4);
-	t.same("reduction of halves: differs from the CPU backend", scratch, [&](uint8_t *const q[]) {
-		alignas(16) float lanes[YT_REDUCE_LANES];
-		std::vector<float> level;
-		uint64_t chunks = n == 0 ? 1 : (n + YT_REDUCE_CHUNK - 1) / YT_REDUCE_CHUNK;
+	t.c.op = YT_OP_STATS;
+	s.format = below(7);
+	s.width = below(20) == 0 ? 2040 + below(20) : 1 + below(300);
+	s.height = 1 + below(80);
+	s.low = below(256);
+	s.high = below(256);
+	random_frame(t, s.format, s.width, s.height, pitch);
+	s.pitch = pitch[0];
+	t.dst(sizeof(yt_stats), 8);
+	t.same("stats kernel: differs from the CPU backend", scratch, [&](uint8_t *const q[]) {
+		yt_stats *m = (yt_stats *)q[0];
+		uint32_t across = (s.width + 127) / 128, tiles = across * ((s.height + 31) / 32);
 
-		for (uint64_t b = 0; b < chunks; b++) {
-			for (uint32_t i = 0; i < YT_REDUCE_THREADS; i++)
-				yt_reduce_gather_any(t.c.value, r.type, q[1], n, b, i, yt_wide(r.type, q[1]), lanes);
-			for (uint32_t half = YT_REDUCE_LANES / 2; half > 0; half /= 2)
-				for (uint32_t i = 0; i < YT_REDUCE_THREADS; i++)
-					yt_reduce_fold(t.c.value, half, i, lanes);
-			level.push_back(lanes[0]);
+		*m = {};
+		for (uint32_t tile = 0; tile < tiles; tile++) {
+			yt_pixels sum = {};
+
+			for (uint32_t i = 0; i < 256; i++)
+				yt_add_pixels(sum, yt_stats_body(s, q[1], tile % across * 128, tile / across * 32, 128, 32, order(backwards, i, 256), 256));
+			m->sum += sum.sum;
+			m->low += sum.low;
+			m->high += sum.high;
+			m->laplace += sum.laplace;
+			m->squares += (uint64_t)sum.squares_high << 32 | sum.squares_low;
 		}
-		float v = chunks == 1 ? level[0] : yt_cpu_reduce(t.c.value, level.data(), YT_F32, chunks);
-		memcpy(q[0], &v, 4);
 	});
 }
 
@@ -786,40 +735,6 @@ void hostile_chains(int rounds)
 		fail("the random chains are one-sided");
 }
 
-// The fast reduction, in any grid: exact for minimum and maximum, near for sums.
-void emulate_fast(yt_cpu_scratch *scratch)
-{
-	trial t;
-	yt_reduce &r = t.c.reduce;
-	uint64_t n = below(2) ? below(40) : below(60000), threads = YT_REDUCE_THREADS * (1 + below(9));
-	float want = 0, got, most = 0;
-
-	t.c.op = YT_OP_REDUCE;
-	t.c.value = below(3);
-	r.type = below(3);
-	r.flags = YT_REDUCE_FAST;
-	uint8_t *x = t.src(0, n * yt_type_bytes(r.type), yt_type_bytes(r.type));
-	for (uint64_t i = 0; i < n; i++) {
-		yt_store(r.type, x, i, ((float)below(4000) - 2000) / 64);
-		most += yt_abs(yt_load(r.type, x, i));
-	}
-	t.dst(4, 4);
-	t.same(
-		"", scratch,
-		[&](uint8_t *const q[]) {
-			float v = yt_reduce_identity(t.c.value);
-
-			for (uint64_t i = threads; i-- > 0;) // any order
-				v = yt_reduce_combine(t.c.value, v, yt_reduce_part(t.c.value, r.type, q[1], n, i, threads, yt_wide(r.type, q[1])));
-			memcpy(q[0], &v, 4);
-		},
-		false);
-	memcpy(&want, t.want[0], 4);
-	memcpy(&got, t.got[0], 4);
-	if (t.c.value == YT_REDUCE_SUM ? !(fabsf(want - got) <= 1e-5f * most) : yt_bits(want) != yt_bits(got))
-		fail("the fast reduction is wrong");
-}
-
 // Frames of many sizes and formats as one launch: the table, with the grid of the first.
 void emulate_batch(yt_cpu_scratch *scratch)
 {
@@ -887,20 +802,18 @@ void emulate_operations(int rounds)
 		scratch.plain = i / 2 % 2; // with and without vectors
 		emulate_tensor(&scratch, backwards);
 		emulate_batch(&scratch);
-		emulate_fast(&scratch);
 		emulate_roi(&scratch);
 		emulate_decode(&scratch, backwards);
 		emulate_nms(&scratch);
 		emulate_gather(&scratch, backwards);
 		emulate_masks(&scratch, backwards);
 		emulate_rows(&scratch);
-		emulate_map(&scratch, backwards);
 		emulate_convert(&scratch);
 		emulate_diff(&scratch);
+		emulate_stats(&scratch, backwards);
 		if (i % 4 == 0) {
 			emulate_gemm(&scratch);
 			emulate_gemm8(&scratch);
-			emulate_halves(&scratch);
 		}
 	}
 	large_tensors(&scratch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Demonstrates the compute core in C: ordered work on two streams, then the same work
- * as a graph. See ../README.md.
+ * Demonstrates the compute core in C: a list of work, timed by events and submitted again
+ * with other values. See ../README.md.
  *
  *   main            the built-in CPU backend
  *   main LIBRARY    a backend library, such as libyoctune_cuda.so
@@ -33,13 +33,13 @@ static yt_range all(const yt_buffer *b)
 static int run(yt_device *dev)
 {
 	yt_buffer values = {.size = sizeof values}, sum = {.size = sizeof sum}, up = {.size = sizeof up}, down = {.size = sizeof down};
-	yt_stream *copies = NULL, *kernels = NULL;
-	yt_cmd upload[2] = {{0}}, work[3] = {{0}};
+	yt_stream_options options = {.size = sizeof options, .name = "example"};
+	yt_stream *stream = NULL;
 	const uint64_t second = 1000000000u;
-	yt_graph *graph = NULL;
-	uint64_t ready = 0;
+	uint64_t start = 0, end = 0, ns = 0;
+	yt_cmd work[5] = {{0}};
 	float *in, out;
-	uint32_t i;
+	uint32_t i, v;
 
 	/* Pinned host memory, which a GPU copies without staging, and device memory. */
 	if (api.buf_alloc(dev, YT_MEM_PINNED, 4 * N, 0, &up, &err) != YT_OK ||
@@ -47,49 +47,40 @@ static int run(yt_device *dev)
 	    api.buf_alloc(dev, YT_MEM_DEVICE, 4, 0, &sum, &err) != YT_OK ||
 	    api.buf_alloc(dev, YT_MEM_PINNED, 4, 0, &down, &err) != YT_OK)
 		return failed("allocate");
-	if (api.stream_create(dev, 0, &copies, &err) != YT_OK || api.stream_create(dev, -1, &kernels, &err) != YT_OK ||
-	    api.event_create(dev, &ready, &err) != YT_OK)
-		return failed("create streams");
+	if (api.stream_open(dev, &options, &stream, &err) != YT_OK || api.event_create(dev, &start, &err) != YT_OK ||
+	    api.event_create(dev, &end, &err) != YT_OK)
+		return failed("create stream and events");
 
+	work[0].op = work[4].op = YT_OP_RECORD;
+	work[0].event = start;
+	work[1].op = YT_OP_COPY;
+	work[1].dst = all(&values);
+	work[1].src[0] = all(&up);
+	work[2].op = YT_OP_REDUCE;
+	work[2].value = YT_REDUCE_SUM;
+	work[2].dst = all(&sum);
+	work[2].src[0] = all(&values);
+	work[3].op = YT_OP_COPY;
+	work[3].dst = all(&down);
+	work[3].src[0] = all(&sum);
+	work[4].event = end;
+
+	/* A list is one call. It runs in order. */
 	in = up.host;
-	for (i = 0; i < N; i++)
-		in[i] = 1.0f;
-	upload[0].op = YT_OP_COPY;
-	upload[0].dst = all(&values);
-	upload[0].src[0] = all(&up);
-	upload[1].op = YT_OP_RECORD;
-	upload[1].event = ready;
-	work[0].op = YT_OP_WAIT;
-	work[0].event = ready;
-	work[1].op = YT_OP_REDUCE;
-	work[1].value = YT_REDUCE_SUM;
-	work[1].dst = all(&sum);
-	work[1].src[0] = all(&values);
-	work[2].op = YT_OP_COPY;
-	work[2].dst = all(&down);
-	work[2].src[0] = all(&sum);
+	for (v = 1; v <= 2; v++) {
+		for (i = 0; i < N; i++)
+			in[i] = (float)v;
+		if (api.submit(stream, work, 5, &err) != YT_OK || api.stream_poll(stream, 5 * second, &err) != YT_OK)
+			return failed("run");
+		memcpy(&out, down.host, sizeof out);
+		printf("sum of %u times %u: %.0f\n", N, v, (double)out);
+	}
+	if (api.event_elapsed(dev, start, end, &ns, &err) != YT_OK)
+		return failed("time");
+	fprintf(stderr, "the device took %llu ns\n", (unsigned long long)ns);
 
-	/* Each list is one call. The second stream starts when the first has copied. */
-	if (api.submit(copies, upload, 2, &err) != YT_OK || api.submit(kernels, work, 3, &err) != YT_OK ||
-	    api.stream_poll(kernels, 5 * second, &err) != YT_OK)
-		return failed("first run");
-	memcpy(&out, down.host, sizeof out);
-	printf("sum of %u ones: %.0f\n", N, (double)out);
-
-	/* The graph is checked once and replayed with other values. */
-	if (api.graph_begin(kernels, &err) != YT_OK || api.submit(kernels, upload, 1, &err) != YT_OK ||
-	    api.submit(kernels, work + 1, 2, &err) != YT_OK || api.graph_end(kernels, &graph, &err) != YT_OK)
-		return failed("record graph");
-	for (i = 0; i < N; i++)
-		in[i] = 2.0f;
-	if (api.graph_launch(graph, kernels, &err) != YT_OK || api.stream_poll(kernels, 5 * second, &err) != YT_OK)
-		return failed("launch graph");
-	memcpy(&out, down.host, sizeof out);
-	printf("sum of %u twos, by the graph: %.0f\n", N, (double)out);
-
-	if (api.graph_destroy(graph, &err) != YT_OK || api.event_destroy(dev, ready, &err) != YT_OK ||
-	    api.stream_poll(copies, second, &err) != YT_OK || api.stream_destroy(copies, &err) != YT_OK ||
-	    api.stream_destroy(kernels, &err) != YT_OK || api.buf_free(dev, up.id, &err) != YT_OK ||
+	if (api.event_destroy(dev, start, &err) != YT_OK || api.event_destroy(dev, end, &err) != YT_OK ||
+	    api.stream_destroy(stream, &err) != YT_OK || api.buf_free(dev, up.id, &err) != YT_OK ||
 	    api.buf_free(dev, values.id, &err) != YT_OK || api.buf_free(dev, sum.id, &err) != YT_OK ||
 	    api.buf_free(dev, down.id, &err) != YT_OK)
 		return failed("release");
@@ -104,7 +95,7 @@ int main(int argc, char **argv)
 
 	if (rc != YT_OK)
 		return failed("open backend");
-	if (api.device_open(0, &dev, &err) != YT_OK)
+	if (api.device_open(0, NULL, &dev, &err) != YT_OK)
 		return failed("open device");
 	printf("%s: %s\n", api.name, api.build_id);
 	bad = run(dev);

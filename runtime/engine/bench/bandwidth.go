@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/schema/units"
@@ -11,7 +9,7 @@ import (
 
 const uncached = 64 << 20 // bytes; larger than every cache
 
-// bandwidthSuite measures copies, fills and reads by direction and size. On the CPU the
+// bandwidthSuite measures copies and reads by direction and size. On the CPU the
 // sizes fit the first-level cache, the second-level cache and no cache. On a GPU the
 // small size shows the cost of starting a copy.
 func bandwidthSuite(r *rig) []benchmark {
@@ -36,9 +34,9 @@ func bandwidthSuite(r *rig) []benchmark {
 		}
 	}
 	for _, n := range sizes {
-		list = append(list, r.fillBenchmark(n), r.readBenchmark(n))
+		list = append(list, r.readBenchmark(n))
 	}
-	return append(list, r.peerCopyBenchmarks()...)
+	return list
 }
 
 // repetitions returns how often one timed list repeats an operation on n bytes, so that
@@ -68,15 +66,6 @@ func (r *rig) repeatReference(n int, ref *reference) *reference {
 	return ref
 }
 
-func (r *rig) fillBenchmark(n int) benchmark {
-	b, to := r.alloc(n, core.MemAuto), make([]byte, n)
-	return benchmark{
-		name: "fill, " + units.RoundSize(int64(n)), bytes: count(n),
-		run:       r.timeRepeated(repetitions(n), func(l *core.List) { l.Memset(b.All(), 0x35) }),
-		reference: r.repeatReference(repetitions(n), r.foreignReference("memset of libc", func() { refMemset(to, 0x35) })),
-	}
-}
-
 func (r *rig) readBenchmark(n int) benchmark {
 	values := ramp(n / 4)
 	b, result := r.tensor(bytesOf(values)), r.alloc(4, core.MemAuto)
@@ -89,40 +78,4 @@ func (r *rig) readBenchmark(n int) benchmark {
 		run:       r.timeRepeated(repetitions(n), func(l *core.List) { l.Reduce(result.All(), b.All(), core.Max) }),
 		reference: r.repeatReference(repetitions(n), ref),
 	}
-}
-
-// peerCopyBenchmarks measures a copy from the next device of the backend, if there is one.
-func (r *rig) peerCopyBenchmarks() []benchmark {
-	info, err := r.d.Info()
-	r.check(err)
-	o := core.Options{Backend: info.Backend, Library: r.library}
-	n, err := core.Count(o)
-	r.check(err)
-	if n < 2 {
-		return nil
-	}
-	o.Index = (r.d.Index() + 1) % n
-	other, err := core.Open(o)
-	r.check(err)
-	r.cleanup = append(r.cleanup, other.Close)
-	src, err := other.Alloc(uncached, core.MemAuto)
-	r.check(err)
-	dst := r.alloc(uncached, core.MemAuto)
-	caps, err := core.CanPeer(other, r.d)
-	r.check(err)
-	how := "through host memory"
-	if caps.Direct && caps.Checked {
-		how = "directly"
-	}
-	return []benchmark{{
-		name: fmt.Sprintf("copy from device %d, %s, %s", o.Index, how, units.RoundSize(int64(uncached))), bytes: count(2 * uncached), clock: wallClock,
-		run: func(ctx context.Context) (time.Duration, error) {
-			return timeByWall(func() error {
-				if _, err := core.CopyPeer(r.stream, dst.All(), src.All()); err != nil {
-					return err
-				}
-				return r.stream.Wait(ctx)
-			})
-		},
-	}}
 }

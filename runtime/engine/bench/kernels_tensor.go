@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/schema/fuse"
 )
 
 func productKernels(r *rig) []benchmark {
@@ -36,14 +38,6 @@ func rowKernels(r *rig) []benchmark {
 	g := &graph{}
 	g.node("Softmax", []string{"x"}, []string{"y"}, "axis", int64(1))
 	softmax.reference = r.networkReference("Softmax", g, shape, x, r.plainReference("plain C with expf of libm", func() { refSoftmax(x, y, n, cols) }))
-	argmax := benchmark{
-		kernel: "K5", name: fmt.Sprintf("argmax %dx%d f32", n, cols), bytes: count(4 * n * cols),
-		run: r.time(func(l *core.List) { l.Argmax(dst.At(0, 4*n), src.All(), args) }),
-	}
-	g = &graph{}
-	g.node("ArgMax", []string{"x"}, []string{"at"}, "axis", int64(1))
-	g.node("Cast", []string{"at"}, []string{"y"}, "to", onnxFloat)
-	argmax.reference = r.networkReference("ArgMax", g, shape, x, r.plainReference("plain C", func() { refTopK(x, y, n, cols, 1) }))
 	const k = 5
 	args.K = k
 	top := benchmark{
@@ -54,7 +48,7 @@ func rowKernels(r *rig) []benchmark {
 	g.ints("k", k)
 	g.node("TopK", []string{"x", "k"}, []string{"y", "at"})
 	top.reference = r.networkReference("TopK", g, shape, x, r.plainReference("plain C, insertion", func() { refTopK(x, y, n, cols, k) }))
-	return []benchmark{softmax, argmax, top}
+	return []benchmark{softmax, top}
 }
 
 func reductionKernels(r *rig) []benchmark {
@@ -95,20 +89,22 @@ func mapKernels(r *rig) []benchmark {
 	x, y := ramp(n), make([]float32, n)
 	src := r.tensor(bytesOf(x))
 	dst := r.alloc(4*n, core.MemAuto)
-	chain := []core.MapStep{
-		{Op: core.MapScale, A: 1.5, B: 0.25}, {Op: core.MapRelu},
-		{Op: core.MapScale, A: 0.5, B: -1}, {Op: core.MapClamp, A: -0.5, B: 0.5},
-	}
 	var list []benchmark
 	for _, v := range []struct {
 		kernel, name string
 		steps        int
 	}{{"K8", "scale, bias, ReLU", 2}, {"K9", "chain of 4 maps", 4}} {
-		args := core.MapArgs{Steps: uint32(v.steps)}
-		copy(args.Step[:], chain[:v.steps])
+		chain, err := fuse.Parse(fuse.F32, fuse.F32, []string{"x * 1.5 + 0.25", "relu(x)", "x * 0.5 - 1", "clamp(x, -0.5, 0.5)"}[:v.steps]...)
+		r.check(err)
+		f, err := r.d.Fuse(chain, nil)
+		if errors.Is(err, core.ErrNotSupported) { // a GPU without NVRTC
+			return nil
+		}
+		r.check(err)
+		r.cleanup = append(r.cleanup, f.Release)
 		b := benchmark{
 			kernel: v.kernel, name: fmt.Sprintf("%s, %d Mi f32", v.name, n>>20), bytes: count(8 * n), flops: count((3 * v.steps / 2) * n), numbers: "f32",
-			run: r.time(func(l *core.List) { l.Map(dst.All(), src.All(), core.Region{}, core.Region{}, args) }),
+			run: r.time(func(l *core.List) { l.Fused(f, dst.All(), src.All(), core.Channels{}) }),
 		}
 		g := &graph{}
 		for name, c := range map[string]float32{"a": 1.5, "b": 0.25, "c": 0.5, "d": 1, "low": -0.5, "high": 0.5} {

@@ -8,32 +8,30 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
-	"github.com/yoctune/yoctune/schema/units"
 )
 
 // callsPerSample is how many calls one sample times: a single call is shorter than the
 // resolution of the clock.
 const callsPerSample = 200
 
-// latencySuite measures the overhead of the core: submitting, replaying, waiting and
-// allocating.
+// latencySuite measures the overhead of the core: submitting and waiting.
 func latencySuite(r *rig) []benchmark {
 	b := r.alloc(4096, core.MemAuto)
 	call := &reference{name: "an empty call from Go into C", foreign: true, run: r.timeAverage(callsPerSample, func() error { c.Nothing(); return nil })}
 	var list []benchmark
 	for _, n := range []int{1, 16, 64} {
 		list = append(list, benchmark{
-			name: fmt.Sprintf("submit a list of %d", n), run: r.timeSubmit(r.newFillList(b, n).Submit), reference: call,
+			name: fmt.Sprintf("submit a list of %d", n), run: r.timeSubmit(oneByteList(r.stream, b, n).Submit), reference: call,
 		})
 	}
-	return append(list, r.graphBenchmark(b), r.waitBenchmark(b), r.poolBenchmark())
+	return append(list, r.waitBenchmark(b))
 }
 
-// newFillList returns a list of n commands that each set one byte.
-func (r *rig) newFillList(b *core.Buffer, n int) *core.List {
-	l := r.stream.List()
+// oneByteList returns a list of n commands that each convert one byte.
+func oneByteList(s *core.Stream, b *core.Buffer, n int) *core.List {
+	l := s.List()
 	for range n {
-		l.Memset(b.At(0, 1), 1)
+		l.Convert(b.At(0, 1), b.At(1, 1), core.Region{}, core.ConvertArgs{In: uint8(core.U8), Out: uint8(core.U8), N: 1, C: 1, H: 1, W: 1, Scale: 1})
 	}
 	return l
 }
@@ -45,19 +43,6 @@ func (r *rig) timeSubmit(submit func() error) func(context.Context) (time.Durati
 	return func(ctx context.Context) (time.Duration, error) {
 		took, err := sample()
 		return took, errors.Join(err, r.stream.Wait(ctx))
-	}
-}
-
-// graphBenchmark replays 16 commands. The reference submits the same list.
-func (r *rig) graphBenchmark(b *core.Buffer) benchmark {
-	l := r.newFillList(b, 16)
-	g, err := r.stream.Record(l.Submit)
-	r.check(err)
-	r.cleanup = append(r.cleanup, g.Release)
-	submit := r.timeSubmit(l.Submit)
-	return benchmark{
-		name: "replay a graph of 16", run: r.timeSubmit(func() error { return g.Launch(r.stream) }),
-		reference: &reference{name: "submitting the same list", run: func() (time.Duration, error) { return submit(context.Background()) }},
 	}
 }
 
@@ -74,7 +59,7 @@ func (r *rig) waitBenchmark(b *core.Buffer) benchmark {
 		}
 	}()
 	r.cleanup = append(r.cleanup, func() error { close(there); return s.Release() })
-	l := s.List().Memset(b.At(0, 1), 1)
+	l := oneByteList(s, b, 1)
 	return benchmark{
 		name: "submit to a queued stream and wait", clock: wallClock,
 		run: func(ctx context.Context) (time.Duration, error) {
@@ -87,29 +72,5 @@ func (r *rig) waitBenchmark(b *core.Buffer) benchmark {
 				return nil
 			})
 		}},
-	}
-}
-
-// poolBenchmark allocates and frees 1 MiB from a pool. The reference allocates it from
-// the device.
-func (r *rig) poolBenchmark() benchmark {
-	const n = 1 << 20
-	p, err := r.d.NewPool(core.PoolOptions{})
-	r.check(err)
-	r.cleanup = append(r.cleanup, p.Release)
-	timeAlloc := func(alloc func() (*core.Buffer, error)) func() (time.Duration, error) {
-		return r.timeAverage(callsPerSample, func() error {
-			b, err := alloc()
-			if err != nil {
-				return err
-			}
-			return b.Release()
-		})
-	}
-	fromPool := timeAlloc(func() (*core.Buffer, error) { return p.Alloc(n) })
-	return benchmark{
-		name:      "allocate and free " + units.RoundSize(int64(n)) + " from a pool",
-		run:       func(context.Context) (time.Duration, error) { return fromPool() },
-		reference: &reference{name: "the same without a pool", run: timeAlloc(func() (*core.Buffer, error) { return r.d.Alloc(n, core.MemAuto) })},
 	}
 }

@@ -71,7 +71,7 @@ func newRig(d *core.Device) (*rig, error) {
 		r.clock = timeByThread
 	}
 	var err error
-	if r.stream, err = d.NewStream(0); err != nil {
+	if r.stream, err = d.NewStream(); err != nil {
 		return nil, err
 	}
 	if r.start, err = d.NewEvent(); err != nil {

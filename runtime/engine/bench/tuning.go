@@ -114,11 +114,9 @@ func (r *rig) tunableOnGPU() []tunable {
 	const n = 16 << 20
 	src := r.tensor(bytesOf(ramp(n)))
 	dst := r.alloc(4*n, core.MemAuto)
-	chain := core.MapArgs{Steps: 2, Step: [core.MaxSteps]core.MapStep{{Op: core.MapScale, A: 1.5, B: 0.25}, {Op: core.MapRelu}}}
 	turn := core.ConvertArgs{N: 1, C: 4, H: 2048, W: 2048, Scale: 1, InLayout: uint8(core.NHWC)}
 	return append(list,
 		tunable{"copy of 64 MiB", "copy", []int{4 * n}, func(l *core.List) { l.Copy(dst.All(), src.All()) }},
-		tunable{"scale, bias, ReLU, 16 Mi f32", "map", []int{n, 2}, func(l *core.List) { l.Map(dst.All(), src.All(), core.Region{}, core.Region{}, chain) }},
 		tunable{"NHWC to NCHW, 2048x2048x4 f32", "convert", []int{n}, func(l *core.List) { l.Convert(dst.All(), src.All(), core.Region{}, turn) }},
 	)
 }

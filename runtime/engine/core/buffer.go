@@ -35,7 +35,6 @@ type Buffer struct {
 	mode Mode
 	size int
 	host []byte
-	pool *Pool // nil: allocated from the device
 }
 
 // Alloc allocates n bytes, aligned to 256. The content is undefined. Allocate at start,
@@ -57,15 +56,12 @@ func (d *Device) alloc(n int, m Mode) (*Buffer, error) {
 	if err := backendError("allocate buffer", f); err != nil {
 		return nil, err
 	}
-	return d.newBuffer(a, n, nil), nil
+	return d.newBuffer(a, n), nil
 }
 
-func (d *Device) newBuffer(a c.Allocation, n int, p *Pool) *Buffer {
-	b := &Buffer{d: d, id: a.ID, mode: Mode(a.Mode), size: n, host: hostBytes(a.Host, n), pool: p}
+func (d *Device) newBuffer(a c.Allocation, n int) *Buffer {
+	b := &Buffer{d: d, id: a.ID, mode: Mode(a.Mode), size: n, host: hostBytes(a.Host, n)}
 	d.adopt(b)
-	if p == nil {
-		d.memory.recordChange(b.mode, int64(n))
-	}
 	return b
 }
 
@@ -86,7 +82,7 @@ func (d *Device) Register(pages []byte) (*Buffer, error) {
 	if err := backendError(op, f); err != nil {
 		return nil, err
 	}
-	return d.newBuffer(a, len(pages), nil), nil
+	return d.newBuffer(a, len(pages)), nil
 }
 
 // Bytes returns the buffer as host memory, or nil for device memory. The slice is invalid
@@ -126,11 +122,7 @@ func (b *Buffer) At(off, n int) Region { return Region{Buf: b, Off: off, Len: n}
 func (b *Buffer) Release() error { return b.d.releaseChild("release buffer", b) }
 
 func (b *Buffer) release() error {
-	err := backendError("release buffer", b.d.api.BufFree(b.d.dev, b.id))
-	if err == nil && b.pool == nil {
-		b.d.memory.recordChange(b.mode, -int64(b.size))
-	}
-	return err
+	return backendError("release buffer", b.d.api.BufFree(b.d.dev, b.id))
 }
 
 func (b *Buffer) rank() int { return rankBuffer }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
@@ -72,11 +71,7 @@ type Device struct {
 
 	mu       sync.Mutex // guards what follows
 	children map[child]struct{}
-	lanes    []*lane            // idle
-	mirrors  map[uint64]*Mirror // by the ids of their buffers
-	mirrored atomic.Bool        // whether mirrors is not empty
-
-	memory memoryLog
+	lanes    []*lane // idle
 }
 
 // child is an object that must be released before the backend closes the device.
@@ -87,9 +82,8 @@ type child interface {
 
 const (
 	rankStream = iota // its work uses all other objects
-	rankGraph
-	rankBuffer // and events
-	lastRank   // pools and modules
+	rankBuffer        // and events
+	lastRank          // modules
 )
 
 // Open opens a device. With Auto a missing library, driver or GPU is not an error: Open
@@ -210,7 +204,6 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 		direct:   api.Caps()&c.CapHostRanges != 0,
 		children: map[child]struct{}{},
 	}
-	d.memory.start()
 	info, f := api.DeviceInfo(dev)
 	if err := backendError("describe device", f); err != nil {
 		return nil, errors.Join(err, backendError("close device", api.DeviceClose(dev)))

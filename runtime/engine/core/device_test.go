@@ -27,7 +27,7 @@ func alloc(t testing.TB, d *core.Device, n int, m core.Mode) *core.Buffer {
 
 func stream(t testing.TB, d *core.Device) *core.Stream {
 	t.Helper()
-	s, err := d.NewStream(0)
+	s, err := d.NewStream()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,9 @@ func TestListRunsInOrderAndRepeatedly(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := s.List().Record(start).
-		Memset(a.All(), 7).
+		Fill(a.All(), 7).
 		Copy(hidden.All(), a.All()).
-		Memset(a.At(0, 32), 9).
+		Fill(a.At(0, 32), 9).
 		Copy(b.At(16, 48), hidden.At(0, 48)).
 		Record(end)
 	for range 2 {
@@ -97,13 +97,13 @@ func TestInvalidListRunsNothing(t *testing.T) {
 		wantText string
 	}{
 		{"copy past the end", func(l *core.List) { l.Copy(b.At(0, 33), c.At(32, 33)) }, "bytes 32 to 65 are outside a buffer of 64"},
-		{"offset that wraps", func(l *core.List) { l.Memset(core.Region{Buf: b, Off: 1 << 62, Len: 1 << 62}, 1) }, "outside a buffer of 64"},
-		{"negative length", func(l *core.List) { l.Memset(b.At(0, -1), 1) }, "length -1"},
+		{"offset that wraps", func(l *core.List) { l.Fill(core.Region{Buf: b, Off: 1 << 62, Len: 1 << 62}, 1) }, "outside a buffer of 64"},
+		{"negative length", func(l *core.List) { l.Fill(b.At(0, -1), 1) }, "length -1"},
 		{"lengths differ", func(l *core.List) { l.Copy(b.At(0, 8), c.At(0, 4)) }, "source has 4 bytes, destination 8"},
 		{"overlap", func(l *core.List) { l.Copy(b.At(0, 8), b.At(4, 8)) }, "overlap"},
-		{"freed buffer", func(l *core.List) { l.Memset(freed.All(), 1) }, "was freed"},
-		{"another device's buffer", func(l *core.List) { l.Memset(foreign.All(), 1) }, "another device"},
-		{"no buffer", func(l *core.List) { l.Memset(core.Region{}, 1) }, "buffer is nil"},
+		{"freed buffer", func(l *core.List) { l.Fill(freed.All(), 1) }, "was freed"},
+		{"another device's buffer", func(l *core.List) { l.Fill(foreign.All(), 1) }, "another device"},
+		{"no buffer", func(l *core.List) { l.Fill(core.Region{}, 1) }, "buffer is nil"},
 		{"half a float", func(l *core.List) { l.Reduce(b.At(0, 4), c.At(0, 6), core.Sum) }, "whole, aligned elements"},
 		{"unaligned float", func(l *core.List) { l.Reduce(b.At(2, 4), c.At(0, 4), core.Sum) }, "whole, aligned elements"},
 		{"no room for the result", func(l *core.List) { l.Reduce(b.At(0, 3), c.At(0, 4), core.Sum) }, "needs 4"},
@@ -112,7 +112,7 @@ func TestInvalidListRunsNothing(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			clear(b.Bytes())
-			l := s.List().Memset(b.All(), 0xff)
+			l := s.List().Fill(b.All(), 0xff)
 			tc.add(l)
 			err := l.Submit()
 			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), tc.wantText) {
@@ -131,7 +131,7 @@ func TestInvalidListRunsNothing(t *testing.T) {
 	}
 	l := s.List()
 	for range core.MaxCommands + 1 {
-		l.Memset(b.All(), 1)
+		l.Fill(b.All(), 1)
 	}
 	if err := l.Submit(); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("too many commands: %v", err)
@@ -257,11 +257,11 @@ func TestOpenWithoutCUDAReportsTheReason(t *testing.T) {
 		{"no table", build(t, "no_table", `int other;`), core.ErrABI, "symbol yt_get_api is missing"},
 		{"another major", build(t, "major", `
 			yt_status yt_get_api(uint32_t want, yt_api *out, uint32_t n, yt_error *e) {
-				(void)out; (void)n; snprintf(e->msg, sizeof e->msg, "ABI %u was requested, this has 2.0", want);
-				return e->code = YT_E_ABI; }`), core.ErrABI, "this has 2.0"},
+				(void)out; (void)n; snprintf(e->msg, sizeof e->msg, "ABI %u was requested, this has 3.0", want);
+				return e->code = YT_E_ABI; }`), core.ErrABI, "this has 3.0"},
 		{"a shorter table", build(t, "short", `
 			yt_status yt_get_api(uint32_t want, yt_api *out, uint32_t n, yt_error *e) {
-				(void)want; (void)n; (void)e; out->abi_major = 1; out->struct_size = 64; return YT_OK; }`),
+				(void)want; (void)n; (void)e; out->abi_major = YT_ABI_MAJOR; out->struct_size = 64; return YT_OK; }`),
 			core.ErrABI, "install the library built with it"},
 		{"no driver", build(t, "no_driver", fakeBackend+`
 			static yt_status count(uint32_t *n, yt_error *e) { *n = 0;
@@ -327,16 +327,16 @@ func TestStickyFaultOfALoadedBackend(t *testing.T) {
 const fakeBackend = `
 	static int handle;
 	static yt_status one(uint32_t *n, yt_error *e) { (void)e; *n = 1; return YT_OK; }
-	static yt_status dopen(uint32_t i, yt_device **d, yt_error *e) { (void)i; (void)e; *d = (yt_device *)&handle; return YT_OK; }
+	static yt_status dopen(uint32_t i, const yt_open_options *o, yt_device **d, yt_error *e) { (void)i; (void)o; (void)e; *d = (yt_device *)&handle; return YT_OK; }
 	static yt_status dinfo(yt_device *d, yt_device_info *i, yt_error *e) { (void)d; (void)i; (void)e; return YT_OK; }
 	static yt_status dok(yt_device *d, yt_error *e) { (void)d; (void)e; return YT_OK; }
-	static yt_status screate(yt_device *d, int32_t p, yt_stream **s, yt_error *e) { (void)d; (void)p; (void)e; *s = (yt_stream *)&handle; return YT_OK; }
+	static yt_status sopen(yt_device *d, const yt_stream_options *o, yt_stream **s, yt_error *e) { (void)d; (void)o; (void)e; *s = (yt_stream *)&handle; return YT_OK; }
 	static yt_status sok(yt_stream *s, yt_error *e) { (void)s; (void)e; return YT_OK; }
 	static yt_status spoll(yt_stream *s, uint64_t ns, yt_error *e) { (void)s; (void)ns; (void)e; return YT_OK; }
 	static void fill(yt_api *a) {
 		memset(a, 0, sizeof *a); a->struct_size = sizeof *a; a->abi_major = YT_ABI_MAJOR; a->name = "fake"; a->build_id = "test";
 		a->device_count = one; a->device_open = dopen; a->device_info = dinfo; a->device_health = dok; a->device_close = dok;
-		a->stream_create = screate; a->stream_destroy = sok; a->stream_poll = spoll; }
+		a->stream_open = sopen; a->stream_destroy = sok; a->stream_poll = spoll; }
 `
 
 // build compiles a backend library with the compiler that cgo used.
@@ -361,7 +361,7 @@ func build(t *testing.T, name, code string) string {
 
 func TestSubmitDoesNotAllocate(t *testing.T) {
 	d := openCPU(t)
-	l := stream(t, d).List().Memset(alloc(t, d, 64, core.MemHost).At(0, 1), 1)
+	l := stream(t, d).List().Fill(alloc(t, d, 64, core.MemHost).At(0, 1), 1)
 	if n := testing.AllocsPerRun(100, func() {
 		if err := l.Submit(); err != nil {
 			t.Fatal(err)
@@ -377,7 +377,7 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 // A list that is submitted again is not checked again, but must notice all that has changed.
 func TestListSubmittedAgainNoticesChanges(t *testing.T) {
 	d := openCPU(t)
-	s, err := d.NewStream(0)
+	s, err := d.NewStream()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestListSubmittedAgainNoticesChanges(t *testing.T) {
 		}
 	}
 	a, b, other := alloc(), alloc(), alloc()
-	one, two := s.List().Memset(a.At(0, 4), 1), s.List().Memset(b.At(0, 4), 2)
+	one, two := s.List().Fill(a.At(0, 4), 1), s.List().Fill(b.At(0, 4), 2)
 	for range 3 {
 		submit(one)
 		submit(two)
@@ -406,7 +406,7 @@ func TestListSubmittedAgainNoticesChanges(t *testing.T) {
 		clear(a.Bytes())
 		clear(b.Bytes())
 	}
-	one.Memset(a.At(4, 4), 3)
+	one.Fill(a.At(4, 4), 3)
 	submit(one)
 	if a.Bytes()[4] != 3 {
 		t.Error("a command that was added after the first submission did not run")
@@ -427,14 +427,14 @@ func TestListSubmittedAgainNoticesChanges(t *testing.T) {
 		t.Error("the list wrote to the buffer that replaced the released one")
 	}
 	submit(two)
-	if err := one.Reset().Memset(a.At(0, 4), 5).Submit(); err != nil || a.Bytes()[0] != 5 {
+	if err := one.Reset().Fill(a.At(0, 4), 5).Submit(); err != nil || a.Bytes()[0] != 5 {
 		t.Errorf("after Reset: %v, %d", err, a.Bytes()[0])
 	}
 }
 
 func BenchmarkSubmit(b *testing.B) {
 	d := openCPU(b)
-	s, err := d.NewStream(0)
+	s, err := d.NewStream()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -464,16 +464,9 @@ func BenchmarkSubmit(b *testing.B) {
 		b.Run(fmt.Sprintf("commands=%d", n), func(b *testing.B) {
 			l := s.List()
 			for range n {
-				l.Memset(buf.At(0, 1), 1)
+				l.Convert(buf.At(0, 1), buf.At(1, 1), core.Region{}, core.ConvertArgs{In: uint8(core.U8), Out: uint8(core.U8), N: 1, C: 1, H: 1, W: 1, Scale: 1})
 			}
 			turns(b, l.Submit)
 		})
 	}
-	g, err := s.Record(s.List().Memset(buf.At(0, 1), 1).Submit)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("graph of one", func(b *testing.B) {
-		turns(b, func() error { return g.Launch(s) })
-	})
 }

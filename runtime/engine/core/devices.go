@@ -5,69 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
-
-// Peer describes how one device can access the memory of another.
-type Peer struct {
-	Same    bool `json:"same"`    // both are the same device
-	Direct  bool `json:"direct"`  // the driver reports peer access
-	Checked bool `json:"checked"` // and a test pattern arrived unchanged
-}
-
-// CanPeer reports how data can be copied between two devices of one backend. The first
-// call for a pair also copies a test pattern. Direct without Checked is not used: some
-// machines report peer access and corrupt the data.
-func CanPeer(from, to *Device) (Peer, error) {
-	if err := enterBoth("query peer access", from, to); err != nil {
-		return Peer{}, err
-	}
-	defer from.gate.RUnlock()
-	if from != to {
-		defer to.gate.RUnlock()
-	}
-	caps, f := to.api.PeerQuery(from.dev, to.dev)
-	return Peer{Same: caps&c.PeerSame != 0, Direct: caps&c.PeerDirect != 0, Checked: caps&c.PeerChecked != 0}, backendError("query peer access", f)
-}
-
-// CopyPeer copies src to dst, which belongs to s's device. It reports whether the copy was
-// direct; otherwise it went through host memory. The stream must be idle and all work on
-// both regions finished. The buffers must not be released until s has been waited for.
-func CopyPeer(s *Stream, dst, src Region) (direct bool, err error) {
-	const op = "copy between devices"
-	if s == nil || src.Buf == nil || dst.Buf == nil || dst.Buf.d != s.d || src.Off|src.Len|dst.Off|dst.Len < 0 {
-		return false, fmt.Errorf("%s: need a stream, a destination on its device, and a source: %w", op, ErrInvalid)
-	}
-	if err := enterBoth(op, src.Buf.d, s.d); err != nil {
-		return false, err
-	}
-	defer s.d.gate.RUnlock()
-	if src.Buf.d != s.d {
-		defer src.Buf.d.gate.RUnlock()
-	}
-	how, f := s.d.api.PeerCopy(s.s, c.Range{Buf: dst.Buf.id, Off: uint64(dst.Off), Len: uint64(dst.Len)},
-		src.Buf.d.dev, c.Range{Buf: src.Buf.id, Off: uint64(src.Off), Len: uint64(src.Len)})
-	return how == c.PeerDirect, backendError(op, f)
-}
-
-// enterBoth calls enter on two devices of one backend.
-func enterBoth(op string, a, b *Device) error {
-	if a == nil || b == nil || a.backend != b.backend {
-		return fmt.Errorf("%s: need two devices of one backend: %w", op, ErrInvalid)
-	}
-	if err := a.enter(op); err != nil {
-		return err
-	}
-	if a == b {
-		return nil
-	}
-	if err := b.enter(op); err != nil {
-		a.gate.RUnlock()
-		return err
-	}
-	return nil
-}
 
 // Balance is a policy for distributing work among devices.
 type Balance int

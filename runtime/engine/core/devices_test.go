@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -31,40 +30,6 @@ func TestVirtualDevices(t *testing.T) {
 		t.Setenv("YT_CPU_DEVICES", v)
 		if _, err := core.Count(core.Options{Backend: core.CPU}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("YT_CPU_DEVICES=%q: %v", v, err)
-		}
-	}
-}
-
-func TestCorruptPeerAccessIsNotUsed(t *testing.T) {
-	for _, tc := range []struct {
-		faults string
-		direct bool
-	}{{"", true}, {"copy:corrupt", false}} {
-		from := openWith(t, core.Options{Devices: 2})
-		to := openWith(t, core.Options{Devices: 2, Index: 1, Faults: tc.faults})
-		p, err := core.CanPeer(from, to)
-		if err != nil || p.Same || !p.Direct || p.Checked != tc.direct {
-			t.Errorf("faults %q: %+v, %v", tc.faults, p, err)
-		}
-		a, b := alloc(t, from, 1<<20, core.MemDevice), alloc(t, to, 1<<20, core.MemAuto)
-		s := stream(t, to)
-		fill := stream(t, from)
-		submit(t, fill.List().Memset(a.All(), 0x5a))
-		wait(t, fill)
-		direct, err := core.CopyPeer(s, b.All(), a.All())
-		if err != nil || direct != tc.direct {
-			t.Errorf("faults %q: direct %v, %v", tc.faults, direct, err)
-		}
-		wait(t, s)
-		if !bytes.Equal(b.Bytes(), bytes.Repeat([]byte{0x5a}, 1<<20)) {
-			t.Errorf("faults %q: the data did not arrive", tc.faults)
-		}
-		if _, err := core.CopyPeer(s, b.At(0, 2), a.At(0, 1)); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("lengths differ: %v", err)
-		}
-		m, err := to.Memory()
-		if err != nil || m.Copies.Peer < 1<<20 {
-			t.Errorf("%+v, %v", m.Copies, err)
 		}
 	}
 }

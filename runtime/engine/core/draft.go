@@ -41,7 +41,7 @@ func (dr *Draft) List() *List { return dr.s.List() }
 
 // Fused represents a chain that the other process has compiled, the n-th of those of [List.Replay].
 func (dr *Draft) Fused(chain *fuse.Chain, n int) *Fused {
-	return &Fused{chain: chain, operands: chain.Operands(), k: &Kernel{d: dr.d, id: uint64(n)}}
+	return &Fused{chain: chain, operands: chain.Operands(), m: &module{d: dr.d, kernel: uint64(n)}}
 }
 
 // Encoded returns the list as bytes for Replay, CommandBytes per command. The bytes are
@@ -75,7 +75,7 @@ func (l *List) Replay(encoded []byte, resolve func(id uint64, u Use) (Region, er
 	for n := range len(encoded) / CommandBytes {
 		var cmd c.Cmd
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&cmd)), CommandBytes), encoded[n*CommandBytes:])
-		if cmd.Op == c.OpRecord || cmd.Op == c.OpWait {
+		if cmd.Op == c.OpRecord {
 			return fmt.Errorf("replay: command %d: operation %d cannot be sent to another process: %w", n, cmd.Op, ErrInvalid)
 		}
 		if err := replaceChain(&cmd, chains); err != nil {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -17,8 +16,7 @@ import (
 type Fused struct {
 	chain    *fuse.Chain
 	operands []fuse.Operand
-	m        *Module
-	k        *Kernel
+	m        *module
 }
 
 // Fuse compiles a chain to a kernel of the device. The CPU backend interprets the chain.
@@ -52,15 +50,11 @@ func (d *Device) Fuse(chain *fuse.Chain, kept *Cache) (*Fused, error) {
 			return nil, fmt.Errorf("%s: %w", op, err)
 		}
 	}
-	m, _, err := d.LoadModule(image, "", nil)
+	m, err := d.loadModule(image, fuse.KernelName)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	k, err := m.Kernel(fuse.KernelName)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", op, err), m.Release())
-	}
-	return &Fused{chain: chain, operands: chain.Operands(), m: m, k: k}, nil
+	return &Fused{chain: chain, operands: chain.Operands(), m: m}, nil
 }
 
 // CompileChain compiles a chain with NVRTC, without a GPU. library is the path of NVRTC, or
@@ -95,7 +89,7 @@ func CompileChain(chain *fuse.Chain, library, arch string) (image []byte, compil
 }
 
 // Release unloads the kernel; it must not be running.
-func (f *Fused) Release() error { return f.m.Release() }
+func (f *Fused) Release() error { return f.m.d.releaseChild("release chain", f.m) }
 
 // Channels maps elements to channels: the channel of element i is i/Inner mod Count. The
 // zero value is for chains without p and q.
@@ -106,7 +100,7 @@ type Channels struct {
 // Fused runs a chain on each element of src. operands follow the order of Chain.Operands:
 // for y a region as long as src, for p and q one float32 per channel.
 func (l *List) Fused(f *Fused, dst, src Region, ch Channels, operands ...Region) *List {
-	if f == nil || f.k.d != l.s.d {
+	if f == nil || f.m.d != l.s.d {
 		return l.fail(fmt.Errorf("chain: need a chain of this device: %w", ErrInvalid))
 	}
 	var others [2]int
@@ -153,7 +147,7 @@ func (f *Fused) launch(dst, src int, ch Channels, operands []int) (c.Launch, err
 		}
 	}
 	return c.Launch{
-		Kernel: f.k.id, Grid: [3]uint32{uint32(max(min((n+4*fuse.Threads-1)/(4*fuse.Threads), 1<<20), 1)), 1, 1}, Block: [3]uint32{fuse.Threads, 1, 1},
+		Kernel: f.m.kernel, Grid: [3]uint32{uint32(max(min((n+4*fuse.Threads-1)/(4*fuse.Threads), 1<<20), 1)), 1, 1}, Block: [3]uint32{fuse.Threads, 1, 1},
 		Ranges: uint16(2 + len(operands)), Params: 3,
 		Param: [6]uint64{uint64(n), uint64(max(ch.Inner, 1)), uint64(max(ch.Count, 1))},
 	}, nil
@@ -162,7 +156,7 @@ func (f *Fused) launch(dst, src int, ch Channels, operands []int) (c.Launch, err
 // Map runs a chain on src, in host memory. See [List.Fused].
 func (d *Device) Map(ctx context.Context, f *Fused, dst, src []byte, ch Channels, operands ...[]byte) error {
 	const op = "map"
-	if f == nil || f.k.d != d || len(operands) > 2 {
+	if f == nil || f.m.d != d || len(operands) > 2 {
 		return fmt.Errorf("%s: need a chain of this device: %w", op, ErrInvalid)
 	}
 	var others [2]int

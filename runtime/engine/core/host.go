@@ -17,7 +17,6 @@ const (
 	Sum Reduction = iota
 	Min
 	Max
-	Mean // NaN without elements
 )
 
 // lane is a stream with the resources for one call on host memory. Lanes are reused, so
@@ -56,8 +55,8 @@ func (d *Device) Preprocess(ctx context.Context, p Preprocess) error {
 	return d.runOnHost(ctx, op, cmd, p.Planes[:p.planes()], out)
 }
 
-// Reduce combines x into one value. For an empty x, Sum is 0, Min +Inf, Max -Inf and Mean
-// NaN. Any NaN gives NaN. The result depends on neither backend nor thread count.
+// Reduce combines x into one value. For an empty x, Sum is 0, Min +Inf and Max -Inf. Any NaN
+// gives NaN. The result depends on neither backend nor thread count.
 func (d *Device) Reduce(ctx context.Context, op Reduction, x []float32) (float32, error) {
 	out := make([]float32, 1)
 	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op)}
@@ -70,6 +69,13 @@ func (d *Device) Diff(ctx context.Context, dst, x, y []byte, a DiffArgs) error {
 	cmd := c.Cmd{Op: c.OpDiff}
 	c.Put(&cmd, a)
 	return d.runOnHost(ctx, "diff", cmd, [][]byte{x, y}, dst)
+}
+
+// Stats measures the plane of a picture in host memory, as [List.Stats] does. dst is aligned to 8 bytes.
+func (d *Device) Stats(ctx context.Context, dst, plane []byte, a StatsArgs) error {
+	cmd := c.Cmd{Op: c.OpStats}
+	c.Put(&cmd, a)
+	return d.runOnHost(ctx, "stats", cmd, [][]byte{plane}, dst)
 }
 
 // runOnHost runs a command whose sources and destination are Go memory.
@@ -164,7 +170,6 @@ func (ln *lane) runStaged(ctx context.Context, op string, cmd c.Cmd, src [][]byt
 		return fmt.Errorf("%s: staging memory: %w", op, err)
 	}
 	at := 0
-	ln.stream.d.memory.countStaged(size, len(dst))
 	for i, b := range src {
 		copy(ln.in.host[at:], b)
 		cmd.Src[i] = c.Range{Buf: ln.devIn.id, Off: uint64(at), Len: uint64(len(b))}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -43,11 +42,6 @@ func (l *List) Copy(dst, src Region) *List {
 	return l.add(cmd)
 }
 
-// Memset sets every byte of dst to value.
-func (l *List) Memset(dst Region, value byte) *List {
-	return l.add(c.Cmd{Op: c.OpMemset, Value: uint32(value), Dst: l.resolve("memset", "destination", dst)})
-}
-
 // Preprocess makes a tensor in dst from the frame in planes: two regions for NV12, three
 // for I420, otherwise one. Planes, Out and OutBytes of p are not used.
 func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
@@ -63,24 +57,10 @@ func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
 	return l.add(cmd)
 }
 
-// Reduce combines the float32 values of src into one float32 at dst. See ReduceOf for
-// other types.
+// Reduce combines the float32 values of src into one float32 at dst.
 func (l *List) Reduce(dst, src Region, op Reduction) *List {
 	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce", "destination", dst)}
 	cmd.Src[0] = l.resolve("reduce", "source", src)
-	return l.add(cmd)
-}
-
-// ReduceOf combines the values of src, of type t (F32, F16 or BF16), into one float32 at
-// dst. fast allows the backend another order of operations than the fixed tree.
-func (l *List) ReduceOf(dst, src Region, op Reduction, t Type, fast bool) *List {
-	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce", "destination", dst)}
-	cmd.Src[0] = l.resolve("reduce", "source", src)
-	args := c.Reduce{Type: uint32(t)}
-	if fast {
-		args.Flags = 1 // YT_REDUCE_FAST
-	}
-	c.Put(&cmd, args)
 	return l.add(cmd)
 }
 
@@ -92,26 +72,11 @@ func (l *List) Record(e *Event) *List {
 	return l.add(c.Cmd{Op: c.OpRecord, Event: e.id})
 }
 
-// Wait makes the following commands wait until the last submitted record of e has passed.
-// It has no effect if e was never recorded.
-func (l *List) Wait(e *Event) *List {
-	if e == nil || e.d != l.s.d {
-		return l.fail(fmt.Errorf("wait: the event is nil or belongs to another device: %w", ErrInvalid))
-	}
-	return l.add(c.Cmd{Op: c.OpWait, Event: e.id})
-}
-
-// Signal writes value to the 4 bytes of dst, visible to the CPU and to other processes that
-// map the memory. The CPU backend also wakes futex waiters.
-func (l *List) Signal(dst Region, value uint32) *List {
-	return l.add(c.Cmd{Op: c.OpSignal, Value: value, Dst: l.resolve("signal", "destination", dst)})
-}
-
 // Submit checks all commands and queues them in order. Errors of their execution are
 // returned here or by Stream.Wait. On the CPU a list that is submitted several times in a row
 // is checked once, and again after anything of the device was released.
 func (l *List) Submit() error {
-	if l.number == 0 || l.s.d.mirrored.Load() {
+	if l.number == 0 {
 		return l.submitFirst()
 	}
 	code := l.s.s.Submit(l.cmds, l.number)
@@ -122,7 +87,7 @@ func (l *List) Submit() error {
 	return nil
 }
 
-// submitFirst submits a list that is new or changed, or may use mirrors.
+// submitFirst submits a list that is new or changed.
 func (l *List) submitFirst() error {
 	if l.err != nil {
 		return fmt.Errorf("submit: %w", l.err)
@@ -130,33 +95,13 @@ func (l *List) submitFirst() error {
 	if l.s.d.draft {
 		return fmt.Errorf("submit: the list of a draft must be replayed in another process: %w", ErrClosed)
 	}
-	if l.number == 0 {
-		l.s.lists++
-		l.number = l.s.lists
-	}
-	var after map[*Mirror]sides
-	if l.s.d.mirrored.Load() {
-		var err error
-		if after, err = l.track(); err != nil {
-			return fmt.Errorf("submit: %w", err)
-		}
-		if after != nil && l.s.recording {
-			return fmt.Errorf("submit: a graph cannot use mirrors, because it may run at any time; use buffers: %w", ErrInvalid)
-		}
-	}
+	l.s.lists++
+	l.number = l.s.lists
 	code := l.s.s.Submit(l.cmds, l.number)
 	if code != 0 {
-		err := l.failed(code)
-		if after != nil && !errors.Is(err, ErrInvalid) { // some of it ran
-			l.s.submitted(after)
-			l.s.updateMirrors(false)
-		}
-		return err
+		return l.failed(code)
 	}
 	runtime.KeepAlive(l.s)
-	if after != nil {
-		l.s.submitted(after)
-	}
 	return nil
 }
 

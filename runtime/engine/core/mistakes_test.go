@@ -38,12 +38,12 @@ func TestMistake1MatrixProductOfEveryShapeStaysInBounds(t *testing.T) {
 
 func TestMistake2EachChunkHasItsOwnEvents(t *testing.T) {
 	d := openCPU(t)
-	s := queued(t, d, 0)
+	s := queued(t, d)
 	b := alloc(t, d, 1<<20, core.MemDevice)
 	var starts, ends []*core.Event
 	for range 8 {
 		start, end := event(t, d), event(t, d)
-		submit(t, s.List().Record(start).Memset(b.All(), 1).Record(end))
+		submit(t, s.List().Record(start).Fill(b.All(), 1).Record(end))
 		starts, ends = append(starts, start), append(ends, end)
 	}
 	wait(t, s)
@@ -72,27 +72,15 @@ func TestMistake3ReductionOfAnyLengthIsOneValue(t *testing.T) {
 	}
 }
 
-func TestMistake4UnsupportedHintsAreNotGiven(t *testing.T) {
-	d := openCPU(t)
-	for m := core.MemDevice; m <= core.MemManaged; m++ {
-		b := alloc(t, d, 64, m)
-		why, err := d.Prefetch(b.All(), false, nil)
-		if err != nil || why == "" {
-			t.Errorf("%v: prefetch did %q, %v", m, why, err)
-		}
-	}
+func TestMistake4ManagedMemoryNeedsConcurrentAccess(t *testing.T) {
 	orin := core.Attributes{Integrated: true, MapHost: true, Managed: true}
 	if c, err := orin.Choose(core.MemManaged, core.TouchBoth); err != nil || !c.Refused {
 		t.Errorf("managed memory without concurrent access: %+v, %v", c, err)
 	}
 }
 
-func TestMistake5OccupancyComesFromTheDriver(t *testing.T) {
+func TestMistake5ABlockHasNoMoreThreadsThanItsKernelAllows(t *testing.T) {
 	d := openCPU(t)
-	// A CPU has no multiprocessors: no number is better than one from a formula.
-	if _, _, err := d.LoadModule([]byte(".version 7.4"), "", nil); !errors.Is(err, core.ErrNotSupported) {
-		t.Errorf("%v", err)
-	}
 	if err := d.Configure(core.KernelConfig{Kernel: "preprocess", Block: 2048}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("more threads than a block has: %v", err)
 	}

@@ -49,37 +49,13 @@ type (
 	DecodeArgs  = c.Decode
 	NMSArgs     = c.NMS
 	RowsArgs    = c.Rows
-	MapArgs     = c.Map
-	MapStep     = c.Step
 	ConvertArgs = c.Convert
 	GemmArgs    = c.Gemm
 	DiffArgs    = c.Diff
 	GatherArgs  = c.Gather
 	MasksArgs   = c.Masks
 	MaskGrid    = c.Grid
-)
-
-// Values of MapStep.Op; x is the element, a and b are the numbers of the step.
-const (
-	MapAdd     = 1 + iota // x + a
-	MapMul                // x · a
-	MapScale              // x · a + b
-	MapClamp              // x limited to [a, b]
-	MapRelu               // x < 0: 0
-	MapLeaky              // x < 0: x · a
-	MapAbs                //
-	MapNeg                //
-	MapSqrt               //
-	MapExp                //
-	MapLog                //
-	MapSigmoid            //
-	MapTanh               //
-	MapGelu               // x · Φ(x)
-	MapSilu               // x · sigmoid(x)
-	MapChMul              // x · scale of the channel, from b
-	MapChAdd              // x + bias of the channel, from bias
-	MapAddSrc             // x + element of b
-	MapMulSrc             // x · element of b
+	StatsArgs   = c.Stats
 )
 
 // Values of DecodeArgs.Head, the layout of a detector's output. Each anchor has centre x,
@@ -159,9 +135,6 @@ func PutBoxes(dst []byte, boxes []Box) error {
 // MaxBoxes is the largest number of boxes in a list.
 const MaxBoxes = c.MaxBoxes
 
-// MaxSteps is the largest number of steps of Map.
-const MaxSteps = c.MaxSteps
-
 // BoxesBytes returns the size in bytes of a list with capacity for limit boxes.
 func BoxesBytes(limit int) int { return 32 + 32*limit }
 
@@ -216,26 +189,11 @@ func (l *List) Softmax(dst, src Region, a RowsArgs) *List {
 	return addOperation(l, "softmax", c.OpSoftmax, a, dst, [3]Region{src})
 }
 
-// Argmax writes the index of the largest value of each row, one int32 per row. Among equals
-// it takes the lowest index; NaN is above all numbers.
-func (l *List) Argmax(dst, src Region, a RowsArgs) *List {
-	return addOperation(l, "argmax", c.OpArgmax, a, dst, [3]Region{src})
-}
-
 // TopK writes the a.K (1 to 32) largest values of each row in descending order, as pairs of
 // a float32 and its int32 index. Equals are in ascending order of index; NaN is above all
 // numbers.
 func (l *List) TopK(dst, src Region, a RowsArgs) *List {
 	return addOperation(l, "topk", c.OpTopK, a, dst, [3]Region{src})
-}
-
-// Map applies steps (MapAdd, ...) in float32 to each element of src, reading and writing
-// memory once. dst may be src if their types have the same size. For MapChMul, b has one
-// float32 per channel; for MapAddSrc and MapMulSrc, one element of type a.In per element of
-// src. For MapChAdd, bias has one float32 per channel. Otherwise b and bias are zero
-// regions. The channel of element i is i/a.Inner mod a.Channels.
-func (l *List) Map(dst, src, b, bias Region, a MapArgs) *List {
-	return addOperation(l, "map", c.OpMap, a, dst, [3]Region{src, b, bias})
 }
 
 // Convert changes the type or layout of an a.N·a.C·a.H·a.W tensor. From floats to integers
@@ -257,6 +215,13 @@ func (l *List) Gemm(dst, x, y, bias Region, a GemmArgs) *List {
 // If a.Block is not 0, a uint32 sum per block of that side length follows, row by row.
 func (l *List) Diff(dst, x, y Region, a DiffArgs) *List {
 	return addOperation(l, "diff", c.OpDiff, a, dst, [3]Region{x, y})
+}
+
+// Stats computes the statistics of the picture whose first plane is src: the sum of the brightness of
+// its pixels (uint64), the number of pixels of at most a.Low and of at least a.High (uint32 each), the sum
+// of the Laplacian (int64) and of its squares (uint64). a.Format is a Format.
+func (l *List) Stats(dst, src Region, a StatsArgs) *List {
+	return addOperation(l, "stats", c.OpStats, a, dst, [3]Region{src})
 }
 
 // ROI makes one tensor from each of the first limit boxes of a frame, clamped to the frame

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/schema/fuse"
 )
 
 // bench is a stream of a device. Its buffers have no padding after the last byte.
@@ -490,7 +491,7 @@ func TestSoftmaxMatchesTheFloat64Reference(t *testing.T) {
 	})
 }
 
-func TestArgmaxAndTopK(t *testing.T) {
+func TestTopK(t *testing.T) {
 	b := newBench(t)
 	type ranked struct {
 		Value float32
@@ -510,10 +511,10 @@ func TestArgmaxAndTopK(t *testing.T) {
 			v[rapid.IntRange(0, len(v)-1).Draw(t, "at")] = nan
 		}
 		src, x := narrow(b, t, v, in)
-		dst, one := b.allocRegion(8*k*rows), b.allocRegion(4*rows)
+		dst := b.allocRegion(8 * k * rows)
 		a := core.RowsArgs{In: uint32(in), Rows: uint32(rows), Cols: uint32(cols), K: uint32(k)}
-		b.run(t, b.s.List().TopK(dst, src, a).Argmax(one, src, a))
-		got, best := get[ranked](t, dst, k*rows), get[int32](t, one, rows)
+		b.run(t, b.s.List().TopK(dst, src, a))
+		got := get[ranked](t, dst, k*rows)
 		for r := range rows {
 			index := make([]int, cols)
 			for i := range index {
@@ -530,9 +531,6 @@ func TestArgmaxAndTopK(t *testing.T) {
 				}
 				return 1
 			})
-			if int(best[r]) != index[0] {
-				t.Fatalf("row %d: argmax %d, reference %d", r, best[r], index[0])
-			}
 			for i, g := range got[r*k : (r+1)*k] {
 				if w := row[index[i]]; int(g.Index) != index[i] || !(float64(g.Value) == w || w != w && g.Value != g.Value) {
 					t.Fatalf("row %d: place %d is %+v, reference %g at %d", r, i, g, w, index[i])
@@ -542,124 +540,33 @@ func TestArgmaxAndTopK(t *testing.T) {
 	})
 }
 
-var mapSteps = map[uint32]struct {
-	f func(x, a, b, with float64) float64
-	// error relative to the result, and absolute
-	rel, abs float64
-}{
-	core.MapAdd:     {func(x, a, _, _ float64) float64 { return x + a }, 1e-7, 1e-6},
-	core.MapMul:     {func(x, a, _, _ float64) float64 { return x * a }, 1e-7, 1e-6},
-	core.MapScale:   {func(x, a, b, _ float64) float64 { return x*a + b }, 1e-7, 2e-6},
-	core.MapClamp:   {func(x, a, b, _ float64) float64 { return min(max(x, a), b) }, 0, 0},
-	core.MapRelu:    {func(x, _, _, _ float64) float64 { return max(x, 0) }, 0, 0},
-	core.MapLeaky:   {func(x, a, _, _ float64) float64 { return max(x, 0) + a*min(x, 0) }, 1e-7, 1e-6},
-	core.MapAbs:     {func(x, _, _, _ float64) float64 { return math.Abs(x) }, 0, 0},
-	core.MapNeg:     {func(x, _, _, _ float64) float64 { return -x }, 0, 0},
-	core.MapSqrt:    {func(x, _, _, _ float64) float64 { return math.Sqrt(x) }, 1e-7, 0},
-	core.MapExp:     {func(x, _, _, _ float64) float64 { return math.Exp(x) }, 5e-7, 0},
-	core.MapLog:     {func(x, _, _, _ float64) float64 { return math.Log(x) }, 5e-7, 2e-7},
-	core.MapSigmoid: {func(x, _, _, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }, 1e-6, 0},
-	core.MapTanh:    {func(x, _, _, _ float64) float64 { return math.Tanh(x) }, 1e-6, 0},
-	core.MapGelu:    {func(x, _, _, _ float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }, 1e-6, 3e-6},
-	core.MapSilu:    {func(x, _, _, _ float64) float64 { return x / (1 + math.Exp(-x)) }, 1e-6, 1e-38},
-	core.MapChMul:   {func(x, _, _, w float64) float64 { return x * w }, 1e-7, 1e-6},
-	core.MapChAdd:   {func(x, _, _, w float64) float64 { return x + w }, 1e-7, 1e-6},
-	core.MapAddSrc:  {func(x, _, _, w float64) float64 { return x + w }, 1e-7, 1e-6},
-	core.MapMulSrc:  {func(x, _, _, w float64) float64 { return x * w }, 1e-7, 1e-6},
-}
-
-func TestEveryStepOfAMapMatchesItsFormula(t *testing.T) {
-	b := newBench(t)
-	if len(mapSteps) != core.MapMulSrc {
-		t.Fatalf("%d steps are checked, there are %d", len(mapSteps), core.MapMulSrc)
-	}
-	for op, ref := range mapSteps {
-		rapid.Check(t, func(t *rapid.T) {
-			in, out := rapid.SampledFrom(floatTypes).Draw(t, "in"), rapid.SampledFrom(floatTypes).Draw(t, "out")
-			n := rapid.IntRange(1, 3000).Draw(t, "n")
-			v, scale := drawFloats(t, "values", n), rapid.SampledFrom([]float32{0.1, 1, 10}).Draw(t, "scale")
-			for i := range v {
-				v[i] *= scale
-			}
-			a := core.MapArgs{Steps: 1, In: uint8(in), Out: uint8(out), Channels: 5, Inner: 7}
-			a.Step[0] = core.MapStep{Op: op, A: -0.75, B: 1.25}
-			src, x := narrow(b, t, v, in)
-			channel := drawFloats(t, "channels", 5)
-			with, w := upload(b, channel), drawFloats(t, "with", n)
-			exact := func(i int) float64 { return float64(channel[i/7%5]) }
-			if op >= core.MapAddSrc {
-				var e []float64
-				with, e = narrow(b, t, w, in)
-				exact = func(i int) float64 { return e[i] }
-			}
-			dst := b.allocRegion(n * out.Bytes())
-			b.run(t, b.s.List().Map(dst, src, with, upload(b, channel), a))
-			for i, g := range widen(t, dst, out, n) {
-				want := ref.f(x[i], float64(a.Step[0].A), float64(a.Step[0].B), exact(i))
-				if want != want && g != g || g == want {
-					continue
-				}
-				if out == core.F16 && math.Abs(want) >= 65504 && math.Abs(g) >= 65504 {
-					continue
-				}
-				limit := math.Abs(want)*(ref.rel+unit(out)) + ref.abs + 1e-38
-				if out == core.F16 {
-					limit += 0x1p-24
-				}
-				if !(math.Abs(g-want) <= limit) {
-					t.Fatalf("step %d of %g with %g: %g, reference %g", op, x[i], exact(i), g, want)
-				}
-			}
-		})
-	}
-}
-
-// A chain gives the same result as its steps executed one by one, also in place.
-func TestMapChainEqualsItsSteps(t *testing.T) {
-	b := newBench(t)
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 3000).Draw(t, "n")
-		v := drawFloats(t, "values", n)
-		whole := core.MapArgs{Steps: uint32(rapid.IntRange(2, core.MaxSteps).Draw(t, "steps"))}
-		at := upload(b, v)
-		one := b.s.List()
-		for i := range int(whole.Steps) {
-			whole.Step[i] = core.MapStep{Op: uint32(rapid.IntRange(core.MapAdd, core.MapSilu).Draw(t, "op")), A: 0.5, B: 2}
-			single := core.MapArgs{Steps: 1}
-			single.Step[0] = whole.Step[i]
-			one.Map(at, at, core.Region{Buf: at.Buf}, core.Region{Buf: at.Buf}, single)
-		}
-		dst := b.allocRegion(4 * n)
-		b.run(t, b.s.List().Map(dst, upload(b, v), core.Region{Buf: dst.Buf}, core.Region{Buf: dst.Buf}, whole))
-		b.run(t, one)
-		got, want := get[float32](t, dst, n), get[float32](t, at, n)
-		for i := range got {
-			if math.Float32bits(got[i]) != math.Float32bits(want[i]) && !(got[i] != got[i] && want[i] != want[i]) {
-				t.Fatalf("value %d: %g as a chain, %g step by step", i, got[i], want[i])
-			}
-		}
-	})
-}
-
 func TestFunctionsAtTheirEdges(t *testing.T) {
-	b := newBench(t)
+	d := openCPU(t)
 	inf := float32(math.Inf(1))
 	for _, tc := range []struct {
-		op      uint32
-		x, want float32
+		expression string
+		x, want    float32
 	}{
-		{core.MapExp, inf, inf}, {core.MapExp, -inf, 0}, {core.MapExp, 89, inf}, {core.MapExp, -110, 0}, {core.MapExp, 0, 1}, {core.MapExp, nan, nan},
-		{core.MapLog, 0, -inf}, {core.MapLog, -1, nan}, {core.MapLog, inf, inf}, {core.MapLog, 1, 0}, {core.MapLog, nan, nan},
-		{core.MapSigmoid, inf, 1}, {core.MapSigmoid, -inf, 0}, {core.MapTanh, inf, 1}, {core.MapTanh, -inf, -1}, {core.MapTanh, nan, nan},
-		{core.MapGelu, inf, inf}, {core.MapGelu, -inf, 0}, {core.MapGelu, nan, nan}, {core.MapSilu, inf, inf}, {core.MapSilu, -inf, 0},
-		{core.MapSqrt, -1, nan}, {core.MapSqrt, inf, inf}, {core.MapRelu, nan, nan}, {core.MapClamp, nan, nan},
+		{"exp(x)", inf, inf}, {"exp(x)", -inf, 0}, {"exp(x)", 89, inf}, {"exp(x)", -110, 0}, {"exp(x)", 0, 1}, {"exp(x)", nan, nan},
+		{"log(x)", 0, -inf}, {"log(x)", -1, nan}, {"log(x)", inf, inf}, {"log(x)", 1, 0}, {"log(x)", nan, nan},
+		{"sigmoid(x)", inf, 1}, {"sigmoid(x)", -inf, 0}, {"tanh(x)", inf, 1}, {"tanh(x)", -inf, -1}, {"tanh(x)", nan, nan},
+		{"gelu(x)", inf, inf}, {"gelu(x)", -inf, 0}, {"gelu(x)", nan, nan}, {"silu(x)", inf, inf}, {"silu(x)", -inf, 0},
+		{"sqrt(x)", -1, nan}, {"sqrt(x)", inf, inf}, {"relu(x)", nan, nan}, {"clamp(x, -1, 1)", nan, nan},
 	} {
-		a := core.MapArgs{Steps: 1}
-		a.Step[0] = core.MapStep{Op: tc.op, A: -1, B: 1}
-		dst := b.allocRegion(4)
-		b.run(t, b.s.List().Map(dst, upload(b, []float32{tc.x}), core.Region{}, core.Region{}, a))
-		if got := get[float32](t, dst, 1)[0]; got != tc.want && !(got != got && tc.want != tc.want) {
-			t.Errorf("step %d of %g is %g, want %g", tc.op, tc.x, got, tc.want)
+		chain, err := fuse.Parse(fuse.F32, fuse.F32, tc.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := d.Fuse(chain, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, dst := binary.NativeEndian.AppendUint32(nil, math.Float32bits(tc.x)), make([]byte, 4)
+		if err := d.Map(context.Background(), f, dst, src, core.Channels{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := math.Float32frombits(binary.NativeEndian.Uint32(dst)); got != tc.want && !(got != got && tc.want != tc.want) {
+			t.Errorf("%s of %g is %g, want %g", tc.expression, tc.x, got, tc.want)
 		}
 	}
 }
@@ -984,27 +891,75 @@ func TestDiffCountsChanges(t *testing.T) {
 	})
 }
 
-func TestReductionsOfHalves(t *testing.T) {
+func TestStatsMatchTheDefinition(t *testing.T) {
 	b := newBench(t)
-	for _, n := range treeLengths {
-		if n > 200000 {
-			continue
+	rapid.Check(t, func(t *rapid.T) {
+		w, h := rapid.OneOf(rapid.IntRange(1, 90), rapid.IntRange(2040, 2060)).Draw(t, "w"), rapid.IntRange(1, 20).Draw(t, "h")
+		format := rapid.SampledFrom([]core.Format{core.NV12, core.I420, core.YUYV, core.UYVY, core.RGB24, core.BGR24, core.Gray8}).Draw(t, "format")
+		row := w
+		switch format {
+		case core.YUYV, core.UYVY:
+			row = (w + 1) / 2 * 4
+		case core.RGB24, core.BGR24:
+			row = 3 * w
 		}
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(i%37) - 11.5
+		pitch := row + rapid.IntRange(0, 5).Draw(t, "gap")
+		a := core.StatsArgs{
+			Format: uint32(format), Width: uint32(w), Height: uint32(h), Pitch: uint32(pitch),
+			Low: uint32(rapid.IntRange(0, 255).Draw(t, "low")), High: uint32(rapid.IntRange(0, 255).Draw(t, "high")),
 		}
-		for _, typ := range []core.Type{core.F16, core.BF16} {
-			for op, want := range map[core.Reduction]float32{core.Sum: refTreeSum(v), core.Max: slices.Max(v), core.Min: slices.Min(v)} {
-				src, _ := narrow(b, t, v, typ)
-				dst := b.allocRegion(4)
-				b.run(t, b.s.List().ReduceOf(dst, src, op, typ, true))
-				if got := get[float32](t, dst, 1)[0]; got != want {
-					t.Errorf("reduction %d of %d values of type %d: %g, want %g", op, n, typ, got, want)
+		x := make([]byte, pitch*(h-1)+row)
+		state := rapid.Uint64().Draw(t, "pixels") | 1
+		fillRandom(x, &state)
+		at := func(i, j int) int64 { // row i, column j, mirrored
+			mirror := func(v, n int) int {
+				switch {
+				case n == 1:
+					return 0
+				case v < 0:
+					return -v
+				case v >= n:
+					return 2*n - 2 - v
+				}
+				return v
+			}
+			p := x[mirror(i, h)*pitch:]
+			j = mirror(j, w)
+			switch format {
+			case core.YUYV:
+				return int64(p[2*j])
+			case core.UYVY:
+				return int64(p[2*j+1])
+			case core.RGB24:
+				return (9798*int64(p[3*j]) + 19235*int64(p[3*j+1]) + 3735*int64(p[3*j+2]) + 1<<14) >> 15
+			case core.BGR24:
+				return (9798*int64(p[3*j+2]) + 19235*int64(p[3*j+1]) + 3735*int64(p[3*j]) + 1<<14) >> 15
+			}
+			return int64(p[j])
+		}
+		var sum, low, high, laplace, squares int64
+		for i := range h {
+			for j := range w {
+				v := at(i, j)
+				l := at(i-1, j) + at(i+1, j) + at(i, j-1) + at(i, j+1) - 4*v
+				sum, laplace, squares = sum+v, laplace+l, squares+l*l
+				if v <= int64(a.Low) {
+					low++
+				}
+				if v >= int64(a.High) {
+					high++
 				}
 			}
 		}
-	}
+		dst := b.allocRegion(32)
+		b.run(t, b.s.List().Stats(dst, upload(b, x), a))
+		raw := dst.Buf.Bytes()
+		u64 := func(n int) int64 { return int64(binary.NativeEndian.Uint64(raw[n:])) }
+		u32 := func(n int) int64 { return int64(binary.NativeEndian.Uint32(raw[n:])) }
+		if got, want := []int64{u64(0), u32(8), u32(12), u64(16), u64(24)}, []int64{sum, low, high, laplace, squares}; !slices.Equal(got, want) {
+			t.Fatalf("got %d, reference %d", got, want)
+		}
+	})
 }
 
 // readBoxes reads a list of boxes and the number of boxes found before the list was cut

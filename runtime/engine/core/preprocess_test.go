@@ -481,7 +481,7 @@ func BenchmarkPreprocess1080pTo640(b *testing.B) {
 // that the frame alone gives.
 func TestBatchOfMixedFramesEqualsSingleFrames(t *testing.T) {
 	d := openCPU(t)
-	s, err := d.NewStream(0)
+	s, err := d.NewStream()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,19 +125,12 @@ func TestReduceOfNothingAndOfNaN(t *testing.T) {
 			}
 		})
 	}
-	if got, err := d.Reduce(context.Background(), core.Mean, nil); err != nil || got == got {
-		t.Errorf("mean of nothing: %g (%v), want NaN", got, err)
-	}
-	if got, err := d.Reduce(context.Background(), core.Mean, []float32{1, 2, 6}); err != nil || got != 3 {
-		t.Errorf("mean of 1, 2, 6: %g (%v)", got, err)
-	}
 	if _, err := d.Reduce(context.Background(), 4, []float32{1}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("unknown reduction: %v", err)
 	}
 }
 
-// A sum has the same bits for any number of threads and in any thread. A sum in a free order
-// is close to it.
+// A sum has the same bits for any number of threads and in any thread.
 func TestReductionDoesNotDependOnTheThread(t *testing.T) {
 	const n = 100_003
 	x := make([]float32, n)
@@ -160,7 +153,7 @@ func TestReductionDoesNotDependOnTheThread(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := s.List().Reduce(buf.At(0, 4), buf.At(256, 4*n), core.Sum).ReduceOf(buf.At(4, 4), buf.At(256, 4*n), core.Sum, core.F32, true)
+			l := s.List().Reduce(buf.At(0, 4), buf.At(256, 4*n), core.Sum)
 			if err := errors.Join(l.Submit(), s.Wait(context.Background())); err != nil {
 				t.Fatal(err)
 			}
@@ -169,10 +162,6 @@ func TestReductionDoesNotDependOnTheThread(t *testing.T) {
 			}
 			if !bytes.Equal(buf.Bytes()[:4], first) {
 				t.Errorf("%d threads, queued %v: other bits", threads, queued)
-			}
-			exact, fast := float64(buf.Float32s()[0]), float64(buf.Float32s()[1])
-			if !(math.Abs(exact-fast) <= 1e-6*1000*n) {
-				t.Errorf("in any order %g, in the fixed one %g", fast, exact)
 			}
 		}
 		if err := d.Close(); err != nil {

@@ -54,59 +54,28 @@ func (e *Event) release() error {
 
 func (e *Event) rank() int { return rankBuffer }
 
-// Wait returns when the last record of the event has passed. If ctx ends first it returns
-// ErrTimeout or ErrCancelled; if the event was never recorded, ErrInvalid.
-func (e *Event) Wait(ctx context.Context) error {
-	if err := e.d.enter("wait for event"); err != nil {
-		return err
-	}
-	defer e.d.gate.RUnlock()
-	return pollUntilDone(ctx, "wait for event", func(ns uint64) error {
-		return backendError("wait for event", e.d.api.EventPoll(e.d.dev, e.id, ns))
-	})
-}
-
-// Passed reports whether the last record of the event has passed. It does not wait.
-func (e *Event) Passed() (bool, error) {
-	if err := e.d.enter("query event"); err != nil {
-		return false, err
-	}
-	defer e.d.gate.RUnlock()
-	err := backendError("query event", e.d.api.EventPoll(e.d.dev, e.id, 0))
-	if errors.Is(err, ErrNotReady) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // closeWait limits how long Stream.Release waits for unfinished work.
 const closeWait = 2 * time.Second
 
 // Stream is an order of execution. Only one goroutine may use it at a time.
 //
 // On the CPU a list runs in the goroutine that submits it. Threads of the device run it if
-// the stream is queued or has work waiting, or if the list waits for an event that has not
-// passed. On a GPU all work is queued.
+// the stream is queued or has work waiting. On a GPU all work is queued.
 type Stream struct {
 	d *Device
 	s c.Stream
 
-	mirrors   map[*Mirror]struct{} // used by unfinished work
-	recording bool
-	lists     uint64 // numbers given to lists
+	lists uint64 // numbers given to lists
 }
 
 // StreamOptions describe a stream.
 type StreamOptions struct {
-	Priority int    // lower values run first; 0 is normal
-	Queued   bool   // never run lists in the calling goroutine, even on the CPU
-	Name     string // at most 15 bytes; matched by "stage=" of injected faults
+	Queued bool   // never run lists in the calling goroutine, even on the CPU
+	Name   string // at most 15 bytes; matched by "stage=" of injected faults
 }
 
-// NewStream creates a stream. Lower priority values run first; 0 is normal.
-func (d *Device) NewStream(priority int) (*Stream, error) {
-	return d.OpenStream(StreamOptions{Priority: priority})
-}
+// NewStream creates a stream.
+func (d *Device) NewStream() (*Stream, error) { return d.OpenStream(StreamOptions{}) }
 
 // OpenStream creates a stream with options.
 func (d *Device) OpenStream(o StreamOptions) (*Stream, error) {
@@ -125,7 +94,7 @@ func (d *Device) newStream(o StreamOptions) (*Stream, error) {
 	if o.Queued {
 		flags |= c.StreamQueued
 	}
-	h, f := d.api.StreamOpen(d.dev, int32(min(max(o.Priority, -1000), 1000)), flags, o.Name)
+	h, f := d.api.StreamOpen(d.dev, flags, o.Name)
 	if err := backendError("open stream", f); err != nil {
 		return nil, err
 	}
@@ -141,14 +110,10 @@ func (d *Device) newStream(o StreamOptions) (*Stream, error) {
 func (s *Stream) Wait(ctx context.Context) error {
 	code := s.s.Poll(0)
 	runtime.KeepAlive(s)
-	var err error
-	if code != 0 {
-		err = pollUntilDone(ctx, "wait", s.poll)
+	if code == 0 {
+		return nil
 	}
-	if len(s.mirrors) > 0 && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrCancelled) {
-		s.updateMirrors(err == nil)
-	}
-	return err
+	return pollUntilDone(ctx, "wait", s.poll)
 }
 
 func (s *Stream) poll(ns uint64) error {
@@ -199,9 +164,6 @@ func (s *Stream) release() error {
 	for {
 		err := backendError("release stream", s.d.api.StreamClose(s.s, uint64(max(time.Until(until), 0))))
 		if !errors.Is(err, ErrBusy) {
-			if err == nil {
-				s.updateMirrors(false) // the result of its work was not read
-			}
 			return err
 		}
 		if time.Now().After(until) {
@@ -212,63 +174,3 @@ func (s *Stream) release() error {
 }
 
 func (s *Stream) rank() int { return rankStream }
-
-// Graph is recorded and checked work for repeated launches. It keeps its buffers and events
-// in use until it is released. Only one goroutine may use it at a time.
-type Graph struct {
-	d      *Device
-	g      c.Graph
-	closed bool
-}
-
-// Record calls f and returns the lists that f submits to s as a graph. The lists do not
-// run. Nothing else may use s meanwhile.
-func (s *Stream) Record(f func() error) (*Graph, error) {
-	if err := s.d.enter("record graph"); err != nil {
-		return nil, err
-	}
-	defer s.d.gate.RUnlock()
-	if err := backendError("record graph", s.d.api.GraphBegin(s.s)); err != nil {
-		return nil, err
-	}
-	s.recording = true
-	err := f()
-	s.recording = false
-	h, fail := s.d.api.GraphEnd(s.s)
-	if fail.Code != 0 {
-		return nil, errors.Join(err, backendError("record graph", fail))
-	}
-	if err != nil {
-		return nil, errors.Join(err, backendError("record graph", s.d.api.GraphDestroy(h)))
-	}
-	g := &Graph{d: s.d, g: h}
-	s.d.adopt(g)
-	return g, nil
-}
-
-// Launch queues the graph's work on a stream of its device.
-func (g *Graph) Launch(s *Stream) error {
-	if s == nil || s.d != g.d {
-		return fmt.Errorf("launch graph: the stream is nil or belongs to another device: %w", ErrInvalid)
-	}
-	if g.closed {
-		return fmt.Errorf("launch graph: %w", ErrClosed)
-	}
-	// Closing a device closes its streams first, so a launch cannot race with it.
-	if code := s.s.Launch(g.g); code != 0 {
-		return backendError("launch graph", s.s.Why(code))
-	}
-	runtime.KeepAlive(s)
-	return nil
-}
-
-// Release frees the graph. It fails with ErrBusy while it runs.
-func (g *Graph) Release() error { return g.d.releaseChild("release graph", g) }
-
-func (g *Graph) release() error {
-	err := backendError("release graph", g.d.api.GraphDestroy(g.g))
-	g.closed = err == nil
-	return err
-}
-
-func (g *Graph) rank() int { return rankGraph }

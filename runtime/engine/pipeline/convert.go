@@ -44,7 +44,7 @@ func (b *stageBuilder) newConverter() (*converter, error) {
 		}
 		if c.outs == nil {
 			c.outs = make([]frame.Tensor, len(b.made))
-			if c.stream, err = dev.NewStream(0); err != nil {
+			if c.stream, err = dev.NewStream(); err != nil {
 				return nil, err
 			}
 			b.p.closers = append(b.p.closers, c.stream.Release)

@@ -265,7 +265,7 @@ func (b *stageBuilder) newComparison(dev *core.Device, m *matcher, shelf core.Re
 		*need.buffer = buffer
 	}
 	var err error
-	if c.stream, err = dev.NewStream(0); err != nil {
+	if c.stream, err = dev.NewStream(); err != nil {
 		return nil, err
 	}
 	b.p.closers = append(b.p.closers, c.stream.Release)

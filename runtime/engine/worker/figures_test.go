@@ -79,7 +79,7 @@ func (t times) row(unit time.Duration, what string) string {
 // and in this process.
 func BenchmarkMessage(b *testing.B) {
 	c := start(b, Options{})
-	list := c.Draft().List().Memset(c.Region(0, 8), 1)
+	list := fill(c, 0, 8, 1)
 	b.Run("worker", func(b *testing.B) {
 		for b.Loop() {
 			if err := c.Run(0, list, limit); err != nil {
@@ -92,15 +92,15 @@ func BenchmarkMessage(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	s, err := dev.NewStream(0)
+	s, err := dev.NewStream()
 	if err != nil {
 		b.Fatal(err)
 	}
-	buf, err := dev.Alloc(8, core.MemMapped)
+	buf, err := dev.Alloc(16, core.MemMapped)
 	if err != nil {
 		b.Fatal(err)
 	}
-	own := s.List().Memset(buf.All(), 1)
+	own := s.List().Copy(buf.At(0, 8), buf.At(8, 8))
 	b.Run("here", func(b *testing.B) {
 		for b.Loop() {
 			if err := own.Submit(); err != nil {
@@ -125,17 +125,17 @@ func TestFigures(t *testing.T) {
 	}
 
 	f := newFrameWork(t, Options{Backoff: Backoff{First: time.Microsecond, Max: time.Microsecond, Limit: 10 * losses}})
-	small := f.c.Draft().List().Memset(f.c.Region(0, 8), 1)
+	small := fill(f.c, 0, 8, 1)
 	message := measureTimes(t, 5000, func() error { return f.c.Run(0, small, limit) })
-	s, err := f.dev.NewStream(0)
+	s, err := f.dev.NewStream()
 	if err != nil {
 		t.Fatal(err)
 	}
-	buf, err := f.dev.Alloc(8, core.MemMapped)
+	buf, err := f.dev.Alloc(16, core.MemMapped)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := s.List().Memset(buf.All(), 1)
+	own := s.List().Copy(buf.At(0, 8), buf.At(8, 8))
 	submit := measureTimes(t, 5000, own.Submit)
 	away := measureTimes(t, 300, func() error { return f.runInWorker(limit) })
 	here := measureTimes(t, 300, f.runOnCPU)

@@ -176,7 +176,6 @@ func (s *server) start() (hi startReport, err error) {
 		return hi, err
 	}
 	s.tuneKernels()
-	s.dev.Phase("load")
 	if err := s.registerMemory(); err != nil {
 		return hi, err
 	}
@@ -186,13 +185,11 @@ func (s *server) start() (hi startReport, err error) {
 	if err := s.compileChains(); err != nil {
 		return hi, err
 	}
-	s.dev.Phase("run")
 	hi.Access = s.access
 	if hi.Device, err = s.dev.Info(); err != nil {
 		return hi, err
 	}
 	hi.Memory, err = s.dev.Memory()
-	hi.Memory.Timeline = nil // too long for the report
 	return hi, err
 }
 

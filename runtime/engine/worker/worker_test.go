@@ -98,13 +98,20 @@ func waitUntil(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// fill returns a list that copies n bytes of one value to off, from the other half of the memory.
+func fill(c *Client, off, n int, v byte) *core.List {
+	from := len(c.Memory())/2 + off
+	copy(c.Memory()[from:], bytes.Repeat([]byte{v}, n))
+	return c.Draft().List().Copy(c.Region(off, n), c.Region(from, n))
+}
+
 // checkWorks checks that the worker executes commands.
 func checkWorks(t testing.TB, c *Client) {
 	t.Helper()
 	v := byte(rand.IntN(255) + 1)
 	clear(c.Memory()[:256])
 	waitUntil(t, "a list runs", func() bool {
-		err := c.Run(0, c.Draft().List().Memset(c.Region(0, 256), v), limit)
+		err := c.Run(0, fill(c, 0, 256, v), limit)
 		if err != nil && !IsWorkerFault(err) {
 			t.Fatal(err)
 		}
@@ -155,7 +162,7 @@ func TestAListGivesTheSameResultAsInProcess(t *testing.T) {
 			}
 			defer dev.Close()
 			here := newBufferWith(t, dev, before)
-			s, err := dev.NewStream(0)
+			s, err := dev.NewStream()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,15 +239,15 @@ func TestAnInvalidListDoesNotEndTheWorker(t *testing.T) {
 	c := start(t, Options{})
 	dr := c.Draft()
 	for name, l := range map[string]*core.List{
-		"beyond the memory":     dr.List().Memset(c.Region(1<<16-8, 16), 1),
-		"a buffer there is not": dr.List().Memset(dr.Buffer(99, 8, nil).All(), 1),
+		"beyond the memory":     dr.List().Copy(c.Region(1<<16-8, 16), c.Region(0, 16)),
+		"a buffer there is not": dr.List().Copy(dr.Buffer(99, 8, nil).All(), c.Region(0, 8)),
 		"overlapping":           dr.List().Copy(c.Region(0, 8), c.Region(4, 8)),
 	} {
 		if err := c.Run(0, l, limit); !errors.Is(err, core.ErrInvalid) || IsWorkerFault(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := dr.List().Memset(c.Region(0, 8), 1).Submit(); !errors.Is(err, core.ErrClosed) {
+	if err := fill(c, 0, 8, 1).Submit(); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("a draft runs here: %v", err)
 	}
 	checkWorks(t, c)
@@ -295,7 +302,7 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 			}
 			err := c.InjectFaults(0, tc.faults, limit)
 			if err == nil { // a lost device does not even take that
-				err = c.Run(0, c.Draft().List().Memset(c.Region(0, 8), 1), patience)
+				err = c.Run(0, fill(c, 0, 8, 1), patience)
 			}
 			if !errors.Is(err, tc.want) || !IsWorkerFault(err) {
 				t.Fatalf("unexpected error: %v", err)
@@ -327,7 +334,7 @@ func TestAWorkerWithALostDeviceExits(t *testing.T) {
 	if err := c.InjectFaults(0, "launch:fault", limit); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Run(0, c.Draft().List().Memset(c.Region(0, 8), 1), limit); !errors.Is(err, ErrSticky) {
+	if err := c.Run(0, fill(c, 0, 8, 1), limit); !errors.Is(err, ErrSticky) {
 		t.Fatal(err)
 	}
 	// Without a kill only the worker itself can have ended it.
@@ -355,7 +362,7 @@ func TestAKilledWorkerIsNoticedWithoutADeadline(t *testing.T) {
 	go func() {
 		done <- c.withWorker(func(in *incarnation) error {
 			close(began)
-			return c.runOn(in, 0, c.Draft().List().Memset(c.Region(0, 8), 1), time.Hour)
+			return c.runOn(in, 0, fill(c, 0, 8, 1), time.Hour)
 		})
 	}()
 	<-began
@@ -380,7 +387,7 @@ func TestAKilledWorkerIsNoticedWithoutADeadline(t *testing.T) {
 func TestCallsFailAtOnceWhileAWorkerStarts(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "go")
 	c := begin(t, Options{Command: []string{os.Args[0], "slow", gate}})
-	list := c.Draft().List().Memset(c.Region(0, 8), 1)
+	list := fill(c, 0, 8, 1)
 	for range 100 {
 		if err := c.Run(0, list, time.Hour); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("a worker that is not there answers: %v", err)
@@ -445,7 +452,7 @@ func TestTooManyLossesStopTheBreaker(t *testing.T) {
 	if st.Losses[CauseExit] != 8 || st.Starts != 0 || st.Healthy() || !strings.Contains(st.Why, "8 workers were lost") {
 		t.Errorf("status %+v", st)
 	}
-	if err := c.Run(0, c.Draft().List().Memset(c.Region(0, 8), 1), time.Hour); !errors.Is(err, ErrUnavailable) {
+	if err := c.Run(0, fill(c, 0, 8, 1), time.Hour); !errors.Is(err, ErrUnavailable) {
 		t.Error(err)
 	}
 	if n := strings.Count(r.kinds(), "lost"); n != 8 || !strings.HasSuffix(r.kinds(), "failed:exit") {
@@ -474,7 +481,7 @@ func TestANewWorkerIsTriedWithOneCall(t *testing.T) {
 	in, out := make(chan bool), make(chan error)
 	go c.withWorker(func(*incarnation) error { close(in); return <-out })
 	<-in
-	list := c.Draft().List().Memset(c.Region(0, 8), 1)
+	list := fill(c, 0, 8, 1)
 	if err := c.Run(1, list, limit); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a second call beside the trial: %v", err)
 	}
@@ -508,7 +515,7 @@ func TestCallersDoNotWaitForAStuckWorker(t *testing.T) {
 	if err := c.InjectFaults(0, "launch:hang=2s", limit); err != nil {
 		t.Fatal(err)
 	}
-	list := c.Draft().List().Memset(c.Region(0, 8), 1)
+	list := fill(c, 0, 8, 1)
 	if err := c.Run(0, list, 10*time.Millisecond); !errors.Is(err, ErrTimeout) {
 		t.Fatal(err)
 	}
@@ -596,7 +603,7 @@ func TestMalformedAnswersAreDetected(t *testing.T) {
 	for _, how := range []string{"hello", "hello-long", "state", "bell", "seq", "code", "length", "sticky", "sum", "noise"} {
 		t.Run(how, func(t *testing.T) {
 			c := begin(t, Options{Command: []string{os.Args[0], "hostile", how}, Backoff: Backoff{First: time.Millisecond, Limit: 3}})
-			list := c.Draft().List().Memset(c.Region(0, 8), 1)
+			list := fill(c, 0, 8, 1)
 			waitUntil(t, "it is given up", func() bool {
 				if err := c.Run(0, list, limit); !IsWorkerFault(err) {
 					t.Fatalf("it was believed: %v", err)
@@ -609,7 +616,7 @@ func TestMalformedAnswersAreDetected(t *testing.T) {
 		})
 	}
 	c := start(t, Options{Command: []string{os.Args[0], "hostile", "text"}})
-	err := c.Run(0, c.Draft().List().Memset(c.Region(0, 8), 1), limit)
+	err := c.Run(0, fill(c, 0, 8, 1), limit)
 	if err == nil || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == '�' }) {
 		t.Errorf("words that are none are passed on: %q", err)
 	}
@@ -724,7 +731,7 @@ func TestLanesRunConcurrently(t *testing.T) {
 		wg.Go(func() {
 			for r := range rounds {
 				v := byte(n*rounds + r)
-				if err := c.Run(n, c.Draft().List().Memset(c.Region(n*4096, 4096), v), limit); err != nil {
+				if err := c.Run(n, fill(c, n*4096, 4096, v), limit); err != nil {
 					t.Error(err)
 					return
 				}
@@ -750,7 +757,7 @@ func TestCloseEndsCallsInProgress(t *testing.T) {
 	began := make(chan bool)
 	go func() {
 		close(began)
-		done <- c.Run(0, c.Draft().List().Memset(c.Region(0, 8), 1), time.Hour)
+		done <- c.Run(0, fill(c, 0, 8, 1), time.Hour)
 	}()
 	<-began
 	if err := c.Close(); err != nil {
@@ -769,7 +776,7 @@ func TestCloseEndsCallsInProgress(t *testing.T) {
 
 func TestAMessageAllocatesNothing(t *testing.T) {
 	c := start(t, Options{})
-	list := c.Draft().List().Memset(c.Region(0, 8), 1)
+	list := fill(c, 0, 8, 1)
 	if n := testing.AllocsPerRun(100, func() {
 		if err := c.Run(0, list, limit); err != nil {
 			t.Fatal(err)
@@ -779,18 +786,11 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The report that a worker makes at start counts its memory by phase.
+// The report that a worker makes at start has its memory: what it shares, and the device's own.
 func TestAWorkerReportsItsMemory(t *testing.T) {
 	m := start(t, Options{Access: AccessStaged}).Status().Memory
-	if m == nil {
-		t.Fatal("no memory in the status")
-	}
-	var names []string
-	for _, p := range m.Phases {
-		names = append(names, p.Name)
-	}
-	if fmt.Sprint(names) != "[start load run]" || m.Phases[1].Peak != 2<<16 {
-		t.Errorf("%+v", m.Phases)
+	if m == nil || m.InUse != 2<<16 || m.Peak != 2<<16 || len(m.Modes) != 2 {
+		t.Errorf("%+v", m)
 	}
 }
 
@@ -813,7 +813,7 @@ func TestEveryWorkerIsWarmedUp(t *testing.T) {
 	if _, err := c.Alloc(4096); err != nil {
 		t.Fatal(err)
 	}
-	c.Warm(c.Draft().List().Memset(c.Region(0, 8), 7))
+	c.Warm(fill(c, 0, 8, 7))
 	c.Start()
 	for range 2 {
 		ready(t, c)

@@ -23,12 +23,10 @@ static yt_status c_device_health(const yt_api *a, yt_device *d, yt_error *e) { r
 static yt_status c_device_close(const yt_api *a, yt_device *d, yt_error *e) { return a->device_close(d, e); }
 static yt_status c_buf_alloc(const yt_api *a, yt_device *d, uint32_t mode, uint64_t n, uint64_t align, yt_buffer *b, yt_error *e) { return a->buf_alloc(d, mode, n, align, b, e); }
 static yt_status c_buf_free(const yt_api *a, yt_device *d, uint64_t id, yt_error *e) { return a->buf_free(d, id, e); }
-static yt_status c_stream_create(const yt_api *a, yt_device *d, int32_t prio, yt_stream **s, yt_error *e) { return a->stream_create(d, prio, s, e); }
 static yt_status c_stream_destroy(const yt_api *a, yt_stream *s, yt_error *e) { return a->stream_destroy(s, e); }
 static yt_status c_stream_open(const yt_api *a, yt_device *d, const yt_stream_options *o, yt_stream **s, yt_error *e) { return a->stream_open(d, o, s, e); }
 static void c_submit(uintptr_t g, const yt_cmd *cmds, uint32_t n, uint64_t known) { yt_gate_submit((struct yt_gate *)g, cmds, n, known); }
 static void c_poll(uintptr_t g, uint64_t ns) { yt_gate_poll((struct yt_gate *)g, ns); }
-static void c_launch(uintptr_t g, uintptr_t graph) { yt_gate_launch((struct yt_gate *)g, (yt_graph *)graph); }
 static yt_status c_stream_poll(const yt_api *a, yt_stream *s, uint64_t ns, yt_error *e) { return a->stream_poll(s, ns, e); }
 static yt_status c_gate_error(struct yt_gate *g, yt_error *e) { *e = g->err; return e->code; }
 static struct yt_gate *c_gate_new(const yt_api *a, yt_stream *s) { return yt_gate_new(a, s); }
@@ -38,38 +36,22 @@ static yt_stream *c_gate_stream(struct yt_gate *g) { return g->s; }
 static void c_nothing(uint32_t v) { (void)v; }
 
 static uint64_t c_ops(const yt_api *a) { return a->ops; }
-static yt_status c_device_start(const yt_api *a, uint32_t i, uint32_t threads, const char *faults, uint32_t flags, yt_device **d, yt_error *e) {
+static yt_status c_device_open(const yt_api *a, uint32_t i, uint32_t threads, const char *faults, uint32_t flags, yt_device **d, yt_error *e) {
 	yt_open_options o = {sizeof o, threads, faults, flags, 0};
 
-	return a->device_start != NULL ? a->device_start(i, &o, d, e) : a->device_open(i, d, e);
+	return a->device_open(i, &o, d, e);
 }
 
-// Functions that are missing in a library of ABI 1.0 fail with YT_E_NOT_SUPPORTED.
+// Functions that a backend lacks fail with YT_E_NOT_SUPPORTED.
 #define WANT(f) if (a->f == NULL) return yt_fail(e, YT_E_NOT_SUPPORTED, #f ": not in this backend")
-static yt_status c_event_poll(const yt_api *a, yt_device *d, uint64_t ev, uint64_t ns, yt_error *e) { WANT(event_poll); return a->event_poll(d, ev, ns, e); }
-static yt_status c_graph_begin(const yt_api *a, struct yt_gate *g, yt_error *e) { WANT(graph_begin); return a->graph_begin(g->s, e); }
-static yt_status c_graph_end(const yt_api *a, struct yt_gate *g, yt_graph **o, yt_error *e) { WANT(graph_end); return a->graph_end(g->s, o, e); }
-static yt_status c_graph_destroy(const yt_api *a, yt_graph *g, yt_error *e) { WANT(graph_destroy); return a->graph_destroy(g, e); }
-static yt_status c_pool_create(const yt_api *a, yt_device *d, const yt_pool_options *o, yt_pool **p, yt_error *e) { WANT(pool_create); return a->pool_create(d, o, p, e); }
-static yt_status c_pool_stats(const yt_api *a, yt_pool *p, yt_pool_stats *s, yt_error *e) { WANT(pool_stats); return a->pool_stats(p, s, e); }
-static yt_status c_pool_trim(const yt_api *a, yt_pool *p, uint64_t keep, yt_error *e) { WANT(pool_trim); return a->pool_trim(p, keep, e); }
-static yt_status c_pool_destroy(const yt_api *a, yt_pool *p, yt_error *e) { WANT(pool_destroy); return a->pool_destroy(p, e); }
-static yt_status c_pool_alloc(const yt_api *a, yt_pool *p, uint64_t n, uint64_t align, yt_buffer *b, yt_error *e) { WANT(pool_alloc); return a->pool_alloc(p, n, align, b, e); }
-static yt_status c_pool_free(const yt_api *a, yt_pool *p, uint64_t id, struct yt_gate *g, yt_error *e) { WANT(pool_free); return a->pool_free(p, id, g != NULL ? g->s : NULL, e); }
 static yt_status c_buf_register(const yt_api *a, yt_device *d, void *host, uint64_t n, yt_buffer *b, yt_error *e) { WANT(buf_register); return a->buf_register(d, host, n, b, e); }
 static yt_status c_buf_address(const yt_api *a, yt_device *d, uint64_t id, uint64_t *at, yt_error *e) { WANT(buf_address); return a->buf_address(d, id, at, e); }
-static yt_status c_buf_prefetch(const yt_api *a, yt_device *d, yt_range r, uint32_t to, struct yt_gate *g, uint32_t *why, yt_error *e) { WANT(buf_prefetch); return a->buf_prefetch(d, r, to, g != NULL ? g->s : NULL, why, e); }
-static yt_status c_buf_advise(const yt_api *a, yt_device *d, yt_range r, uint32_t advice, uint32_t *why, yt_error *e) { WANT(buf_advise); return a->buf_advise(d, r, advice, why, e); }
 static yt_status c_mem_choose(const yt_api *a, yt_device *d, uint32_t mode, uint32_t cpu, yt_mem_choice *o, yt_error *e) { WANT(mem_choose); return a->mem_choose(d, mode, cpu, o, e); }
 static yt_status c_mem_stats(const yt_api *a, yt_device *d, yt_mem_stats *o, yt_error *e) { WANT(mem_stats); return a->mem_stats(d, o, e); }
-static yt_status c_module_load(const yt_api *a, yt_device *d, const void *p, uint64_t n, const char *opts, yt_module **m, yt_error *e) { WANT(module_load); return a->module_load(d, p, n, opts, m, e); }
-static yt_status c_module_image(const yt_api *a, yt_module *m, void *out, uint64_t *n, yt_error *e) { WANT(module_image); return a->module_image(m, out, n, e); }
+static yt_status c_module_load(const yt_api *a, yt_device *d, const void *p, uint64_t n, yt_module **m, yt_error *e) { WANT(module_load); return a->module_load(d, p, n, m, e); }
 static yt_status c_module_unload(const yt_api *a, yt_module *m, yt_error *e) { WANT(module_unload); return a->module_unload(m, e); }
-static yt_status c_kernel_get(const yt_api *a, yt_module *m, const char *name, uint64_t *k, yt_kernel_info *i, yt_error *e) { WANT(kernel_get); return a->kernel_get(m, name, k, i, e); }
-static yt_status c_occupancy(const yt_api *a, yt_device *d, uint64_t k, uint32_t block, uint64_t shared, uint32_t *blocks, yt_error *e) { WANT(occupancy); return a->occupancy(d, k, block, shared, blocks, e); }
+static yt_status c_kernel_get(const yt_api *a, yt_module *m, const char *name, uint64_t *k, yt_error *e) { WANT(kernel_get); return a->kernel_get(m, name, k, e); }
 static yt_status c_kernel_config(const yt_api *a, yt_device *d, const char *k, const yt_kernel_config *c, yt_error *e) { WANT(kernel_config); return a->kernel_config(d, k, c, e); }
-static yt_status c_peer_query(const yt_api *a, yt_device *x, yt_device *y, uint32_t *caps, yt_error *e) { WANT(peer_query); return a->peer_query(x, y, caps, e); }
-static yt_status c_peer_copy(const yt_api *a, struct yt_gate *g, yt_range dst, yt_device *from, yt_range src, uint32_t *how, yt_error *e) { WANT(peer_copy); return a->peer_copy(g->s, dst, from, src, how, e); }
 static yt_status c_fault_inject(const yt_api *a, yt_device *d, const char *spec, yt_error *e) { WANT(fault_inject); return a->fault_inject(d, spec, e); }
 static yt_status c_event_create(const yt_api *a, yt_device *d, uint64_t *ev, yt_error *e) { return a->event_create(d, ev, e); }
 static yt_status c_event_destroy(const yt_api *a, yt_device *d, uint64_t ev, yt_error *e) { return a->event_destroy(d, ev, e); }
@@ -82,8 +64,6 @@ static yt_status c_event_elapsed(const yt_api *a, yt_device *d, uint64_t x, uint
 #cgo nocallback c_submit
 #cgo noescape c_poll
 #cgo nocallback c_poll
-#cgo noescape c_launch
-#cgo nocallback c_launch
 #cgo noescape c_nothing
 #cgo nocallback c_nothing
 */
@@ -102,8 +82,6 @@ var (
 	_ [C.sizeof_yt_range - unsafe.Sizeof(Range{})]struct{}
 	_ [unsafe.Sizeof(Preprocess{}) - C.sizeof_yt_preprocess]struct{}
 	_ [C.sizeof_yt_preprocess - unsafe.Sizeof(Preprocess{})]struct{}
-	_ [unsafe.Sizeof(Reduce{}) - C.sizeof_yt_reduce]struct{}
-	_ [C.sizeof_yt_reduce - unsafe.Sizeof(Reduce{})]struct{}
 	_ [unsafe.Sizeof(Launch{}) - C.sizeof_yt_launch]struct{}
 	_ [C.sizeof_yt_launch - unsafe.Sizeof(Launch{})]struct{}
 	_ [unsafe.Sizeof(Decode{}) - C.sizeof_yt_decode]struct{}
@@ -112,8 +90,6 @@ var (
 	_ [C.sizeof_yt_nms - unsafe.Sizeof(NMS{})]struct{}
 	_ [unsafe.Sizeof(Rows{}) - C.sizeof_yt_rows]struct{}
 	_ [C.sizeof_yt_rows - unsafe.Sizeof(Rows{})]struct{}
-	_ [unsafe.Sizeof(Map{}) - C.sizeof_yt_map]struct{}
-	_ [C.sizeof_yt_map - unsafe.Sizeof(Map{})]struct{}
 	_ [unsafe.Sizeof(Convert{}) - C.sizeof_yt_convert]struct{}
 	_ [C.sizeof_yt_convert - unsafe.Sizeof(Convert{})]struct{}
 	_ [unsafe.Sizeof(Gemm{}) - C.sizeof_yt_gemm]struct{}
@@ -128,11 +104,13 @@ var (
 	_ [C.sizeof_yt_grid - unsafe.Sizeof(Grid{})]struct{}
 	_ [unsafe.Sizeof(Masks{}) - C.sizeof_yt_masks]struct{}
 	_ [C.sizeof_yt_masks - unsafe.Sizeof(Masks{})]struct{}
+	_ [unsafe.Sizeof(Stats{}) - C.sizeof_yt_plane_stats]struct{}
+	_ [C.sizeof_yt_plane_stats - unsafe.Sizeof(Stats{})]struct{}
 	_ [unsafe.Sizeof(Cmd{}) - C.sizeof_yt_cmd]struct{}
 	_ [C.sizeof_yt_cmd - unsafe.Sizeof(Cmd{})]struct{}
-	_ = map[bool]struct{}{false: {}, OpCopy == C.YT_OP_COPY && OpMemset == C.YT_OP_MEMSET &&
-		OpPreprocess == C.YT_OP_PREPROCESS && OpReduce == C.YT_OP_REDUCE && OpRecord == C.YT_OP_RECORD && OpGemm == C.YT_OP_GEMM && OpMasks == C.YT_OP_LAST &&
-		MaxSteps == C.YT_MAX_STEPS && MaxBoxes == C.YT_MAX_BOXES && MaxVirtual == C.YT_MAX_VIRTUAL &&
+	_ = map[bool]struct{}{false: {}, OpCopy == C.YT_OP_COPY && OpStats == C.YT_OP_LAST &&
+		OpPreprocess == C.YT_OP_PREPROCESS && OpReduce == C.YT_OP_REDUCE && OpRecord == C.YT_OP_RECORD && OpGemm == C.YT_OP_GEMM && OpMasks == C.YT_OP_MASKS &&
+		MaxBoxes == C.YT_MAX_BOXES && MaxVirtual == C.YT_MAX_VIRTUAL &&
 		OpenStrict == C.YT_OPEN_STRICT && CapHostRanges == C.YT_CAP_HOST_RANGES && MaxCmds == C.YT_MAX_CMDS && CodeNoBackend == C.YT_E_NO_BACKEND: {}}
 )
 
@@ -144,8 +122,6 @@ type API struct{ t *C.yt_api }
 type (
 	Device struct{ p *C.yt_device }
 	Stream struct{ g *C.struct_yt_gate }
-	Graph  struct{ p *C.yt_graph }
-	Pool   struct{ p *C.yt_pool }
 	Module struct{ p *C.yt_module }
 )
 
@@ -216,7 +192,7 @@ func (a *API) DeviceOpen(index, threads uint32, faults string, flags uint32) (De
 	var e C.yt_error
 	f := C.CString(faults)
 	defer C.free(unsafe.Pointer(f))
-	rc := C.c_device_start(a.t, C.uint32_t(index), C.uint32_t(threads), f, C.uint32_t(flags), &d.p, &e)
+	rc := C.c_device_open(a.t, C.uint32_t(index), C.uint32_t(threads), f, C.uint32_t(flags), &d.p, &e)
 	return d, failure(rc, &e)
 }
 
@@ -280,19 +256,14 @@ func (a *API) BufAddress(d Device, id uint64) (uint64, Failure) {
 }
 
 // StreamOpen opens a stream; name has at most 15 bytes.
-func (a *API) StreamOpen(d Device, priority int32, flags uint32, name string) (Stream, Failure) {
+func (a *API) StreamOpen(d Device, flags uint32, name string) (Stream, Failure) {
 	var h *C.yt_stream
 	var e C.yt_error
-	var rc C.yt_status
-	if a.t.stream_open == nil {
-		rc = C.c_stream_create(a.t, d.p, C.int32_t(priority), &h, &e)
-	} else {
-		o := C.yt_stream_options{size: C.sizeof_yt_stream_options, priority: C.int32_t(priority), flags: C.uint32_t(flags)}
-		for i := range min(len(name), len(o.name)-1) {
-			o.name[i] = C.char(name[i])
-		}
-		rc = C.c_stream_open(a.t, d.p, &o, &h, &e)
+	o := C.yt_stream_options{size: C.sizeof_yt_stream_options, flags: C.uint32_t(flags)}
+	for i := range min(len(name), len(o.name)-1) {
+		o.name[i] = C.char(name[i])
 	}
+	rc := C.c_stream_open(a.t, d.p, &o, &h, &e)
 	if rc != C.YT_OK {
 		return Stream{}, failure(rc, &e)
 	}
@@ -351,99 +322,11 @@ func (s Stream) Poll(ns uint64) int32 {
 	return int32(s.g.rc)
 }
 
-// Launch runs a graph. It returns a code as Submit does.
-func (s Stream) Launch(g Graph) int32 {
-	C.c_launch(s.number(), C.uintptr_t(uintptr(unsafe.Pointer(g.p))))
-	return int32(s.g.rc)
-}
-
 // Why explains the code that the last call on the stream returned.
 func (s Stream) Why(code int32) Failure { return s.why(C.yt_status(code)) }
 
 // Nothing is an empty call into C, for comparison.
 func Nothing() { C.c_nothing(0) }
-
-// GraphBegin starts recording submitted lists.
-func (a *API) GraphBegin(s Stream) Failure {
-	var e C.yt_error
-	return failure(C.c_graph_begin(a.t, s.g, &e), &e)
-}
-
-// GraphEnd ends recording and returns the graph.
-func (a *API) GraphEnd(s Stream) (Graph, Failure) {
-	var g Graph
-	var e C.yt_error
-	rc := C.c_graph_end(a.t, s.g, &g.p, &e)
-	return g, failure(rc, &e)
-}
-
-// GraphDestroy destroys a graph that is not running.
-func (a *API) GraphDestroy(g Graph) Failure {
-	var e C.yt_error
-	return failure(C.c_graph_destroy(a.t, g.p, &e), &e)
-}
-
-// EventPoll waits for at most ns until the last record of the event has passed.
-func (a *API) EventPoll(d Device, ev, ns uint64) Failure {
-	var e C.yt_error
-	return failure(C.c_event_poll(a.t, d.p, C.uint64_t(ev), C.uint64_t(ns), &e), &e)
-}
-
-// PoolCreate creates a pool.
-func (a *API) PoolCreate(d Device, mode uint32, limit, slab uint64, flags uint32) (Pool, Failure) {
-	var p Pool
-	var e C.yt_error
-	o := C.yt_pool_options{size: C.sizeof_yt_pool_options, mode: C.uint32_t(mode), max: C.uint64_t(limit), slab: C.uint64_t(slab), flags: C.uint32_t(flags)}
-	rc := C.c_pool_create(a.t, d.p, &o, &p.p, &e)
-	return p, failure(rc, &e)
-}
-
-// PoolStats reads a pool's counters.
-func (a *API) PoolStats(p Pool) (PoolStats, Failure) {
-	var e C.yt_error
-	s := C.yt_pool_stats{size: C.sizeof_yt_pool_stats}
-	if rc := C.c_pool_stats(a.t, p.p, &s, &e); rc != C.YT_OK {
-		return PoolStats{}, failure(rc, &e)
-	}
-	return PoolStats{
-		Mode: uint32(s.mode), Used: uint64(s.used), Reserved: uint64(s.reserved), LargestFree: uint64(s.largest_free),
-		Peak: uint64(s.peak), Allocs: uint64(s.allocs), Frees: uint64(s.frees), Blocks: uint64(s.blocks_free),
-		Slabs: uint64(s.slabs), Max: uint64(s.max), Deferred: uint64(s.deferred),
-	}, Failure{}
-}
-
-// PoolTrim returns free slabs to the device.
-func (a *API) PoolTrim(p Pool, keep uint64) Failure {
-	var e C.yt_error
-	return failure(C.c_pool_trim(a.t, p.p, C.uint64_t(keep), &e), &e)
-}
-
-// PoolDestroy destroys an empty pool.
-func (a *API) PoolDestroy(p Pool) Failure {
-	var e C.yt_error
-	return failure(C.c_pool_destroy(a.t, p.p, &e), &e)
-}
-
-// PoolAlloc allocates from a pool.
-func (a *API) PoolAlloc(p Pool, bytes, align uint64) (Allocation, Failure) {
-	var e C.yt_error
-	b := C.yt_buffer{size: C.sizeof_yt_buffer}
-	if rc := C.c_pool_alloc(a.t, p.p, C.uint64_t(bytes), C.uint64_t(align), &b, &e); rc != C.YT_OK {
-		return Allocation{}, failure(rc, &e)
-	}
-	return allocation(&b), Failure{}
-}
-
-// PoolFree frees a buffer of a pool. If order is not nil, its memory is reused only after
-// that stream's work.
-func (a *API) PoolFree(p Pool, id uint64, order *Stream) Failure {
-	var e C.yt_error
-	var g *C.struct_yt_gate
-	if order != nil {
-		g = order.g
-	}
-	return failure(C.c_pool_free(a.t, p.p, C.uint64_t(id), g, &e), &e)
-}
 
 // BufRegister makes a buffer of the caller's memory, which must not be Go memory.
 func (a *API) BufRegister(d Device, host unsafe.Pointer, bytes uint64) (Allocation, Failure) {
@@ -453,30 +336,6 @@ func (a *API) BufRegister(d Device, host unsafe.Pointer, bytes uint64) (Allocati
 		return Allocation{}, failure(rc, &e)
 	}
 	return allocation(&b), Failure{}
-}
-
-// BufPrefetch returns 0, or the reason (YT_WHY_*) why nothing was done.
-func (a *API) BufPrefetch(d Device, r Range, to uint32, s *Stream) (uint32, Failure) {
-	var e C.yt_error
-	var why C.uint32_t
-	var g *C.struct_yt_gate
-	if s != nil {
-		g = s.g
-	}
-	rc := C.c_buf_prefetch(a.t, d.p, crange(r), C.uint32_t(to), g, &why, &e)
-	return uint32(why), failure(rc, &e)
-}
-
-// BufAdvise returns 0, or the reason (YT_WHY_*) why nothing was done.
-func (a *API) BufAdvise(d Device, r Range, advice uint32) (uint32, Failure) {
-	var e C.yt_error
-	var why C.uint32_t
-	rc := C.c_buf_advise(a.t, d.p, crange(r), C.uint32_t(advice), &why, &e)
-	return uint32(why), failure(rc, &e)
-}
-
-func crange(r Range) C.yt_range {
-	return C.yt_range{buf: C.yt_buf_id(r.Buf), off: C.uint64_t(r.Off), len: C.uint64_t(r.Len)}
 }
 
 func choice(c *C.yt_mem_choice) Choice {
@@ -519,7 +378,7 @@ func (a *API) MemStats(d Device) (MemStats, Failure) {
 	}
 	out := MemStats{
 		Total: uint64(s.total), TotalPeak: uint64(s.total_peak), H2D: uint64(s.h2d), D2H: uint64(s.d2h), D2D: uint64(s.d2d),
-		H2H: uint64(s.h2h), P2P: uint64(s.p2p), PageableCopies: uint64(s.pageable_copies), PageableBytes: uint64(s.pageable_bytes),
+		H2H: uint64(s.h2h), PageableCopies: uint64(s.pageable_copies), PageableBytes: uint64(s.pageable_bytes),
 	}
 	for i := range out.Bytes {
 		out.Bytes[i], out.Peak[i], out.Allocs[i] = uint64(s.bytes[i]), uint64(s.peak[i]), uint64(s.allocs[i])
@@ -527,26 +386,12 @@ func (a *API) MemStats(d Device) (MemStats, Failure) {
 	return out, Failure{}
 }
 
-// ModuleLoad loads PTX or cubin.
-func (a *API) ModuleLoad(d Device, image []byte, opts string) (Module, Failure) {
+// ModuleLoad loads a chain or a cubin.
+func (a *API) ModuleLoad(d Device, image []byte) (Module, Failure) {
 	var m Module
 	var e C.yt_error
-	o := C.CString(opts)
-	defer C.free(unsafe.Pointer(o))
-	rc := C.c_module_load(a.t, d.p, unsafe.Pointer(unsafe.SliceData(image)), C.uint64_t(len(image)), o, &m.p, &e)
+	rc := C.c_module_load(a.t, d.p, unsafe.Pointer(unsafe.SliceData(image)), C.uint64_t(len(image)), &m.p, &e)
 	return m, failure(rc, &e)
-}
-
-// ModuleImage returns the linked image.
-func (a *API) ModuleImage(m Module) ([]byte, Failure) {
-	var n C.uint64_t
-	var e C.yt_error
-	if rc := C.c_module_image(a.t, m.p, nil, &n, &e); rc != C.YT_OK || n == 0 {
-		return nil, failure(rc, &e)
-	}
-	out := make([]byte, n)
-	rc := C.c_module_image(a.t, m.p, unsafe.Pointer(&out[0]), &n, &e)
-	return out[:min(len(out), int(n))], failure(rc, &e)
 }
 
 // ModuleUnload unloads a module.
@@ -601,48 +446,22 @@ func Compile(library, source string, headers map[string]string, options []string
 }
 
 // KernelGet finds a kernel.
-func (a *API) KernelGet(m Module, name string) (uint64, KernelInfo, Failure) {
+func (a *API) KernelGet(m Module, name string) (uint64, Failure) {
 	var k C.uint64_t
 	var e C.yt_error
-	i := C.yt_kernel_info{size: C.sizeof_yt_kernel_info}
 	n := C.CString(name)
 	defer C.free(unsafe.Pointer(n))
-	rc := C.c_kernel_get(a.t, m.p, n, &k, &i, &e)
-	return uint64(k), KernelInfo{Registers: int(i.registers), MaxThreads: int(i.max_threads), Binary: int(i.binary_version),
-		Shared: uint64(i.shared), Local: uint64(i.local), Constant: uint64(i.constant)}, failure(rc, &e)
-}
-
-// Occupancy returns the blocks per multiprocessor, as the driver calculates them.
-func (a *API) Occupancy(d Device, kernel uint64, block uint32, shared uint64) (int, Failure) {
-	var n C.uint32_t
-	var e C.yt_error
-	rc := C.c_occupancy(a.t, d.p, C.uint64_t(kernel), C.uint32_t(block), C.uint64_t(shared), &n, &e)
-	return int(n), failure(rc, &e)
+	rc := C.c_kernel_get(a.t, m.p, n, &k, &e)
+	return uint64(k), failure(rc, &e)
 }
 
 // KernelConfig sets the launch configuration of a built-in kernel.
-func (a *API) KernelConfig(d Device, kernel string, block, tile, stages uint32) Failure {
+func (a *API) KernelConfig(d Device, kernel string, block, tile uint32) Failure {
 	var e C.yt_error
 	n := C.CString(kernel)
 	defer C.free(unsafe.Pointer(n))
-	c := C.yt_kernel_config{size: C.sizeof_yt_kernel_config, block: C.uint32_t(block), tile: C.uint32_t(tile), stages: C.uint32_t(stages)}
+	c := C.yt_kernel_config{size: C.sizeof_yt_kernel_config, block: C.uint32_t(block), tile: C.uint32_t(tile)}
 	return failure(C.c_kernel_config(a.t, d.p, n, &c, &e), &e)
-}
-
-// PeerQuery returns the YT_PEER bits of a pair of devices.
-func (a *API) PeerQuery(from, to Device) (uint32, Failure) {
-	var caps C.uint32_t
-	var e C.yt_error
-	rc := C.c_peer_query(a.t, from.p, to.p, &caps, &e)
-	return uint32(caps), failure(rc, &e)
-}
-
-// PeerCopy copies from another device to the stream's.
-func (a *API) PeerCopy(s Stream, dst Range, from Device, src Range) (uint32, Failure) {
-	var how C.uint32_t
-	var e C.yt_error
-	rc := C.c_peer_copy(a.t, s.g, crange(dst), from.p, crange(src), &how, &e)
-	return uint32(how), failure(rc, &e)
 }
 
 // FaultInject replaces the injected faults of the device.

@@ -12,8 +12,6 @@ type (
 	API    struct{}
 	Device struct{}
 	Stream struct{}
-	Graph  struct{}
-	Pool   struct{}
 	Module struct{}
 )
 
@@ -53,7 +51,6 @@ func (a *API) Ops() uint64     { return 0 }
 // All other methods return the failure of none.
 func (s Stream) Submit([]Cmd, uint64) int32                                { return CodeNoBackend }
 func (s Stream) Poll(uint64) int32                                         { return CodeNoBackend }
-func (s Stream) Launch(Graph) int32                                        { return CodeNoBackend }
 func (s Stream) Why(int32) Failure                                         { return none() }
 func (s Stream) Free()                                                     {}
 func (a *API) DeviceCount() (int, Failure)                                 { return 0, none() }
@@ -69,33 +66,15 @@ func (a *API) BufFree(Device, uint64) Failure { return none() }
 func (a *API) BufRegister(Device, unsafe.Pointer, uint64) (Allocation, Failure) {
 	return Allocation{}, none()
 }
-func (a *API) BufPrefetch(Device, Range, uint32, *Stream) (uint32, Failure) { return 0, none() }
-func (a *API) BufAdvise(Device, Range, uint32) (uint32, Failure)            { return 0, none() }
-func (a *API) StreamOpen(Device, int32, uint32, string) (Stream, Failure)   { return Stream{}, none() }
-func (a *API) StreamClose(Stream, uint64) Failure                           { return none() }
-func (a *API) GraphBegin(Stream) Failure                                    { return none() }
-func (a *API) GraphEnd(Stream) (Graph, Failure)                             { return Graph{}, none() }
-func (a *API) GraphDestroy(Graph) Failure                                   { return none() }
-func (a *API) EventCreate(Device) (uint64, Failure)                         { return 0, none() }
-func (a *API) EventDestroy(Device, uint64) Failure                          { return none() }
-func (a *API) EventElapsed(Device, uint64, uint64) (uint64, Failure)        { return 0, none() }
-func (a *API) EventPoll(Device, uint64, uint64) Failure                     { return none() }
-func (a *API) PoolCreate(Device, uint32, uint64, uint64, uint32) (Pool, Failure) {
-	return Pool{}, none()
-}
-func (a *API) PoolStats(Pool) (PoolStats, Failure)                         { return PoolStats{}, none() }
-func (a *API) PoolTrim(Pool, uint64) Failure                               { return none() }
-func (a *API) PoolDestroy(Pool) Failure                                    { return none() }
-func (a *API) PoolAlloc(Pool, uint64, uint64) (Allocation, Failure)        { return Allocation{}, none() }
-func (a *API) PoolFree(Pool, uint64, *Stream) Failure                      { return none() }
-func (a *API) MemChoose(Device, uint32, uint32) (Choice, Failure)          { return Choice{}, none() }
-func (a *API) MemStats(Device) (MemStats, Failure)                         { return MemStats{}, none() }
-func (a *API) ModuleLoad(Device, []byte, string) (Module, Failure)         { return Module{}, none() }
-func (a *API) ModuleImage(Module) ([]byte, Failure)                        { return nil, none() }
-func (a *API) ModuleUnload(Module) Failure                                 { return none() }
-func (a *API) KernelGet(Module, string) (uint64, KernelInfo, Failure)      { return 0, KernelInfo{}, none() }
-func (a *API) Occupancy(Device, uint64, uint32, uint64) (int, Failure)     { return 0, none() }
-func (a *API) KernelConfig(Device, string, uint32, uint32, uint32) Failure { return none() }
-func (a *API) PeerQuery(Device, Device) (uint32, Failure)                  { return 0, none() }
-func (a *API) PeerCopy(Stream, Range, Device, Range) (uint32, Failure)     { return 0, none() }
-func (a *API) FaultInject(Device, string) Failure                          { return none() }
+func (a *API) StreamOpen(Device, uint32, string) (Stream, Failure)   { return Stream{}, none() }
+func (a *API) StreamClose(Stream, uint64) Failure                    { return none() }
+func (a *API) EventCreate(Device) (uint64, Failure)                  { return 0, none() }
+func (a *API) EventDestroy(Device, uint64) Failure                   { return none() }
+func (a *API) EventElapsed(Device, uint64, uint64) (uint64, Failure) { return 0, none() }
+func (a *API) MemChoose(Device, uint32, uint32) (Choice, Failure)    { return Choice{}, none() }
+func (a *API) MemStats(Device) (MemStats, Failure)                   { return MemStats{}, none() }
+func (a *API) ModuleLoad(Device, []byte) (Module, Failure)           { return Module{}, none() }
+func (a *API) ModuleUnload(Module) Failure                           { return none() }
+func (a *API) KernelGet(Module, string) (uint64, Failure)            { return 0, none() }
+func (a *API) KernelConfig(Device, string, uint32, uint32) Failure   { return none() }
+func (a *API) FaultInject(Device, string) Failure                    { return none() }

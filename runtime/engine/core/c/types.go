@@ -22,7 +22,7 @@ type Cmd struct {
 
 // Arguments are the structs that Args can hold.
 type Arguments interface {
-	Preprocess | Reduce | Launch | Decode | NMS | Rows | Map | Convert | Gemm | ROI | Diff | Gather | Masks
+	Preprocess | Launch | Decode | NMS | Rows | Convert | Gemm | ROI | Diff | Gather | Masks | Stats
 }
 
 // Put sets the arguments of cmd.
@@ -40,9 +40,6 @@ type Preprocess struct {
 	Type, Layout                       uint8
 	_                                  uint16
 }
-
-// Reduce mirrors yt_reduce.
-type Reduce struct{ Type, Flags uint32 }
 
 // Launch mirrors yt_launch.
 type Launch struct {
@@ -87,21 +84,6 @@ type NMS struct {
 // Rows mirrors yt_rows.
 type Rows struct{ In, Out, Rows, Cols, Stride, K uint32 }
 
-// Step mirrors yt_step.
-type Step struct {
-	Op   uint32
-	A, B float32
-}
-
-// Map mirrors yt_map.
-type Map struct {
-	Steps           uint32
-	In, Out         uint8
-	_               uint16
-	Channels, Inner uint32
-	Step            [MaxSteps]Step
-}
-
 // Convert mirrors yt_convert.
 type Convert struct {
 	In, Out, InLayout, OutLayout uint8
@@ -143,28 +125,29 @@ type Diff struct {
 	Threshold, Block uint32
 }
 
+// Stats mirrors yt_plane_stats.
+type Stats struct {
+	Format, Width, Height, Pitch, Low, High uint32
+}
+
 // Constants of the header that Go uses.
 const (
 	OpCopy       = 1
-	OpMemset     = 2
-	OpPreprocess = 3
-	OpReduce     = 4
-	OpRecord     = 5
-	OpWait       = 6
-	OpSignal     = 7
-	OpLaunch     = 8
-	OpDecode     = 9
-	OpNMS        = 10
-	OpSoftmax    = 11
-	OpArgmax     = 12
-	OpTopK       = 13
-	OpMap        = 14
-	OpConvert    = 15
-	OpGemm       = 16
-	OpROI        = 17
-	OpDiff       = 18
-	OpGather     = 19
-	OpMasks      = 20
+	OpPreprocess = 2
+	OpReduce     = 3
+	OpRecord     = 4
+	OpLaunch     = 5
+	OpDecode     = 6
+	OpNMS        = 7
+	OpSoftmax    = 8
+	OpTopK       = 9
+	OpConvert    = 10
+	OpGemm       = 11
+	OpROI        = 12
+	OpDiff       = 13
+	OpGather     = 14
+	OpMasks      = 15
+	OpStats      = 16
 
 	OpenStrict = 1 << 0
 
@@ -176,7 +159,6 @@ const (
 	CapChains      = 1 << 5
 
 	MaxCmds    = 256
-	MaxSteps   = 6
 	MaxVirtual = 16
 	MaxBoxes   = 16384
 
@@ -186,13 +168,7 @@ const (
 	CodeNoBackend    = 8
 	CodeClosed       = -1 // the stream was closed; not in the header
 
-	StreamQueued  = 1 << 0
-	PoolScattered = 1 << 0 // YT_POOL_NO_COALESCE
-
-	PeerSame    = 1 << 0
-	PeerDirect  = 1 << 1
-	PeerChecked = 1 << 2
-	PeerStaged  = 1 << 3
+	StreamQueued = 1 << 0
 )
 
 // Failure is a copied yt_error; Code 0 means success.
@@ -227,17 +203,11 @@ type Choice struct {
 	Text               string
 }
 
-// PoolStats mirrors yt_pool_stats.
-type PoolStats struct {
-	Mode                                                                           uint32
-	Used, Reserved, LargestFree, Peak, Allocs, Frees, Blocks, Slabs, Max, Deferred uint64
-}
-
 // MemStats mirrors yt_mem_stats.
 type MemStats struct {
 	Bytes, Peak, Allocs           [8]uint64
 	Total, TotalPeak              uint64
-	H2D, D2H, D2D, H2H, P2P       uint64
+	H2D, D2H, D2D, H2H            uint64
 	PageableCopies, PageableBytes uint64
 }
 
@@ -249,12 +219,6 @@ type Limits struct {
 	Block, BlockMin, BlockMax, BlockStep int // built-in value, and the range
 	Tile, TileMin, TileMax               int // powers of two
 	CPUBlock, CPUTile                    int // built-in values of the CPU backend
-}
-
-// KernelInfo mirrors yt_kernel_info.
-type KernelInfo struct {
-	Registers, MaxThreads, Binary int
-	Shared, Local, Constant       uint64
 }
 
 // Allocation mirrors yt_buffer.

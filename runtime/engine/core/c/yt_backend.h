@@ -20,12 +20,9 @@
  *            pointers into the caller. A list can therefore be checked completely
  *            before anything runs, logged, or sent to another process. Submitting
  *            it is one call, whatever its length.
- *   event    A mark in a stream. Two events measure the time between them; a stream
- *            can wait for an event of another stream.
- *   graph    Lists that were checked and recorded once, for repeated launches.
- *   pool     Buffers cut from larger allocations, with a limit and statistics.
- *   module   Kernels compiled outside the backend (PTX, cubin). YT_OP_LAUNCH takes
- *            the ids of its kernels.
+ *   event    A mark in a stream. Two events measure the time between them.
+ *   module   A kernel compiled outside the backend: a chain of expressions, as a cubin
+ *            or for the CPU (yt_chain.h). YT_OP_LAUNCH takes its id.
  *
  *
  * RULES
@@ -44,14 +41,11 @@
  *   Versions   A different abi_major is refused. Within a major version functions and
  *              fields are only appended, and struct_size gives the bytes of the table
  *              that the backend filled. A function beyond struct_size, or one that is
- *              NULL, is not available. The functions of 1.0, from device_count to
- *              event_elapsed, are always present. `ops` has one bit per operation.
- *              1.0  devices, buffers, streams, lists, events
- *              1.1  arguments of all operations, stream options, waiting for
- *                   events, graphs, pools, registration, prefetch and advice,
- *                   choice of memory, statistics, modules and kernels, launch
- *                   configuration, peer copies, fault injection
- *              1.2  chains as modules of the CPU backend
+ *              NULL, is not available. Those from device_count to event_elapsed are
+ *              always present. `ops` has one bit per operation.
+ *              2.0  what no stage of a pipeline used was removed: graphs, pools, copies
+ *                   between devices, hints, priorities, waiting for events, and the
+ *                   operations memset, signal, argmax and map
  *   Sizes      A struct that may grow starts with its size, set by the caller. The
  *              backend writes nothing beyond that size and reads missing fields as 0.
  *   Types      Fixed width, native endianness. An address that the caller may
@@ -67,8 +61,8 @@
 extern "C" {
 #endif
 
-#define YT_ABI_MAJOR 1u
-#define YT_ABI_MINOR 4u
+#define YT_ABI_MAJOR 2u
+#define YT_ABI_MINOR 0u
 
 /* ---- status ------------------------------------------------------------- */
 
@@ -116,7 +110,7 @@ typedef struct yt_device_info {
 	uint64_t mem_total, mem_free; /* bytes; CPU: physical memory             */
 	uint64_t l2;                  /* bytes of last-level cache on the device */
 	char name[64];
-	/* 1.1. The first five and direct_managed are flags: 0 also means "no". */
+	/* The first five and direct_managed are flags: 0 also means "no". */
 	uint32_t unified_addressing, managed, pageable_access, map_host, mempools;
 	uint32_t copy_engines;
 	uint32_t direct_managed; /* 1: the CPU reads managed memory in place      */
@@ -172,31 +166,23 @@ typedef struct yt_range {
 
 enum {
 	YT_OP_COPY = 1,       /* dst <- src[0]; equal len, no overlap              */
-	YT_OP_MEMSET = 2,     /* dst <- byte `value`                               */
-	YT_OP_PREPROCESS = 3, /* dst <- tensor made from the frame in src; `pre`   */
-	YT_OP_REDUCE = 4,     /* dst <- one float of src[0]; `value` = YT_REDUCE_* */
-	YT_OP_RECORD = 5,     /* `event` marks this point of the stream            */
-	/* 1.1 */
-	YT_OP_WAIT = 6,     /* wait until the last submitted record of `event` has
-	                       passed; continue at once if there was none           */
-	YT_OP_SIGNAL = 7,   /* 4 bytes at dst <- `value`, visible to the CPU; wakes
-	                       futex waiters where the CPU did the work             */
-	YT_OP_LAUNCH = 8,   /* launch a kernel of a module; uses `launch`          */
-	YT_OP_DECODE = 9,   /* dst: boxes <- detector's output in src[0]; `decode` */
-	YT_OP_NMS = 10,     /* dst: boxes <- boxes in src[0]; uses `nms`           */
-	YT_OP_SOFTMAX = 11, /* dst <- softmax of each row of src[0]; uses `rows`   */
-	YT_OP_ARGMAX = 12,  /* dst: int32 a row; uses `rows`                       */
-	YT_OP_TOPK = 13,    /* dst: k yt_ranked a row; uses `rows`                 */
-	YT_OP_MAP = 14,     /* dst <- chain of steps on src[0]; uses `map`         */
-	YT_OP_CONVERT = 15, /* dst <- src[0] in another type or layout; `convert`  */
-	YT_OP_GEMM = 16,    /* dst <- src[0] * src[1] + ...; uses `gemm`           */
-	YT_OP_ROI = 17,     /* dst <- one tensor per box of the frame in src; `roi` */
-	YT_OP_DIFF = 18,    /* dst: yt_motion <- planes src[0], src[1]; `diff`     */
-	/* 1.4 */
-	YT_OP_GATHER = 19,  /* dst: floats of the boxes src[1] <- src[0]; `gather` */
-	YT_OP_MASKS = 20    /* dst: bits <- prototypes src[0]; `masks`            */
+	YT_OP_PREPROCESS = 2, /* dst <- tensor made from the frame in src; `pre`   */
+	YT_OP_REDUCE = 3,     /* dst <- one float of src[0]; `value` = YT_REDUCE_* */
+	YT_OP_RECORD = 4,     /* `event` marks this point of the stream            */
+	YT_OP_LAUNCH = 5,     /* launch a kernel of a module; uses `launch`        */
+	YT_OP_DECODE = 6,     /* dst: boxes <- detector's output in src[0]; `decode` */
+	YT_OP_NMS = 7,        /* dst: boxes <- boxes in src[0]; uses `nms`         */
+	YT_OP_SOFTMAX = 8,    /* dst <- softmax of each row of src[0]; uses `rows` */
+	YT_OP_TOPK = 9,       /* dst: k yt_ranked a row; uses `rows`               */
+	YT_OP_CONVERT = 10,   /* dst <- src[0] in another type or layout; `convert` */
+	YT_OP_GEMM = 11,      /* dst <- src[0] * src[1] + ...; uses `gemm`         */
+	YT_OP_ROI = 12,       /* dst <- one tensor per box of the frame in src; `roi` */
+	YT_OP_DIFF = 13,      /* dst: yt_motion <- planes src[0], src[1]; `diff`   */
+	YT_OP_GATHER = 14,    /* dst: floats of the boxes src[1] <- src[0]; `gather` */
+	YT_OP_MASKS = 15,     /* dst: bits <- prototypes src[0]; `masks`           */
+	YT_OP_STATS = 16      /* dst: yt_stats <- plane src[0]; uses `stats`      */
 };
-#define YT_OP_LAST YT_OP_MASKS
+#define YT_OP_LAST YT_OP_STATS
 
 /* Element types. The range of a tensor starts at a multiple of its element size. */
 enum { YT_F32 = 0, YT_F16 = 1, YT_BF16 = 2, YT_I8 = 3, YT_U8 = 4, YT_I32 = 5 };
@@ -207,11 +193,11 @@ enum { YT_LAYOUT_NCHW = 0, YT_LAYOUT_NHWC = 1 };
  * BGR: one plane with 3 bytes per pixel. GRAY: one plane, full range. */
 enum {
 	YT_FORMAT_NV12 = 0, YT_FORMAT_I420 = 1,
-	YT_FORMAT_YUYV = 2, YT_FORMAT_UYVY = 3, YT_FORMAT_RGB = 4, YT_FORMAT_BGR = 5, YT_FORMAT_GRAY = 6 /* 1.1 */
+	YT_FORMAT_YUYV = 2, YT_FORMAT_UYVY = 3, YT_FORMAT_RGB = 4, YT_FORMAT_BGR = 5, YT_FORMAT_GRAY = 6
 };
 enum { YT_FIT_STRETCH = 0, YT_FIT_LETTERBOX = 1 };
 /* GRAY: one channel. From YUV: luma, expanded to full range. From RGB: 0.299 R + 0.587 G + 0.114 B. */
-enum { YT_COLOR_RGB = 0, YT_COLOR_BGR = 1, YT_COLOR_GRAY = 2 /* 1.1 */ };
+enum { YT_COLOR_RGB = 0, YT_COLOR_BGR = 1, YT_COLOR_GRAY = 2 };
 enum { YT_CHROMA_NEAREST = 0, YT_CHROMA_BILINEAR = 1 };
 enum { YT_MATRIX_BT601_LIMITED = 0, YT_MATRIX_BT709_LIMITED = 1, YT_MATRIX_BT601_FULL = 2 };
 
@@ -240,22 +226,14 @@ typedef struct yt_preprocess {
 	uint32_t out_w, out_h;                   /* tensor, pixels               */
 	uint32_t pad;                            /* letterbox border, 0..255     */
 	float mean[3], std[3];                   /* per channel, in 0..1 units   */
-	uint8_t type, layout;                    /* 1.1: YT_F32 ..., YT_LAYOUT_* */
+	uint8_t type, layout;                    /* YT_F32 ..., YT_LAYOUT_* */
 	uint16_t reserved;                       /* 0                            */
 } yt_preprocess;
 
-/* Reductions follow one fixed tree (yt_math.h), so that the result depends neither on
+/* Reductions of float32 follow one fixed tree (yt_math.h), so that the result depends neither on
  * threads nor on blocks nor on the backend. Any NaN gives NaN. Without elements the sum
- * is 0, min is +inf, max is -inf and the mean is NaN. */
-enum { YT_REDUCE_SUM = 0, YT_REDUCE_MIN = 1, YT_REDUCE_MAX = 2, YT_REDUCE_MEAN = 3 /* 1.1 */ };
-
-/* 1.1. All 0: float32 in the fixed tree. YT_REDUCE_FAST allows another order of
- * additions, which may differ between runs. */
-enum { YT_REDUCE_FAST = 1u << 0 };
-typedef struct yt_reduce {
-	uint32_t type; /* of src: YT_F32, YT_F16, YT_BF16; the result is float32  */
-	uint32_t flags;
-} yt_reduce;
+ * is 0, min is +inf and max is -inf. */
+enum { YT_REDUCE_SUM = 0, YT_REDUCE_MIN = 1, YT_REDUCE_MAX = 2 };
 
 /* A kernel of a module. Its arguments are the device addresses of dst and of
  * src[0..ranges-2], then the params, in this order. A parameter shorter than 8 bytes is
@@ -305,7 +283,7 @@ typedef struct yt_decode {
 	uint32_t batch;             /* images, consecutive in src and dst; dst: YT_BOXES_BYTES(max) each */
 	float threshold;
 	float scale_x, scale_y, shift_x, shift_y, limit_x, limit_y;
-	uint32_t after;             /* 1.4: values of an anchor after the classes, not read */
+	uint32_t after;             /* values of an anchor after the classes, not read */
 } yt_decode;
 
 /* Values of boxes that a detector's output has beside their scores: keypoints, or the
@@ -354,8 +332,8 @@ typedef struct yt_masks {
 } yt_masks;
 
 /* Rows of `cols` elements, `stride` elements from one row to the next (0: cols).
- * SOFTMAX writes rows of the same stride with elements of type `out`. ARGMAX and TOPK
- * prefer the lowest index among equals and order NaN above all numbers. */
+ * SOFTMAX writes rows of the same stride with elements of type `out`. TOPK
+ * prefers the lowest index among equals and orders NaN above all numbers. */
 typedef struct yt_ranked {
 	float value;
 	int32_t index;
@@ -365,44 +343,6 @@ typedef struct yt_rows {
 	uint32_t rows, cols, stride;
 	uint32_t k;                 /* TOPK: 1..32, at most cols                  */
 } yt_rows;
-
-/* Each element x passes through the steps in float32, rounded once per operation. The
- * channel of element i is (i / inner) % channels. CH_MUL takes one float32 per channel
- * from src[1], CH_ADD one from src[2]. ADD_SRC and MUL_SRC take element i of src[1],
- * of type `in`. One chain uses src[1] either per channel or per element. */
-enum {
-	YT_MAP_ADD = 1,       /* x + a            */
-	YT_MAP_MUL = 2,       /* x * a            */
-	YT_MAP_SCALE = 3,     /* x * a + b        */
-	YT_MAP_CLAMP = 4,     /* min(max(x, a), b); NaN stays */
-	YT_MAP_RELU = 5,      /* max(x, 0); NaN stays */
-	YT_MAP_LEAKY = 6,     /* x < 0 ? x * a : x */
-	YT_MAP_ABS = 7,
-	YT_MAP_NEG = 8,
-	YT_MAP_SQRT = 9,
-	YT_MAP_EXP = 10,
-	YT_MAP_LOG = 11,
-	YT_MAP_SIGMOID = 12,
-	YT_MAP_TANH = 13,
-	YT_MAP_GELU = 14,     /* x * Phi(x), by erf */
-	YT_MAP_SILU = 15,     /* x * sigmoid(x)   */
-	YT_MAP_CH_MUL = 16,
-	YT_MAP_CH_ADD = 17,
-	YT_MAP_ADD_SRC = 18,
-	YT_MAP_MUL_SRC = 19
-};
-#define YT_MAX_STEPS 6u
-typedef struct yt_step {
-	uint32_t op;
-	float a, b;
-} yt_step;
-typedef struct yt_map {
-	uint32_t steps;             /* 1..YT_MAX_STEPS                            */
-	uint8_t in, out;            /* element types                              */
-	uint16_t reserved;
-	uint32_t channels, inner;   /* 0 without CH_* steps                       */
-	yt_step step[YT_MAX_STEPS];
-} yt_map;
 
 /* Conversion between float types rounds to nearest even. From a float to I8, U8 or I32:
  * saturate(round(x / scale) + zero), NaN becomes 0. Back: (q - zero) * scale. With
@@ -465,6 +405,24 @@ typedef struct yt_diff {
 	uint32_t block;             /* 0, or 4..256                               */
 } yt_diff;
 
+/* Statistics of a frame's brightness: its sum, the pixels at its ends, and the Laplacian,
+ * whose variance falls as the picture gets blurred. A pixel's Laplacian is the sum of its
+ * four neighbours less four times itself; beyond an edge the picture is mirrored at its last
+ * pixel. src[0] is the frame's first plane. The brightness is the luma or gray sample, of RGB
+ * and BGR (9798 R + 19235 G + 3735 B + 2^14) >> 15. All sums are exact. */
+typedef struct yt_stats {
+	uint64_t sum;               /* of brightness, 0..255 each                 */
+	uint32_t low, high;         /* pixels of at most `low`, at least `high`   */
+	int64_t laplace;            /* sum of the Laplacian                       */
+	uint64_t squares;           /* sum of its squares                         */
+} yt_stats;
+typedef struct yt_plane_stats {
+	uint32_t format;            /* YT_FORMAT_*                                */
+	uint32_t width, height;     /* pixels                                     */
+	uint32_t pitch;             /* bytes per row; 0: tight                    */
+	uint32_t low, high;         /* 0..255                                     */
+} yt_plane_stats;
+
 /* The launch configuration of one command, stored in `value` by operations that have a
  * kernel and no other use for `value`. A half that is 0 keeps the device's setting
  * (kernel_config). Older backends ignore it. */
@@ -479,37 +437,32 @@ typedef struct yt_cmd {
 	yt_range src[3];
 	union {
 		yt_preprocess pre;
-		/* 1.1 */
-		yt_reduce reduce;
 		yt_launch launch;
 		yt_decode decode;
 		yt_nms nms;
 		yt_rows rows;
-		yt_map map;
 		yt_convert convert;
 		yt_gemm gemm;
 		yt_roi roi;
 		yt_diff diff;
 		yt_gather gather;
 		yt_masks masks;
+		yt_plane_stats stats;
 		uint8_t args[96];
 	};
 } yt_cmd;
 
 #define YT_MAX_CMDS 256u /* in one list */
 
-/* ---- streams (1.1) ------------------------------------------------------ */
+/* ---- streams ------------------------------------------------------------ */
 
 /* A backend with YT_CAP_SYNCHRONOUS runs a list in the calling thread, which avoids a
  * thread switch. It queues the list for the device's threads if the stream is
- * YT_STREAM_QUEUED or has lists waiting, or if the list waits for an event that has not
- * passed. Streams with a lower `priority` number run first. Other backends always queue. */
+ * YT_STREAM_QUEUED or has lists waiting. Other backends always queue. */
 enum { YT_STREAM_QUEUED = 1u << 0 };
 typedef struct yt_stream_options {
 	uint32_t size;
-	int32_t priority; /* as for stream_create                                 */
 	uint32_t flags;
-	uint32_t reserved;
 	char name[16]; /* NUL-terminated, may be empty; matched by "stage=" of faults */
 } yt_stream_options;
 
@@ -517,7 +470,7 @@ typedef struct yt_open_options {
 	uint32_t size;
 	uint32_t threads;   /* CPU: threads for queued lists; 0: one per core     */
 	const char *faults; /* NULL, or as for fault_inject, plus "init:fail"     */
-	uint32_t flags;     /* 1.3: YT_OPEN_*                                     */
+	uint32_t flags;     /* YT_OPEN_*                                          */
 	uint32_t reserved;
 } yt_open_options;
 
@@ -527,44 +480,19 @@ typedef struct yt_open_options {
 enum { YT_OPEN_STRICT = 1u << 0 };
 #define YT_MAX_QUEUED 1024u /* queued lists per stream; YT_E_BUSY beyond that */
 
-/* ---- memory (1.1) ------------------------------------------------------- */
-
-enum { YT_POOL_NO_COALESCE = 1u << 0 }; /* keep freed neighbours apart; for measurements */
-typedef struct yt_pool yt_pool;
-typedef struct yt_pool_options {
-	uint32_t size;
-	uint32_t mode;  /* YT_MEM_*; AUTO is resolved when the pool is created    */
-	uint64_t max;   /* bytes the pool may take from the device; 0: no limit   */
-	uint64_t slab;  /* bytes taken at a time; 0: 32 MiB                       */
-	uint32_t flags;
-	uint32_t reserved;
-} yt_pool_options;
-
-typedef struct yt_pool_stats {
-	uint32_t size;
-	uint32_t mode;
-	uint64_t used;         /* bytes handed out, rounded to YT_ALIGN_MIN       */
-	uint64_t reserved;     /* bytes taken from the device                     */
-	uint64_t largest_free; /* bytes of the largest free block                 */
-	uint64_t peak;         /* of used                                         */
-	uint64_t allocs, frees;
-	uint64_t blocks_free;  /* fragmentation: 1 - largest_free / (reserved - used) */
-	uint64_t slabs;
-	uint64_t max;
-	uint64_t deferred;     /* freed bytes that wait for work of a stream      */
-} yt_pool_stats;
+/* ---- memory ------------------------------------------------------------- */
 
 /* Bytes copied and allocated since the device was opened. */
 typedef struct yt_mem_stats {
 	uint32_t size;
 	uint32_t reserved;
-	uint64_t bytes[8], peak[8], allocs[8]; /* by YT_MEM_*; a pool counts what it reserved */
+	uint64_t bytes[8], peak[8], allocs[8]; /* by YT_MEM_* */
 	uint64_t total, total_peak;
-	uint64_t h2d, d2h, d2d, h2h, p2p;      /* bytes of copies by direction     */
+	uint64_t h2d, d2h, d2d, h2h;           /* bytes of copies by direction     */
 	uint64_t pageable_copies, pageable_bytes; /* copies that a GPU driver stages */
 } yt_mem_stats;
 
-/* Reasons for the choice of a memory mode, and for advice without effect. */
+/* Reasons for the choice of a memory mode. */
 enum {
 	YT_WHY_ASKED = 0,          /* as requested                                */
 	YT_WHY_INTEGRATED = 1,     /* shared memory: mapping avoids every copy    */
@@ -572,11 +500,10 @@ enum {
 	YT_WHY_CPU_NEVER = 3,      /* the CPU does not access it                  */
 	YT_WHY_NO_CONCURRENT = 4,  /* no concurrent managed access on this device */
 	YT_WHY_NO_MANAGED = 5,     /* no managed memory on this device            */
-	YT_WHY_NOT_MANAGED = 6,    /* the buffer's pages do not migrate           */
-	YT_WHY_HOST = 7,           /* CPU backend: every mode is host memory      */
-	YT_WHY_STAGING = 8,        /* read or written once: pinned for the copy engine */
-	YT_WHY_NO_MAP = 9,         /* the device cannot map host memory           */
-	YT_WHY_NO_REGISTER = 10    /* the device cannot register host pages       */
+	YT_WHY_HOST = 6,           /* CPU backend: every mode is host memory      */
+	YT_WHY_STAGING = 7,        /* read or written once: pinned for the copy engine */
+	YT_WHY_NO_MAP = 8,         /* the device cannot map host memory           */
+	YT_WHY_NO_REGISTER = 9     /* the device cannot register host pages       */
 };
 enum { YT_CPU_NEVER = 0, YT_CPU_READS = 1, YT_CPU_WRITES = 2, YT_CPU_BOTH = 3 };
 
@@ -588,26 +515,9 @@ typedef struct yt_mem_choice {
 	char text[160];
 } yt_mem_choice;
 
-enum {
-	YT_ADVISE_READ_MOSTLY = 1, /* mostly read; the device does not write it   */
-	YT_ADVISE_PREFER_DEVICE = 2,
-	YT_ADVISE_PREFER_HOST = 3,
-	YT_ADVISE_NORMAL = 4
-};
-enum { YT_TO_DEVICE = 0, YT_TO_HOST = 1 };
-
-/* ---- modules and kernels (1.1) ------------------------------------------ */
+/* ---- modules and kernels ------------------------------------------------ */
 
 typedef struct yt_module yt_module;
-typedef struct yt_graph yt_graph;
-
-typedef struct yt_kernel_info {
-	uint32_t size;
-	uint32_t registers;      /* per thread                                    */
-	uint32_t max_threads;    /* per block                                     */
-	uint32_t binary_version; /* 10 * major + minor                            */
-	uint64_t shared, local, constant; /* bytes: static per block, per thread, per module */
-} yt_kernel_info;
 
 /* The launch configuration of a built-in kernel; see kernel_config. On the CPU only gemm
  * uses it: `block` rows by `tile` columns of the second matrix are kept in cache. */
@@ -615,15 +525,7 @@ typedef struct yt_kernel_config {
 	uint32_t size;
 	uint32_t block; /* threads per block; 0: built-in value                   */
 	uint32_t tile;  /* in the kernel's own unit; 0: built-in value            */
-	uint32_t stages;
 } yt_kernel_config;
-
-enum {
-	YT_PEER_SAME = 1u << 0,    /* both are the same device                    */
-	YT_PEER_DIRECT = 1u << 1,  /* the driver reports peer access              */
-	YT_PEER_CHECKED = 1u << 2, /* and a test pattern arrived unchanged        */
-	YT_PEER_STAGED = 1u << 3   /* through host memory; always possible        */
-};
 
 /* ---- the table ---------------------------------------------------------- */
 
@@ -634,7 +536,7 @@ enum {
 	YT_CAP_MODULES = 1u << 3,     /* module_load accepts PTX and cubin       */
 	YT_CAP_VIRTUAL = 1u << 4,     /* virtual devices beyond device_count may be
 	                                 opened, up to YT_MAX_VIRTUAL in all     */
-	YT_CAP_CHAINS = 1u << 5       /* 1.2: module_load accepts chains (yt_chain.h) */
+	YT_CAP_CHAINS = 1u << 5       /* module_load accepts chains (yt_chain.h) */
 };
 #define YT_MAX_VIRTUAL 16u
 
@@ -648,8 +550,8 @@ typedef struct yt_api {
 	/* Fails with YT_E_NO_BACKEND and the reason if there is no device. */
 	yt_status (*device_count)(uint32_t *n, yt_error *err);
 
-	/* Creating a CUDA context takes hundreds of milliseconds. */
-	yt_status (*device_open)(uint32_t index, yt_device **out, yt_error *err);
+	/* Creating a CUDA context takes hundreds of milliseconds. opt may be NULL. */
+	yt_status (*device_open)(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err);
 	yt_status (*device_info)(yt_device *dev, yt_device_info *info, yt_error *err);
 
 	/* Returns the sticky error, or YT_OK while the device is usable. Launches
@@ -667,9 +569,7 @@ typedef struct yt_api {
 	/* Fails with YT_E_BUSY while a list that names the buffer is running. */
 	yt_status (*buf_free)(yt_device *dev, yt_buf_id id, yt_error *err);
 
-	/* A lower priority number runs first, 0 is normal. The value is clamped to the
-	 * range of the device. */
-	yt_status (*stream_create)(yt_device *dev, int32_t priority, yt_stream **out, yt_error *err);
+	yt_status (*stream_open)(yt_device *dev, const yt_stream_options *opt, yt_stream **out, yt_error *err);
 
 	/* Fails with YT_E_BUSY while work is running. */
 	yt_status (*stream_destroy)(yt_stream *s, yt_error *err);
@@ -690,102 +590,36 @@ typedef struct yt_api {
 	 * passed. */
 	yt_status (*event_elapsed)(yt_device *dev, uint64_t a, uint64_t b, uint64_t *ns, yt_error *err);
 
-	/* ---- 1.1 ---- */
-
 	uint64_t ops; /* bits 1 << YT_OP_* of the operations of this backend; others
 	                 in a list are YT_E_NOT_SUPPORTED                         */
-
-	yt_status (*stream_open)(yt_device *dev, const yt_stream_options *opt, yt_stream **out, yt_error *err);
-
-	/* Blocks for at most timeout_ns until the last submitted record of the event has
-	 * passed. If it has not: YT_E_NOT_READY with timeout 0, otherwise YT_E_TIMEOUT.
-	 * YT_E_INVALID if the event was never recorded. */
-	yt_status (*event_poll)(yt_device *dev, uint64_t event, uint64_t timeout_ns, yt_error *err);
-
-	/* Between graph_begin and graph_end, lists submitted to s are checked and
-	 * recorded, not run. The graph keeps its buffers in use until it is destroyed.
-	 * A recorded YT_OP_WAIT waits for the record that is last at launch time. */
-	yt_status (*graph_begin)(yt_stream *s, yt_error *err);
-	yt_status (*graph_end)(yt_stream *s, yt_graph **out, yt_error *err);
-	yt_status (*graph_launch)(yt_graph *g, yt_stream *s, yt_error *err);
-	yt_status (*graph_destroy)(yt_graph *g, yt_error *err); /* YT_E_BUSY while running */
-
-	yt_status (*pool_create)(yt_device *dev, const yt_pool_options *opt, yt_pool **out, yt_error *err);
-	yt_status (*pool_stats)(yt_pool *p, yt_pool_stats *out, yt_error *err);
-
-	/* Returns free slabs to the device until at most `keep` bytes are reserved. */
-	yt_status (*pool_trim)(yt_pool *p, uint64_t keep, yt_error *err);
-	yt_status (*pool_destroy)(yt_pool *p, yt_error *err); /* YT_E_BUSY while buffers exist */
-
-	/* Like buf_alloc, but from the pool. Free the buffer with pool_free or buf_free.
-	 * The message of YT_E_OOM gives the limit and the largest free block. */
-	yt_status (*pool_alloc)(yt_pool *p, uint64_t bytes, uint64_t align, yt_buffer *out, yt_error *err);
-
-	/* If `order` is not NULL, work of that stream may still use the buffer: its id
-	 * becomes invalid at once, and its memory is reused only after that work. */
-	yt_status (*pool_free)(yt_pool *p, yt_buf_id id, yt_stream *order, yt_error *err);
 
 	/* Makes a buffer of the caller's pages (V4L2, shared memory). The pages must
 	 * outlive the buffer; buf_free only ends the registration. */
 	yt_status (*buf_register)(yt_device *dev, void *host, uint64_t bytes, yt_buffer *out, yt_error *err);
-
-	/* Hints to the driver. Both return YT_OK; *why is YT_WHY_ASKED if the hint was
-	 * given, otherwise the reason why the device does not support or need it. */
-	yt_status (*buf_prefetch)(yt_device *dev, yt_range r, uint32_t to, yt_stream *s, uint32_t *why, yt_error *err);
-	yt_status (*buf_advise)(yt_device *dev, yt_range r, uint32_t advice, uint32_t *why, yt_error *err);
 
 	/* Reports the mode that buf_alloc would choose for `mode`, given the CPU's
 	 * accesses (YT_CPU_*), and the reason. Allocates nothing. */
 	yt_status (*mem_choose)(yt_device *dev, uint32_t mode, uint32_t cpu, yt_mem_choice *out, yt_error *err);
 	yt_status (*mem_stats)(yt_device *dev, yt_mem_stats *out, yt_error *err);
 
-	/* image is PTX (text, NUL-terminated within n) or a cubin. opts is "" or options
-	 * of the JIT compiler, "name=value,...": "max_registers", "opt_level". */
-	yt_status (*module_load)(yt_device *dev, const void *image, uint64_t n, const char *opts, yt_module **out,
-				 yt_error *err);
-
-	/* Copies the linked image, for a cache. *n is the capacity on entry and the size
-	 * on return; if out is NULL, only *n is set. */
-	yt_status (*module_image)(yt_module *m, void *out, uint64_t *n, yt_error *err);
+	/* image is a chain (yt_chain.h) on a backend with YT_CAP_CHAINS, else a cubin. */
+	yt_status (*module_load)(yt_device *dev, const void *image, uint64_t n, yt_module **out, yt_error *err);
 	yt_status (*module_unload)(yt_module *m, yt_error *err);
-	yt_status (*kernel_get)(yt_module *m, const char *name, uint64_t *kernel, yt_kernel_info *info, yt_error *err);
-
-	/* Number of blocks of `block` threads and `shared` bytes of dynamic shared memory
-	 * that fit one multiprocessor, as the driver calculates it. */
-	yt_status (*occupancy)(yt_device *dev, uint64_t kernel, uint32_t block, uint64_t shared, uint32_t *blocks,
-			       yt_error *err);
+	yt_status (*kernel_get)(yt_module *m, const char *name, uint64_t *kernel, yt_error *err);
 
 	/* Sets the launch configuration of a built-in kernel ("preprocess", "reduce",
 	 * ...) for later lists. The message of YT_E_INVALID gives the valid values. */
 	yt_status (*kernel_config)(yt_device *dev, const char *kernel, const yt_kernel_config *cfg, yt_error *err);
-
-	/* Stores YT_PEER_* in *caps. The first query of a pair copies a test pattern and
-	 * compares it. */
-	yt_status (*peer_query)(yt_device *from, yt_device *to, uint32_t *caps, yt_error *err);
-
-	/* Copies src to dst, which have equal lengths. s is an idle stream of dst's
-	 * device (else YT_E_BUSY). All work on both ranges must have finished, and both
-	 * buffers must stay until s has finished. *how is YT_PEER_DIRECT, or
-	 * YT_PEER_STAGED unless DIRECT and CHECKED are both set. A staged copy, and any
-	 * copy on the CPU, has finished when the call returns. */
-	yt_status (*peer_copy)(yt_stream *s, yt_range dst, yt_device *from, yt_range src, uint32_t *how, yt_error *err);
 
 	/* Replaces the device's injected faults (grammar: yt_faults.h). "" removes them
 	 * but does not undo their effects. While faults are set every stream is queued.
 	 * NULL in builds without YT_FAULTS. */
 	yt_status (*fault_inject)(yt_device *dev, const char *spec, yt_error *err);
 
-	/* Like device_open, with options. */
-	yt_status (*device_start)(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err);
-
-	/* ---- 1.3 ---- */
-
 	/* Stores in *address where a library that computes on this device, such as ONNX Runtime,
 	 * finds the buffer: yt_buffer.device, but for YT_MEM_DEVICE of a strict device the
 	 * kernels' own address. The program itself must not use it. */
 	yt_status (*buf_address)(yt_device *dev, yt_buf_id id, uint64_t *address, yt_error *err);
-
-	/* ---- 1.4 ---- */
 
 	/* As submit. known: 0, or the caller's number for these commands. If the stream's last list
 	 * had the same number, its commands must be the same too: what was checked then is not

@@ -80,16 +80,13 @@ static inline yt_operands yt_operands_of(const yt_cmd *c)
 
 	o.range[0] = &c->dst;
 	switch (c->op) {
-	case YT_OP_MEMSET:
-	case YT_OP_SIGNAL:
-		break;
 	case YT_OP_COPY:
 	case YT_OP_REDUCE:
 	case YT_OP_DECODE:
 	case YT_OP_NMS:
 	case YT_OP_SOFTMAX:
-	case YT_OP_ARGMAX:
 	case YT_OP_TOPK:
+	case YT_OP_STATS:
 		sources = 1;
 		break;
 	case YT_OP_PREPROCESS:
@@ -98,10 +95,7 @@ static inline yt_operands yt_operands_of(const yt_cmd *c)
 	case YT_OP_CONVERT:
 		sources = (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? 2 : 1;
 		break;
-	case YT_OP_MAP:
 	case YT_OP_MASKS:
-		sources = 3;
-		break;
 	case YT_OP_GEMM:
 		sources = 3;
 		break;
@@ -282,12 +276,9 @@ static inline yt_status yt_check_roi(const yt_cmd *c, uint32_t at, yt_error *err
 
 static inline yt_status yt_check_reduce(const yt_cmd *c, uint32_t at, yt_error *err)
 {
-	uint32_t size = yt_type_bytes(c->reduce.type);
-
-	if (c->value > YT_REDUCE_MEAN || c->reduce.type > YT_BF16 || (c->reduce.flags & ~(uint32_t)YT_REDUCE_FAST) != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: reduce: unknown operation %u, type %u or flags %u", at, c->value,
-			       c->reduce.type, c->reduce.flags);
-	if (c->src[0].len % size != 0 || c->src[0].off % size != 0 || c->dst.off % 4 != 0)
+	if (c->value > YT_REDUCE_MAX)
+		return yt_fail(err, YT_E_INVALID, "command %u: reduce: unknown operation %u", at, c->value);
+	if (c->src[0].len % 4 != 0 || c->src[0].off % 4 != 0 || c->dst.off % 4 != 0)
 		return yt_fail(err, YT_E_INVALID, "command %u: reduce: ranges must hold whole, aligned elements", at);
 	if (c->dst.len < 4)
 		return yt_fail(err, YT_E_INVALID, "command %u: reduce: the destination has %llu bytes, needs 4", at,
@@ -388,7 +379,7 @@ static inline yt_status yt_check_nms(const yt_cmd *c, uint32_t at, yt_error *err
 static inline yt_status yt_check_rows(const yt_cmd *c, uint32_t at, yt_error *err)
 {
 	const yt_rows *r = &c->rows;
-	const char *op = c->op == YT_OP_SOFTMAX ? "softmax" : c->op == YT_OP_ARGMAX ? "argmax" : "topk";
+	const char *op = c->op == YT_OP_SOFTMAX ? "softmax" : "topk";
 	uint64_t stride = r->stride != 0 ? r->stride : r->cols, elements, need;
 	uint32_t in = yt_type_bytes(r->in), out = yt_type_bytes(r->out);
 	yt_status rc;
@@ -402,53 +393,8 @@ static inline yt_status yt_check_rows(const yt_cmd *c, uint32_t at, yt_error *er
 	rc = yt_check_room(&c->src[0], yt_mul(elements, in), in, at, op, "the source", err);
 	if (rc != YT_OK)
 		return rc;
-	need = c->op == YT_OP_SOFTMAX  ? yt_mul(elements, out)
-	       : c->op == YT_OP_ARGMAX ? (uint64_t)4 * r->rows
-				       : (uint64_t)sizeof(yt_ranked) * r->k * r->rows;
+	need = c->op == YT_OP_SOFTMAX ? yt_mul(elements, out) : (uint64_t)sizeof(yt_ranked) * r->k * r->rows;
 	return yt_check_room(&c->dst, need, c->op == YT_OP_SOFTMAX ? out : 4, at, op, "the destination", err);
-}
-
-static inline yt_status yt_check_map(const yt_cmd *c, uint32_t at, yt_error *err)
-{
-	const yt_map *m = &c->map;
-	uint32_t in = yt_type_bytes(m->in), out = yt_type_bytes(m->out), i;
-	uint32_t mul = 0, add = 0, whole = 0;
-	uint64_t n;
-	yt_status rc;
-
-	if (m->steps < 1 || m->steps > YT_MAX_STEPS || m->in > YT_BF16 || m->out > YT_BF16 || m->reserved != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: map: %u steps from type %u to type %u; need 1 to %u steps between float types", at,
-			       m->steps, m->in, m->out, YT_MAX_STEPS);
-	for (i = 0; i < m->steps; i++) {
-		uint32_t op = m->step[i].op;
-
-		if (op < YT_MAP_ADD || op > YT_MAP_MUL_SRC)
-			return yt_fail(err, YT_E_INVALID, "command %u: map: step %u: unknown operation %u", at, i, op);
-		mul |= op == YT_MAP_CH_MUL;
-		add |= op == YT_MAP_CH_ADD;
-		whole |= op == YT_MAP_ADD_SRC || op == YT_MAP_MUL_SRC;
-	}
-	if ((mul | add) != 0 && (m->channels < 1 || m->inner < 1))
-		return yt_fail(err, YT_E_INVALID, "command %u: map: %u channels with inner size %u; steps by channel need both", at, m->channels,
-			       m->inner);
-	if (mul != 0 && whole != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: map: source 1 cannot be both a scale per channel and a tensor", at);
-	if (c->dst.len % out != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: map: the destination of %llu bytes does not hold whole elements", at,
-			       (unsigned long long)c->dst.len);
-	n = c->dst.len / out;
-	if (c->src[0].len != n * in)
-		return yt_fail(err, YT_E_INVALID, "command %u: map: %llu elements to write, source 0 has %llu", at,
-			       (unsigned long long)n, (unsigned long long)(c->src[0].len / in));
-	rc = yt_check_room(&c->dst, 0, out, at, "map", "the destination", err);
-	if (rc == YT_OK)
-		rc = yt_check_room(&c->src[0], 0, in, at, "map", "source 0", err);
-	if (rc == YT_OK)
-		rc = yt_check_room(&c->src[1], whole ? n * in : mul ? (uint64_t)4 * m->channels : 0, whole ? in : mul ? 4 : 1, at,
-				   "map", "source 1", err);
-	return rc != YT_OK ? rc
-			   : yt_check_room(&c->src[2], add ? (uint64_t)4 * m->channels : 0, add ? 4 : 1, at, "map",
-					   "source 2", err);
 }
 
 static inline yt_status yt_check_convert(const yt_cmd *c, uint32_t at, yt_error *err)
@@ -542,6 +488,21 @@ static inline yt_status yt_check_diff(const yt_cmd *c, uint32_t at, yt_error *er
 	return yt_check_room(&c->dst, sizeof(yt_motion) + 4 * blocks, 8, at, "diff", "the destination", err);
 }
 
+static inline yt_status yt_check_stats(const yt_cmd *c, uint32_t at, yt_error *err)
+{
+	const yt_plane_stats *s = &c->stats;
+	const uint32_t pitch[3] = {s->pitch, 0, 0};
+	yt_status rc;
+
+	if (s->format > YT_FORMAT_GRAY || s->low > 255 || s->high > 255)
+		return yt_fail(err, YT_E_INVALID, "command %u: stats: format %u, low %u, high %u: out of range", at, s->format, s->low,
+			       s->high);
+	/* Only the first plane is read. */
+	rc = yt_check_frame(c, at, "stats", s->format <= YT_FORMAT_I420 ? (uint32_t)YT_FORMAT_GRAY : s->format, s->width, s->height, pitch,
+			    err);
+	return rc != YT_OK ? rc : yt_check_room(&c->dst, sizeof(yt_stats), 8, at, "stats", "the destination", err);
+}
+
 /* Everything about a command except where its ranges lie. */
 static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err)
 {
@@ -551,19 +512,12 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 			return yt_fail(err, YT_E_INVALID, "command %u: copy: source has %llu bytes, destination %llu", at,
 				       (unsigned long long)c->src[0].len, (unsigned long long)c->dst.len);
 		return YT_OK;
-	case YT_OP_MEMSET:
-		if (c->value > 255)
-			return yt_fail(err, YT_E_INVALID, "command %u: memset: value %u is not a byte", at, c->value);
-		return YT_OK;
 	case YT_OP_PREPROCESS:
 		return yt_check_preprocess(c, at, err);
 	case YT_OP_REDUCE:
 		return yt_check_reduce(c, at, err);
 	case YT_OP_RECORD:
-	case YT_OP_WAIT:
 		return YT_OK;
-	case YT_OP_SIGNAL:
-		return yt_check_room(&c->dst, 4, 4, at, "signal", "the destination", err);
 	case YT_OP_LAUNCH:
 		return yt_check_launch(c, at, err);
 	case YT_OP_DECODE:
@@ -571,11 +525,8 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 	case YT_OP_NMS:
 		return yt_check_nms(c, at, err);
 	case YT_OP_SOFTMAX:
-	case YT_OP_ARGMAX:
 	case YT_OP_TOPK:
 		return yt_check_rows(c, at, err);
-	case YT_OP_MAP:
-		return yt_check_map(c, at, err);
 	case YT_OP_CONVERT:
 		return yt_check_convert(c, at, err);
 	case YT_OP_GEMM:
@@ -588,6 +539,8 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 		return yt_check_gather(c, at, err);
 	case YT_OP_MASKS:
 		return yt_check_masks(c, at, err);
+	case YT_OP_STATS:
+		return yt_check_stats(c, at, err);
 	default:
 		return yt_fail(err, YT_E_INVALID, "command %u: unknown operation %u in ABI %u.%u", at, c->op, YT_ABI_MAJOR,
 			       YT_ABI_MINOR);
@@ -602,8 +555,7 @@ static inline yt_status yt_check_there(const yt_cmd *c, uint32_t at, uint64_t op
 	return YT_OK;
 }
 
-/* After resolution: what a command writes must not be what it reads, except that
- * MAP may write exactly where it reads elements of the same size. */
+/* After resolution: what a command writes must not be what it reads. */
 static inline yt_status yt_check_overlap(const yt_cmd *c, uint32_t at, const yt_operands *o, uint8_t *const p[], yt_error *err)
 {
 	uintptr_t dst = (uintptr_t)p[0];
@@ -613,8 +565,6 @@ static inline yt_status yt_check_overlap(const yt_cmd *c, uint32_t at, const yt_
 		uintptr_t src = (uintptr_t)p[i];
 
 		if (c->dst.len == 0 || o->range[i]->len == 0 || dst >= src + o->range[i]->len || src >= dst + c->dst.len)
-			continue;
-		if (c->op == YT_OP_MAP && i == 1 && dst == src && o->range[i]->len == c->dst.len)
 			continue;
 		return yt_fail(err, YT_E_INVALID, "command %u: source %u and destination overlap", at, i - 1);
 	}

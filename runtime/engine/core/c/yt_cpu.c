@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CPU backend: devices, buffers, pools, and the table of functions. Streams
+ * The CPU backend: devices, buffers, and the table of functions. Streams
  * are in yt_cpu_stream.c, operations in yt_cpu_run.c.
  */
 #define _GNU_SOURCE /* sysconf names of glibc, secure_getenv */
@@ -53,7 +53,7 @@ static yt_status set_up(yt_device *d, uint32_t threads, yt_error *err)
 	return YT_OK;
 }
 
-static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err)
+static yt_status cpu_device_open(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err)
 {
 	yt_open_options o = {0};
 	yt_faults faults;
@@ -87,7 +87,6 @@ static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt
 		free(d);
 		return rc;
 	}
-	d->index = index;
 	d->strict = o.flags & YT_OPEN_STRICT;
 	d->faults = faults;
 	d->trouble = faults.n != 0;
@@ -99,11 +98,6 @@ static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt
 	}
 	*out = d;
 	return yt_ok(err);
-}
-
-static yt_status cpu_device_open(uint32_t index, yt_device **out, yt_error *err)
-{
-	return cpu_device_start(index, NULL, out, err);
 }
 
 static void cpu_name(char *out, size_t n)
@@ -158,19 +152,16 @@ static yt_status cpu_device_health(yt_device *d, yt_error *err)
 
 static yt_status cpu_device_close(yt_device *d, yt_error *err)
 {
-	uint32_t objects, streams, graphs, pools;
+	uint32_t objects, streams;
 
 	if (d == NULL)
 		return yt_fail(err, YT_E_INVALID, "device_close: no device");
 	pthread_mutex_lock(&d->lock);
 	objects = d->table.live;
 	streams = d->stream_count;
-	graphs = d->graphs;
-	pools = d->pools != NULL;
 	pthread_mutex_unlock(&d->lock);
-	if (objects != 0 || streams != 0 || graphs != 0 || pools)
-		return yt_fail(err, YT_E_BUSY, "device_close: %u buffers, events or kernels, %u streams and %u graphs are open%s", objects,
-			       streams, graphs, pools ? ", and pools" : "");
+	if (objects != 0 || streams != 0)
+		return yt_fail(err, YT_E_BUSY, "device_close: %u buffers, events or kernels and %u streams are open", objects, streams);
 	cpu_stop_threads(d);
 	pthread_cond_destroy(&d->work);
 	pthread_cond_destroy(&d->done);
@@ -213,7 +204,6 @@ static yt_status cpu_kernel_config(yt_device *d, const char *kernel, const yt_ke
 	built_in = yt_cpu_built_in(op);
 	__atomic_store_n(&d->config[op].block, cfg->block != 0 ? block : built_in.block, __ATOMIC_RELAXED);
 	__atomic_store_n(&d->config[op].tile, cfg->tile != 0 ? tile : built_in.tile, __ATOMIC_RELAXED);
-	__atomic_store_n(&d->config[op].stages, cfg->stages, __ATOMIC_RELAXED);
 	return yt_ok(err);
 }
 
@@ -399,34 +389,27 @@ int cpu_slot_unused(yt_device *d, uint64_t id)
 	return unused;
 }
 
-/* Frees a buffer of any origin. order: see pool_free. */
-static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt_buf_id id, const yt_stream *order,
-			 yt_error *err)
+static yt_status cpu_buf_free(yt_device *d, yt_buf_id id, yt_error *err)
 {
 	void *memory = NULL;
 	uint64_t hidden = 0;
 	yt_status rc = YT_OK;
 	yt_slot *s;
 
+	if (d == NULL)
+		return yt_fail(err, YT_E_INVALID, "buf_free: no device");
 	pthread_mutex_lock(&d->lock);
 	s = yt_table_get(&d->table, id, YT_SLOT_BUFFER);
-	if (s == NULL || (only != NULL && s->pool != only)) {
-		rc = yt_fail(err, YT_E_INVALID, "%s: %#llx is not a buffer%s, or was freed", what, (unsigned long long)id,
-			     only != NULL ? " of this pool" : "");
-	} else if (s->held != 0 || (s->uses != 0 && (order == NULL || cpu_named_elsewhere(d, id, order)))) {
-		rc = yt_fail(err, YT_E_BUSY, "%s: %s uses the buffer", what, s->held != 0 ? "a graph" : "submitted work");
+	if (s == NULL) {
+		rc = yt_fail(err, YT_E_INVALID, "buf_free: %#llx is not a buffer, or was freed", (unsigned long long)id);
+	} else if (s->uses != 0) {
+		rc = yt_fail(err, YT_E_BUSY, "buf_free: submitted work uses the buffer");
 	} else if (!cpu_slot_unused(d, id)) {
-		rc = yt_fail(err, YT_E_BUSY, "%s: a running list uses the buffer", what);
+		rc = yt_fail(err, YT_E_BUSY, "buf_free: a running list uses the buffer");
 	} else {
-		if (s->pool != NULL) {
-			s->pool->buffers--;
-			yt_pool_return(&s->pool->blocks, s->block, order != NULL ? &order->done : NULL,
-				       order != NULL ? order->submitted : 0);
-		} else {
-			yt_count_free(&d->stats, s->mode, s->bytes);
-			memory = s->base;
-			hidden = s->above;
-		}
+		yt_count_free(&d->stats, s->mode, s->bytes);
+		memory = s->base;
+		hidden = s->above;
 		yt_table_remove(&d->table, s);
 	}
 	pthread_mutex_unlock(&d->lock);
@@ -434,215 +417,7 @@ static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt
 	return rc != YT_OK ? rc : yt_ok(err);
 }
 
-static yt_status cpu_buf_free(yt_device *d, yt_buf_id id, yt_error *err)
-{
-	if (d == NULL)
-		return yt_fail(err, YT_E_INVALID, "buf_free: no device");
-	return release(d, "buf_free", NULL, id, NULL, err);
-}
-
-/* ---- pools -------------------------------------------------------------- */
-
-static int slab_take(void *ctx, uint64_t bytes, uint64_t *base, void **handle)
-{
-	yt_pool *p = ctx;
-
-	if (bytes > SIZE_MAX / 2 || take(p->dev, p->mode, bytes, 4096, handle) != 0)
-		return -1;
-	*base = (uint64_t)(uintptr_t)*handle;
-	yt_count_alloc(&p->dev->stats, p->mode, bytes);
-	return 0;
-}
-
-static void slab_give(void *ctx, uint64_t base, uint64_t bytes, void *handle)
-{
-	yt_pool *p = ctx;
-
-	(void)base;
-	yt_count_free(&p->dev->stats, p->mode, bytes);
-	give(handle, is_hidden(p->dev, p->mode) ? yt_hidden_size(bytes) : 0);
-}
-
-static yt_status cpu_pool_create(yt_device *d, const yt_pool_options *opt, yt_pool **out, yt_error *err)
-{
-	yt_pool_options o = {0};
-	yt_status rc;
-	yt_pool *p;
-
-	if (d == NULL || out == NULL || opt == NULL || opt->size < sizeof opt->size)
-		return yt_fail(err, YT_E_INVALID, "pool_create: device, options.size and out are required");
-	*out = NULL;
-	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
-	if (o.mode > YT_MEM_MANAGED || (o.flags & ~(uint32_t)YT_POOL_NO_COALESCE) != 0 || o.slab > 1ull << 40)
-		return yt_fail(err, YT_E_INVALID, "pool_create: invalid mode %u, flags %#x or slab size of %llu bytes", o.mode, o.flags,
-			       (unsigned long long)o.slab);
-	rc = supports(d, o.mode, err);
-	if (rc != YT_OK)
-		return rc;
-	p = calloc(1, sizeof *p);
-	if (p == NULL)
-		return yt_fail(err, YT_E_OOM, "pool_create: no memory for the pool");
-	p->dev = d;
-	p->mode = mode_for(d, o.mode);
-	p->blocks.max = o.max;
-	p->blocks.slab_bytes = ((o.slab != 0 ? o.slab : YT_POOL_SLAB) + YT_ALIGN_MIN - 1) / YT_ALIGN_MIN * YT_ALIGN_MIN;
-	p->blocks.flags = o.flags;
-	p->blocks.source.ctx = p;
-	p->blocks.source.take = slab_take;
-	p->blocks.source.give = slab_give;
-	pthread_mutex_lock(&d->lock);
-	p->next = d->pools;
-	d->pools = p;
-	pthread_mutex_unlock(&d->lock);
-	*out = p;
-	return yt_ok(err);
-}
-
-static yt_status cpu_pool_alloc(yt_pool *p, uint64_t bytes, uint64_t align, yt_buffer *out, yt_error *err)
-{
-	yt_slot s = {0};
-	yt_block *b = NULL;
-	yt_device *d;
-	yt_status rc;
-
-	if (p == NULL || out == NULL || out->size < sizeof *out)
-		return yt_fail(err, YT_E_INVALID, "pool_alloc: pool, out and out.size are required");
-	rc = yt_check_alloc("pool_alloc", bytes, &align, err);
-	if (rc != YT_OK)
-		return rc;
-	d = p->dev;
-	pthread_mutex_lock(&d->lock);
-	rc = may_alloc(d, "pool_alloc", bytes, err);
-	if (rc == YT_OK) {
-		b = yt_pool_take(&p->blocks, (bytes + YT_ALIGN_MIN - 1) / YT_ALIGN_MIN * YT_ALIGN_MIN, align);
-		if (b == NULL) {
-			yt_pool_stats st = yt_pool_read(&p->blocks);
-
-			rc = yt_fail(err, YT_E_OOM,
-				     "pool_alloc: %llu bytes: %llu in use, %llu reserved, limit %llu, largest free piece %llu",
-				     (unsigned long long)bytes, (unsigned long long)st.used, (unsigned long long)st.reserved,
-				     (unsigned long long)st.max, (unsigned long long)st.largest_free);
-		}
-	}
-	if (rc == YT_OK) {
-		s.kind = YT_SLOT_BUFFER;
-		s.mode = p->mode;
-		s.bytes = bytes;
-		s.device = (void *)(uintptr_t)b->at;
-		s.above = is_hidden(d, s.mode) ? yt_hidden_size(b->slab->size) : 0;
-		s.host = s.mode == YT_MEM_DEVICE ? NULL : s.device;
-		s.pool = p;
-		s.block = b;
-		rc = publish(d, "pool_alloc", &s, out, err);
-		if (rc != YT_OK)
-			yt_pool_return(&p->blocks, b, NULL, 0);
-		else
-			p->buffers++;
-	}
-	pthread_mutex_unlock(&d->lock);
-	return rc != YT_OK ? rc : yt_ok(err);
-}
-
-static yt_status cpu_pool_free(yt_pool *p, yt_buf_id id, yt_stream *order, yt_error *err)
-{
-	if (p == NULL || (order != NULL && order->dev != p->dev))
-		return yt_fail(err, YT_E_INVALID, "pool_free: a pool, and a stream of its device, are required");
-	return release(p->dev, "pool_free", p, id, order, err);
-}
-
-static yt_status cpu_pool_stats(yt_pool *p, yt_pool_stats *out, yt_error *err)
-{
-	yt_pool_stats full;
-	uint32_t size;
-
-	if (p == NULL || out == NULL || out->size < sizeof out->size)
-		return yt_fail(err, YT_E_INVALID, "pool_stats: pool, out and out.size are required");
-	pthread_mutex_lock(&p->dev->lock);
-	full = yt_pool_read(&p->blocks);
-	pthread_mutex_unlock(&p->dev->lock);
-	full.mode = p->mode;
-	size = out->size < sizeof full ? out->size : (uint32_t)sizeof full;
-	full.size = size;
-	memcpy(out, &full, size);
-	return yt_ok(err);
-}
-
-static yt_status cpu_pool_trim(yt_pool *p, uint64_t keep, yt_error *err)
-{
-	if (p == NULL)
-		return yt_fail(err, YT_E_INVALID, "pool_trim: no pool");
-	pthread_mutex_lock(&p->dev->lock);
-	yt_pool_shrink(&p->blocks, keep);
-	pthread_mutex_unlock(&p->dev->lock);
-	return yt_ok(err);
-}
-
-static yt_status cpu_pool_destroy(yt_pool *p, yt_error *err)
-{
-	yt_device *d;
-	yt_pool **at;
-
-	if (p == NULL)
-		return yt_fail(err, YT_E_INVALID, "pool_destroy: no pool");
-	d = p->dev;
-	pthread_mutex_lock(&d->lock);
-	yt_pool_collect(&p->blocks, NULL);
-	if (p->buffers != 0 || p->blocks.deferred != NULL) {
-		pthread_mutex_unlock(&d->lock);
-		return yt_fail(err, YT_E_BUSY, "pool_destroy: %u buffers exist or are still used by streams", p->buffers);
-	}
-	for (at = &d->pools; *at != p; at = &(*at)->next)
-		;
-	*at = p->next;
-	yt_pool_end(&p->blocks);
-	pthread_mutex_unlock(&d->lock);
-	free(p);
-	return yt_ok(err);
-}
-
-/* ---- advice, choice, statistics ----------------------------------------- */
-
-static yt_status check_range(yt_device *d, const char *what, const yt_range *r, yt_error *err)
-{
-	yt_status rc = YT_OK;
-	yt_slot *s;
-
-	pthread_mutex_lock(&d->lock);
-	s = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
-	if (s == NULL)
-		rc = yt_fail(err, YT_E_INVALID, "%s: %#llx is not a buffer, or was freed", what, (unsigned long long)r->buf);
-	else if (r->len > s->bytes || r->off > s->bytes - r->len)
-		rc = yt_fail(err, YT_E_INVALID, "%s: bytes %llu to %llu are outside a buffer of %llu bytes", what, (unsigned long long)r->off,
-			     (unsigned long long)(r->off + r->len), (unsigned long long)s->bytes);
-	pthread_mutex_unlock(&d->lock);
-	return rc;
-}
-
-static yt_status cpu_buf_prefetch(yt_device *d, yt_range r, uint32_t to, yt_stream *s, uint32_t *why, yt_error *err)
-{
-	yt_status rc;
-
-	if (d == NULL || why == NULL || to > YT_TO_HOST || (s != NULL && s->dev != d))
-		return yt_fail(err, YT_E_INVALID, "buf_prefetch: device, its stream, direction and why are required");
-	rc = check_range(d, "buf_prefetch", &r, err);
-	if (rc != YT_OK)
-		return rc;
-	*why = YT_WHY_HOST;
-	return yt_ok(err);
-}
-
-static yt_status cpu_buf_advise(yt_device *d, yt_range r, uint32_t advice, uint32_t *why, yt_error *err)
-{
-	yt_status rc;
-
-	if (d == NULL || why == NULL || advice < YT_ADVISE_READ_MOSTLY || advice > YT_ADVISE_NORMAL)
-		return yt_fail(err, YT_E_INVALID, "buf_advise: device, known advice and why are required");
-	rc = check_range(d, "buf_advise", &r, err);
-	if (rc != YT_OK)
-		return rc;
-	*why = YT_WHY_HOST;
-	return yt_ok(err);
-}
+/* ---- choice, statistics ------------------------------------------------- */
 
 static yt_status cpu_mem_choose(yt_device *d, uint32_t mode, uint32_t cpu, yt_mem_choice *out, yt_error *err)
 {
@@ -692,139 +467,6 @@ static yt_status cpu_mem_stats(yt_device *d, yt_mem_stats *out, yt_error *err)
 	return yt_ok(err);
 }
 
-/* ---- peers -------------------------------------------------------------- */
-
-/* Copies between peers, with the faults of the receiving device. */
-static void peer_move(yt_device *to, uint8_t *dst, const uint8_t *src, uint64_t n, int staged)
-{
-	yt_fault *f = NULL;
-
-	memcpy(dst, src, (size_t)n);
-	pthread_mutex_lock(&to->lock);
-	/* The path through host memory is not affected by faults of the link. */
-	if (!staged && to->faults.n != 0 && n != 0)
-		f = yt_faults_due(&to->faults, YT_FAULT_CORRUPT, n, cpu_now(), "copy", "");
-	if (f != NULL) {
-		yt_fault_random(f);
-		dst[f->random % n] ^= (uint8_t)(1u << (f->random >> 60 & 7));
-	}
-	to->stats.p2p += n;
-	pthread_mutex_unlock(&to->lock);
-}
-
-static yt_status cpu_peer_query(yt_device *from, yt_device *to, uint32_t *caps, yt_error *err)
-{
-	enum { SIZE = 65536 };
-	uint8_t *a, *b;
-	uint32_t known, i;
-
-	if (from == NULL || to == NULL || caps == NULL)
-		return yt_fail(err, YT_E_INVALID, "peer_query: two devices and caps are required");
-	if (from == to) {
-		*caps = YT_PEER_SAME | YT_PEER_STAGED;
-		return yt_ok(err);
-	}
-	pthread_mutex_lock(&to->lock);
-	known = to->peer[from->index];
-	pthread_mutex_unlock(&to->lock);
-	if (known == 0) {
-		a = malloc(SIZE);
-		b = calloc(1, SIZE);
-		if (a == NULL || b == NULL) {
-			free(a);
-			free(b);
-			return yt_fail(err, YT_E_OOM, "peer_query: no memory for the pattern");
-		}
-		for (i = 0; i < SIZE; i++)
-			a[i] = (uint8_t)(i * 167 + (i >> 8) * 13);
-		peer_move(to, b, a, SIZE, 0);
-		known = YT_PEER_STAGED | YT_PEER_DIRECT | (memcmp(a, b, SIZE) == 0 ? YT_PEER_CHECKED : 0u);
-		free(a);
-		free(b);
-		pthread_mutex_lock(&to->lock);
-		to->peer[from->index] = known;
-		pthread_mutex_unlock(&to->lock);
-	}
-	*caps = known;
-	return yt_ok(err);
-}
-
-/* Returns the address of a range and keeps its buffer in use until it is released. */
-static yt_status hold(yt_device *d, const char *what, const yt_range *r, uint8_t **out, yt_error *err)
-{
-	yt_status rc = check_range(d, what, r, err);
-	yt_slot *s;
-
-	if (rc != YT_OK)
-		return rc;
-	pthread_mutex_lock(&d->lock);
-	s = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
-	if (s != NULL) {
-		s->uses++;
-		*out = (uint8_t *)s->device + r->off;
-	}
-	pthread_mutex_unlock(&d->lock);
-	return s != NULL ? YT_OK : yt_fail(err, YT_E_INVALID, "%s: the buffer was freed", what);
-}
-
-static void let_go(yt_device *d, yt_buf_id id)
-{
-	yt_slot *s;
-
-	pthread_mutex_lock(&d->lock);
-	s = yt_table_get(&d->table, id, YT_SLOT_BUFFER);
-	if (s != NULL)
-		s->uses--;
-	pthread_mutex_unlock(&d->lock);
-}
-
-static yt_status cpu_peer_copy(yt_stream *s, yt_range dst, yt_device *from, yt_range src, uint32_t *how, yt_error *err)
-{
-	const uint32_t direct = YT_PEER_DIRECT | YT_PEER_CHECKED;
-	uint8_t *to = NULL, *of = NULL;
-	uint32_t caps = 0;
-	yt_device *d;
-	yt_status rc;
-
-	if (s == NULL || from == NULL || how == NULL || dst.len != src.len)
-		return yt_fail(err, YT_E_INVALID, "peer_copy: a stream, a device, how, and equal lengths are required");
-	d = s->dev;
-	if (s->submitted != __atomic_load_n(&s->done, __ATOMIC_ACQUIRE))
-		return yt_fail(err, YT_E_BUSY, "peer_copy: the stream has work; poll it first");
-	rc = cpu_alive(d, err);
-	if (rc == YT_OK)
-		rc = cpu_alive(from, err);
-	if (rc == YT_OK)
-		rc = cpu_peer_query(from, d, &caps, err);
-	if (rc == YT_OK)
-		rc = hold(d, "peer_copy: destination", &dst, &to, err);
-	if (rc != YT_OK)
-		return rc;
-	rc = hold(from, "peer_copy: source", &src, &of, err);
-	if (rc == YT_OK && to < of + src.len && of < to + dst.len && dst.len != 0)
-		rc = yt_fail(err, YT_E_INVALID, "peer_copy: source and destination overlap");
-	if (rc == YT_OK) {
-		*how = (caps & direct) == direct || (caps & YT_PEER_SAME) != 0 ? YT_PEER_DIRECT : YT_PEER_STAGED;
-		peer_move(d, to, of, dst.len, *how == YT_PEER_STAGED);
-	}
-	if (of != NULL)
-		let_go(from, src.buf);
-	let_go(d, dst.buf);
-	return rc != YT_OK ? rc : yt_ok(err);
-}
-
-/* ---- not supported by CPUs ----------------------------------------------- */
-
-static yt_status cpu_occupancy(yt_device *d, uint64_t kernel, uint32_t block, uint64_t shared, uint32_t *blocks, yt_error *err)
-{
-	(void)d;
-	(void)kernel;
-	(void)block;
-	(void)shared;
-	(void)blocks;
-	return yt_fail(err, YT_E_NOT_SUPPORTED, "occupancy: a CPU has no multiprocessors");
-}
-
 /* ---- the table ---------------------------------------------------------- */
 
 #if defined(__x86_64__)
@@ -851,7 +493,7 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 		.device_close = cpu_device_close,
 		.buf_alloc = cpu_buf_alloc,
 		.buf_free = cpu_buf_free,
-		.stream_create = cpu_stream_create,
+		.stream_open = cpu_stream_open,
 		.stream_destroy = cpu_stream_destroy,
 		.submit = cpu_submit,
 		.stream_poll = cpu_stream_poll,
@@ -859,33 +501,14 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 		.event_destroy = cpu_event_destroy,
 		.event_elapsed = cpu_event_elapsed,
 		.ops = yt_cpu_ops,
-		.stream_open = cpu_stream_open,
-		.event_poll = cpu_event_poll,
-		.graph_begin = cpu_graph_begin,
-		.graph_end = cpu_graph_end,
-		.graph_launch = cpu_graph_launch,
-		.graph_destroy = cpu_graph_destroy,
-		.pool_create = cpu_pool_create,
-		.pool_stats = cpu_pool_stats,
-		.pool_trim = cpu_pool_trim,
-		.pool_destroy = cpu_pool_destroy,
-		.pool_alloc = cpu_pool_alloc,
-		.pool_free = cpu_pool_free,
 		.buf_register = cpu_buf_register,
-		.buf_prefetch = cpu_buf_prefetch,
-		.buf_advise = cpu_buf_advise,
 		.mem_choose = cpu_mem_choose,
 		.mem_stats = cpu_mem_stats,
 		.module_load = cpu_module_load,
-		.module_image = cpu_module_image,
 		.module_unload = cpu_module_unload,
 		.kernel_get = cpu_kernel_get,
-		.occupancy = cpu_occupancy,
 		.kernel_config = cpu_kernel_config,
-		.peer_query = cpu_peer_query,
-		.peer_copy = cpu_peer_copy,
 		.fault_inject = cpu_fault_inject,
-		.device_start = cpu_device_start,
 		.buf_address = cpu_buf_address,
 		.submit_known = cpu_submit_known,
 	};

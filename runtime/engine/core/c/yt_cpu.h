@@ -2,8 +2,8 @@
  *
  * yt_cpu.h - the CPU backend, inside yoctuned.
  *
- *   yt_cpu.c         devices, buffers, pools, the table
- *   yt_cpu_stream.c  streams, lists, events, graphs, threads
+ *   yt_cpu.c         devices, buffers, the table
+ *   yt_cpu_stream.c  streams, lists, events, threads
  *   yt_cpu_run.c     one operation: where a new kernel is added
  *   yt_cpu_*.c       the kernels
  */
@@ -34,7 +34,7 @@ yt_cpu_config yt_cpu_built_in(uint32_t op);
 
 /* Runs one checked command that computes; p are its operands' addresses in the
  * order of yt_operands; for a launch, p[YT_CPU_KERNEL] is the chain. A NULL config selects
- * the built-in one. Streams handle RECORD and WAIT. */
+ * the built-in one. Streams handle RECORD. */
 #define YT_CPU_KERNEL 4u
 yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *config, yt_cpu_scratch *scratch,
 		     yt_error *err);
@@ -48,17 +48,15 @@ void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes);
 int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
 int yt_cpu_roi(const yt_roi *r, const yt_boxes *boxes, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
 
-float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n);
+float yt_cpu_reduce(uint32_t op, const float *x, uint64_t n);
 
 int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scratch *scratch);
 int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch *scratch);
 void yt_cpu_softmax(const yt_rows *r, const void *src, void *dst);
-void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst);
 void yt_cpu_gather(const yt_gather *g, const void *output, const void *boxes, float *dst);
 int yt_cpu_masks(const yt_masks *m, const void *prototypes, const float *rows, const yt_grid *grids, uint8_t *dst, uint64_t bytes,
 		 yt_cpu_scratch *scratch);
 void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst);
-void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst);
 void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *x, uint32_t n);
 /* Elements of a float type as floats: where they are, or converted in `room`. */
 static inline const float *yt_cpu_floats(uint32_t type, const void *src, uint64_t first, float *room, uint32_t n)
@@ -84,5 +82,6 @@ void yt_cpu_convert(const yt_convert *v, const void *src, const float *scales, v
 int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bias, void *c, uint32_t depth, uint32_t width,
 		yt_cpu_scratch *scratch);
 void yt_cpu_diff(const yt_diff *d, const uint8_t *a, const uint8_t *b, uint8_t *dst);
+int yt_cpu_stats(const yt_plane_stats *s, const uint8_t *plane, yt_stats *out, yt_cpu_scratch *scratch);
 
 #endif /* YT_CPU_H */

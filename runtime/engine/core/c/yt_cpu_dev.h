@@ -3,9 +3,8 @@
  * yt_cpu_dev.h - internal declarations of the CPU backend.
  *
  * A list runs in the calling thread if possible, without taking a lock (yt_guard.h).
- * Otherwise it becomes a job of its stream, and a thread of the device runs it. A thread takes the ready stream of lowest priority
- * number, runs one job, and gives the stream back; a stream that waits for an
- * event holds no thread.
+ * Otherwise it becomes a job of its stream, and a thread of the device runs it. A thread takes
+ * the stream that has been ready for longest, runs one job, and gives the stream back.
  */
 #ifndef YT_CPU_DEV_H
 #define YT_CPU_DEV_H
@@ -15,7 +14,6 @@
 #include "yt_guard.h"
 #include "yt_memory.h"
 #include "yt_names.h"
-#include "yt_pool.h"
 #include "yt_table.h"
 
 #include <pthread.h>
@@ -31,23 +29,20 @@ typedef struct resolved {
 
 typedef struct job {
 	struct job *next;
-	yt_graph *graph; /* or NULL: cmds and where are the job's own */
 	const yt_cmd *cmds;
 	const resolved *where;
-	uint64_t *target; /* of RECORD and WAIT */
-	uint32_t n, at;
+	uint64_t *target; /* of RECORD */
+	uint32_t n;
 	size_t room; /* bytes of the allocation */
 } job;
 
-enum { IDLE, READY, RUNNING, BLOCKED };
+enum { IDLE, READY, RUNNING };
 
 struct yt_stream {
 	yt_device *dev;
 	yt_cpu_scratch scratch;
-	int32_t priority;
 	uint32_t flags;
 	char name[16];
-	yt_graph *recording;
 
 	/* The list that runs in the caller's thread, and the ids it names. Afterwards they are
 	 * those of the last list, whose number and length are `known` and `known_n`. It needs no
@@ -71,20 +66,6 @@ struct yt_stream {
 
 enum { NO_LIST, CHECKING, CHECKED }; /* of active */
 
-struct yt_graph {
-	yt_device *dev;
-	uint32_t n, cap, running;
-	yt_cmd *cmds;
-	resolved *where;
-};
-
-struct yt_pool {
-	yt_device *dev;
-	yt_pool *next;
-	yt_blocks blocks;
-	uint32_t mode, buffers;
-};
-
 struct yt_module {
 	yt_device *dev;
 	uint64_t kernel; /* its slot has the chain */
@@ -99,18 +80,16 @@ struct yt_device {
 	uint64_t removals;    /* of objects, and attempts; read without the lock */
 	yt_table table;
 	yt_stream *streams, *ready;
-	yt_pool *pools;
-	uint32_t stream_count, graphs, index;
-	uint32_t threads_max, threads, threads_idle, stop, blocked;
+	uint32_t stream_count;
+	uint32_t threads_max, threads, threads_idle, stop;
 	pthread_t *thread;
 	yt_error dead; /* code 0: alive */
 	yt_faults faults;
 	uint64_t faults_generation;
 	yt_mem_stats stats; /* copies are counted without the lock */
 	struct {
-		uint32_t block, tile, stages; /* read without the lock */
+		uint32_t block, tile; /* read without the lock */
 	} config[YT_OP_LAST + 1];
-	uint32_t peer[YT_MAX_VIRTUAL]; /* answers of peer_query */
 };
 
 static inline uint64_t cpu_now(void)
@@ -129,12 +108,6 @@ yt_status cpu_alive_locked(yt_device *d, yt_error *err);
  * slot's id is withdrawn; the caller restores it when the answer is no. */
 int cpu_slot_unused(yt_device *d, uint64_t id);
 
-/* Locked: wakes streams that wait for events, after one passed or the end came. */
-void cpu_unblock(yt_device *d);
-
-/* Locked: whether jobs of streams other than `but` name the buffer. */
-int cpu_named_elsewhere(yt_device *d, uint64_t id, const yt_stream *but);
-
 /* The launch configuration of a command: its own, else that of its device. */
 static inline yt_cpu_config cpu_config_of(const yt_device *d, const yt_cmd *c)
 {
@@ -149,23 +122,16 @@ static inline yt_cpu_config cpu_config_of(const yt_device *d, const yt_cmd *c)
 void cpu_count_copy(yt_device *d, const resolved *r, uint64_t bytes);
 
 yt_status cpu_stream_open(yt_device *, const yt_stream_options *, yt_stream **, yt_error *);
-yt_status cpu_stream_create(yt_device *, int32_t, yt_stream **, yt_error *);
 yt_status cpu_stream_destroy(yt_stream *, yt_error *);
 yt_status cpu_submit(yt_stream *, const yt_cmd *, uint32_t, yt_error *);
 yt_status cpu_submit_known(yt_stream *, const yt_cmd *, uint32_t, uint64_t, yt_error *);
 yt_status cpu_stream_poll(yt_stream *, uint64_t, yt_error *);
-yt_status cpu_module_load(yt_device *, const void *, uint64_t, const char *, yt_module **, yt_error *);
-yt_status cpu_module_image(yt_module *, void *, uint64_t *, yt_error *);
+yt_status cpu_module_load(yt_device *, const void *, uint64_t, yt_module **, yt_error *);
 yt_status cpu_module_unload(yt_module *, yt_error *);
-yt_status cpu_kernel_get(yt_module *, const char *, uint64_t *, yt_kernel_info *, yt_error *);
+yt_status cpu_kernel_get(yt_module *, const char *, uint64_t *, yt_error *);
 yt_status cpu_event_create(yt_device *, uint64_t *, yt_error *);
 yt_status cpu_event_destroy(yt_device *, uint64_t, yt_error *);
 yt_status cpu_event_elapsed(yt_device *, uint64_t, uint64_t, uint64_t *, yt_error *);
-yt_status cpu_event_poll(yt_device *, uint64_t, uint64_t, yt_error *);
-yt_status cpu_graph_begin(yt_stream *, yt_error *);
-yt_status cpu_graph_end(yt_stream *, yt_graph **, yt_error *);
-yt_status cpu_graph_launch(yt_graph *, yt_stream *, yt_error *);
-yt_status cpu_graph_destroy(yt_graph *, yt_error *);
 void cpu_stop_threads(yt_device *);
 
 #endif /* YT_CPU_DEV_H */

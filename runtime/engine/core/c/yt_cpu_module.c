@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Modules of the CPU backend: chains (yt_chain.h). The kernel is a slot of the device's table,
- * which is kept while lists and graphs refer to it.
+ * which is kept while lists refer to it.
  */
 #define _GNU_SOURCE
 
 #include "yt_chain.h"
 #include "yt_cpu_dev.h"
 
-yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, const char *opts, yt_module **out, yt_error *err)
+yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, yt_module **out, yt_error *err)
 {
 	uint32_t magic = 0;
 	yt_slot s = {0};
@@ -16,13 +16,13 @@ yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, const cha
 	yt_module *m;
 	yt_status rc;
 
-	if (d == NULL || image == NULL || n < sizeof magic || out == NULL || opts == NULL)
-		return yt_fail(err, YT_E_INVALID, "module_load: device, image, options and out are required");
+	if (d == NULL || image == NULL || n < sizeof magic || out == NULL)
+		return yt_fail(err, YT_E_INVALID, "module_load: device, image and out are required");
 	*out = NULL;
 	memcpy(&magic, image, sizeof magic);
 	if (magic != YT_CHAIN_MAGIC)
 		return yt_fail(err, YT_E_NOT_SUPPORTED,
-			       "module_load: the CPU backend loads only chains (yt_chain.h); PTX and cubin need a GPU");
+			       "module_load: the CPU backend loads only chains (yt_chain.h); a cubin needs a GPU");
 	rc = yt_cpu_chain_load(image, n, &chain, err);
 	if (rc != YT_OK)
 		return rc;
@@ -45,26 +45,6 @@ yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, const cha
 	return yt_ok(err);
 }
 
-yt_status cpu_module_image(yt_module *m, void *out, uint64_t *n, yt_error *err)
-{
-	yt_status rc = YT_OK;
-	const yt_slot *s;
-
-	if (m == NULL || n == NULL)
-		return yt_fail(err, YT_E_INVALID, "module_image: module and n are required");
-	pthread_mutex_lock(&m->dev->lock);
-	s = yt_table_get(&m->dev->table, m->kernel, YT_SLOT_KERNEL);
-	if (out != NULL && *n < s->bytes)
-		rc = yt_fail(err, YT_E_INVALID, "module_image: capacity is %llu bytes, the image has %llu", (unsigned long long)*n,
-			     (unsigned long long)s->bytes);
-	else if (out != NULL)
-		memcpy(out, s->host, (size_t)s->bytes);
-	if (rc == YT_OK)
-		*n = s->bytes;
-	pthread_mutex_unlock(&m->dev->lock);
-	return rc != YT_OK ? rc : yt_ok(err);
-}
-
 yt_status cpu_module_unload(yt_module *m, yt_error *err)
 {
 	yt_status rc = YT_OK;
@@ -77,8 +57,8 @@ yt_status cpu_module_unload(yt_module *m, yt_error *err)
 	d = m->dev;
 	pthread_mutex_lock(&d->lock);
 	s = yt_table_get(&d->table, m->kernel, YT_SLOT_KERNEL);
-	if (s->uses != 0 || s->held != 0 || !cpu_slot_unused(d, m->kernel)) {
-		rc = yt_fail(err, YT_E_BUSY, "module_unload: submitted work or a graph uses its kernel");
+	if (s->uses != 0 || !cpu_slot_unused(d, m->kernel)) {
+		rc = yt_fail(err, YT_E_BUSY, "module_unload: submitted work uses its kernel");
 	} else {
 		chain = s->host;
 		yt_table_remove(&d->table, s);
@@ -91,19 +71,12 @@ yt_status cpu_module_unload(yt_module *m, yt_error *err)
 	return yt_ok(err);
 }
 
-yt_status cpu_kernel_get(yt_module *m, const char *name, uint64_t *kernel, yt_kernel_info *info, yt_error *err)
+yt_status cpu_kernel_get(yt_module *m, const char *name, uint64_t *kernel, yt_error *err)
 {
-	yt_kernel_info full = {0};
-
-	if (m == NULL || name == NULL || kernel == NULL || (info != NULL && info->size < sizeof info->size))
-		return yt_fail(err, YT_E_INVALID, "kernel_get: module, name, kernel and info.size are required");
+	if (m == NULL || name == NULL || kernel == NULL)
+		return yt_fail(err, YT_E_INVALID, "kernel_get: module, name and kernel are required");
 	if (strcmp(name, "chain") != 0)
 		return yt_fail(err, YT_E_INVALID, "kernel_get: no kernel \"%.64s\"; a chain has \"chain\"", name);
 	*kernel = m->kernel;
-	if (info != NULL) {
-		full.size = info->size < sizeof full ? info->size : (uint32_t)sizeof full;
-		full.max_threads = 1024; /* any value: the CPU launches no threads */
-		memcpy(info, &full, full.size);
-	}
 	return yt_ok(err);
 }

@@ -98,16 +98,9 @@ static void push(uint32_t op, level *l, float v)
 	}
 }
 
-/* One chunk of the source, of any type. */
-static float source_chunk(uint32_t op, const void *x, uint32_t type, uint64_t first, uint64_t n)
+float yt_cpu_reduce(uint32_t op, const float *x, uint64_t n)
 {
-	float lane[YT_REDUCE_LANES], row[YT_REDUCE_CHUNK];
-
-	return chunk(op, lane, yt_cpu_floats(type, x, first, row, (uint32_t)n), n);
-}
-
-float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n)
-{
+	float lane[YT_REDUCE_LANES];
 	level upper[UPPER_LEVELS];
 	uint64_t at;
 	uint32_t i;
@@ -115,13 +108,13 @@ float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n)
 	if (n == 0)
 		return yt_reduce_identity(op);
 	if (n <= YT_REDUCE_CHUNK)
-		return source_chunk(op, x, type, 0, n);
+		return chunk(op, lane, x, n);
 	for (i = 0; i < UPPER_LEVELS; i++) {
 		upper[i].fill = 0;
 		upper[i].total = 0;
 	}
 	for (at = 0; at < n; at += YT_REDUCE_CHUNK)
-		push(op, upper, source_chunk(op, x, type, at, n - at < YT_REDUCE_CHUNK ? n - at : YT_REDUCE_CHUNK));
+		push(op, upper, chunk(op, lane, x + at, n - at < YT_REDUCE_CHUNK ? n - at : YT_REDUCE_CHUNK));
 	for (i = 0; i + 1 < UPPER_LEVELS; i++) {
 		if (upper[i].total == 1) /* the remaining one */
 			return upper[i].lane[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax, argmax and top-k of rows. Softmax reads a row three times, from the cache if the
+ * Softmax and top-k of rows. Softmax reads a row three times, from the cache if the
  * row fits.
  */
 #include "yt_cpu.h"
@@ -87,19 +87,6 @@ PART float sum_of(float *sum)
 	return sum[0];
 }
 
-/* The sort key of each of n elements, and the largest key. */
-YT_CLONES
-static uint32_t order_row(const float *restrict x, uint32_t *restrict order, uint32_t n)
-{
-	uint32_t top = 0, j;
-
-	for (j = 0; j < n; j++)
-		order[j] = yt_rank_order(x[j]);
-	for (j = 0; j < n; j++)
-		top = order[j] > top ? order[j] : top;
-	return top;
-}
-
 static uint32_t piece(const yt_rows *r, uint32_t at)
 {
 	return r->cols - at < YT_ROW_LANES ? r->cols - at : YT_ROW_LANES;
@@ -166,25 +153,6 @@ void yt_cpu_softmax(const yt_rows *r, const void *src, void *dst)
 			exp_row(yt_cpu_floats(r->in, src, first + at, x, piece(r, at)), top, x, sum, piece(r, at));
 			scale_row(x, by, piece(r, at));
 			yt_cpu_narrow(r->out, x, dst, first + at, piece(r, at));
-		}
-	}
-}
-
-void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst)
-{
-	float x[YT_ROW_LANES];
-	uint32_t order[YT_ROW_LANES], i, at, j, top, best;
-
-	for (i = 0; i < r->rows; i++) {
-		best = 0; /* below the key of any element */
-		for (at = 0; at < r->cols; at += YT_ROW_LANES) {
-			top = order_row(yt_cpu_floats(r->in, src, i * stride_of(r) + at, x, piece(r, at)), order, piece(r, at));
-			if (top <= best)
-				continue;
-			best = top;
-			for (j = 0; order[j] != top; j++)
-				;
-			dst[i] = (int32_t)(at + j);
 		}
 	}
 }

@@ -3,17 +3,11 @@
  * Runs one operation on the CPU. To add an operation, add its bit to yt_cpu_ops, its case
  * below, and its kernel in a file of its own.
  */
-#define _GNU_SOURCE /* syscall */
-
 #include "yt_cpu.h"
 #include "yt_names.h"
 
-#include <linux/futex.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <stdlib.h>
+#include <string.h>
 
 /* All operations. */
 const uint64_t yt_cpu_ops = (2ull << YT_OP_LAST) - 2;
@@ -56,11 +50,8 @@ yt_cpu_config yt_cpu_built_in(uint32_t op)
 
 OWN reduce(const yt_cmd *c, uint8_t *const p[])
 {
-	uint64_t n = c->src[0].len / yt_type_bytes(c->reduce.type);
-	float value = yt_cpu_reduce(c->value == YT_REDUCE_MEAN ? YT_REDUCE_SUM : c->value, p[1], c->reduce.type, n);
+	float value = yt_cpu_reduce(c->value, (const float *)(const void *)p[1], c->src[0].len / sizeof value);
 
-	if (c->value == YT_REDUCE_MEAN)
-		value /= (float)n;
 	memcpy(p[0], &value, sizeof value);
 	return YT_OK;
 }
@@ -100,15 +91,6 @@ OWN gemm(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *
 	return room(yt_cpu_gemm(&c->gemm, p[1], p[2], bias, p[0], cut.block, cut.tile, scratch), at, "gemm", err);
 }
 
-OWN wake(const yt_cmd *c, uint8_t *const p[])
-{
-	__atomic_store_n((uint32_t *)(void *)p[0], c->value, __ATOMIC_RELEASE);
-	/* Not FUTEX_PRIVATE, because another process may wait. It is no error if none
-	 * does. */
-	syscall(SYS_futex, p[0], FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
-	return YT_OK;
-}
-
 OWN unknown(const yt_cmd *c, uint32_t at, yt_error *err)
 {
 	return yt_fail(err, YT_E_INTERNAL, "command %u: operation %u passed the checks but is not implemented", at, c->op);
@@ -121,10 +103,6 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 	case YT_OP_COPY:
 		if (c->dst.len != 0)
 			memcpy(p[0], p[1], (size_t)c->dst.len);
-		return YT_OK;
-	case YT_OP_MEMSET:
-		if (c->dst.len != 0)
-			memset(p[0], (int)c->value, (size_t)c->dst.len);
 		return YT_OK;
 	case YT_OP_PREPROCESS:
 		return preprocess(c, at, p, scratch, err);
@@ -139,14 +117,8 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 	case YT_OP_SOFTMAX:
 		yt_cpu_softmax(&c->rows, p[1], p[0]);
 		return YT_OK;
-	case YT_OP_ARGMAX:
-		yt_cpu_argmax(&c->rows, p[1], (int32_t *)(void *)p[0]);
-		return YT_OK;
 	case YT_OP_TOPK:
 		yt_cpu_topk(&c->rows, p[1], (yt_ranked *)(void *)p[0]);
-		return YT_OK;
-	case YT_OP_MAP:
-		yt_cpu_map(&c->map, c->dst.len / yt_type_bytes(c->map.out), p[1], p[2], (const float *)(const void *)p[3], p[0]);
 		return YT_OK;
 	case YT_OP_LAUNCH:
 		yt_cpu_chain((const yt_chain *)(const void *)p[YT_CPU_KERNEL], c, p);
@@ -166,8 +138,8 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 	case YT_OP_MASKS:
 		return room(yt_cpu_masks(&c->masks, p[1], (const float *)(const void *)p[2], as_boxes(p[3]), p[0], c->dst.len, scratch), at,
 			    "masks", err);
-	case YT_OP_SIGNAL:
-		return wake(c, p);
+	case YT_OP_STATS:
+		return room(yt_cpu_stats(&c->stats, p[1], (yt_stats *)(void *)p[0], scratch), at, "stats", err);
 	default:
 		return unknown(c, at, err);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams of the CPU backend: lists, events, graphs, and the threads for work that does not
+ * Streams of the CPU backend: lists, events, and the threads for work that does not
  * run in the caller's thread. See yt_cpu_dev.h.
  */
 #define _GNU_SOURCE
@@ -92,11 +92,11 @@ static yt_status check(yt_stream *s, const yt_cmd *c, uint32_t at, resolved *r, 
 		return rc;
 	r->pageable = r->device_side = 0;
 	r->event = r->kernel = NULL;
-	if (c->op == YT_OP_RECORD || c->op == YT_OP_WAIT) {
+	if (c->op == YT_OP_RECORD) {
 		r->event = yt_table_get(table, c->event, YT_SLOT_EVENT);
 		if (r->event == NULL)
-			return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not an event, or was destroyed", at,
-				       yt_op_name(c->op), (unsigned long long)c->event);
+			return yt_fail(err, YT_E_INVALID, "command %u: record: %#llx is not an event, or was destroyed", at,
+				       (unsigned long long)c->event);
 		name(s, c->event);
 		return YT_OK;
 	}
@@ -116,49 +116,30 @@ static yt_status check(yt_stream *s, const yt_cmd *c, uint32_t at, resolved *r, 
 }
 
 /* Lock held, or the slot is protected by a running list. */
-static void count_uses(yt_device *d, const yt_cmd *c, const resolved *r, int graph, int delta)
+static void count_uses(yt_device *d, const yt_cmd *c, const resolved *r, int delta)
 {
 	yt_operands o;
 	uint32_t i;
 
 	if (r->event != NULL) {
-		*(graph ? &r->event->held : &r->event->uses) += (uint32_t)delta;
+		r->event->uses += (uint32_t)delta;
 		return;
 	}
 	if (r->kernel != NULL)
-		*(graph ? &r->kernel->held : &r->kernel->uses) += (uint32_t)delta;
+		r->kernel->uses += (uint32_t)delta;
 	o = yt_operands_of(c);
 	for (i = 0; i < o.n; i++) {
-		/* A buffer freed in the order of this stream no longer exists. */
-		yt_slot *s = yt_table_get(&d->table, o.range[i]->buf, YT_SLOT_BUFFER);
+		yt_slot *s = yt_table_get(&d->table, o.range[i]->buf, YT_SLOT_BUFFER); /* or host memory */
 
 		if (s != NULL)
-			*(graph ? &s->held : &s->uses) += (uint32_t)delta;
+			s->uses += (uint32_t)delta;
 	}
 }
 
-int cpu_named_elsewhere(yt_device *d, uint64_t id, const yt_stream *but)
-{
-	const yt_stream *s;
-	const job *j;
-	uint32_t i, k;
-
-	for (s = d->streams; s != NULL; s = s->next)
-		for (j = s != but ? s->head : NULL; j != NULL; j = j->next)
-			for (i = 0; i < j->n; i++) {
-				yt_operands o = yt_operands_of(&j->cmds[i]);
-
-				for (k = 0; k < o.n; k++)
-					if (o.range[k]->buf == id)
-						return 1;
-			}
-	return 0;
-}
-
 /* A submitted record of the event has not been reached. */
-static int must_wait(const yt_slot *event)
+static int is_pending(const yt_slot *event)
 {
-	return __atomic_load_n(&event->passed, __ATOMIC_ACQUIRE) < __atomic_load_n(&event->submitted, __ATOMIC_ACQUIRE);
+	return event->passed < event->submitted;
 }
 
 /* ---- running ------------------------------------------------------------ */
@@ -176,20 +157,18 @@ void cpu_count_copy(yt_device *d, const resolved *r, uint64_t bytes)
 }
 
 /* Lock held. */
-static void record(yt_device *d, yt_slot *event, uint64_t target)
+static void record(yt_slot *event, uint64_t target)
 {
 	event->stamp = cpu_now();
 	if (event->passed < target)
-		__atomic_store_n(&event->passed, target, __ATOMIC_RELEASE);
-	cpu_unblock(d);
-	pthread_cond_broadcast(&d->done);
+		event->passed = target;
 }
 
 RARE static void record_here(yt_device *d, yt_slot *event)
 {
 	pthread_mutex_lock(&d->lock);
-	__atomic_store_n(&event->submitted, event->submitted + 1, __ATOMIC_RELEASE);
-	record(d, event, event->submitted);
+	event->submitted++;
+	record(event, event->submitted);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -212,8 +191,6 @@ static inline __attribute__((always_inline)) yt_status run_here(yt_stream *s, co
 	for (i = 0; i < n && rc == YT_OK; i++) {
 		const yt_cmd *c = &cmds[i];
 
-		if (c->op == YT_OP_WAIT)
-			continue; /* had passed when the list was checked */
 		if (c->op == YT_OP_RECORD) {
 			record_here(d, where[i].event);
 			continue;
@@ -232,7 +209,6 @@ static void die(yt_device *d, yt_status code, const char *why)
 		return;
 	yt_report(&d->dead, code, 0, 1, "%s", why);
 	__atomic_store_n(&d->trouble, 1, __ATOMIC_RELEASE);
-	cpu_unblock(d);
 	pthread_cond_broadcast(&d->work);
 	pthread_cond_broadcast(&d->done);
 }
@@ -314,27 +290,14 @@ static void make_ready(yt_stream *s)
 	yt_stream **at = &d->ready;
 
 	s->state = READY;
-	while (*at != NULL && (*at)->priority <= s->priority)
+	while (*at != NULL)
 		at = &(*at)->next_ready;
-	s->next_ready = *at;
+	s->next_ready = NULL;
 	*at = s;
 	pthread_cond_signal(&d->work);
 }
 
-void cpu_unblock(yt_device *d)
-{
-	yt_stream *s;
-
-	if (d->blocked == 0)
-		return;
-	for (s = d->streams; s != NULL; s = s->next)
-		if (s->state == BLOCKED) {
-			d->blocked--;
-			make_ready(s);
-		}
-}
-
-/* Lock held. Runs the stream's first job to its end, or to an event that has not been reached. */
+/* Lock held. Runs the stream's first job. */
 static void run_job(yt_stream *s)
 {
 	yt_device *d = s->dev;
@@ -342,30 +305,14 @@ static void run_job(yt_stream *s)
 	uint32_t i;
 
 	s->state = RUNNING;
-	for (; j->at < j->n; j->at++) {
-		const resolved *r = &j->where[j->at];
-
-		if (d->dead.code != YT_OK)
-			continue;
-		switch (j->cmds[j->at].op) {
-		case YT_OP_WAIT:
-			if (r->event->passed < j->target[j->at]) {
-				s->state = BLOCKED;
-				d->blocked++;
-				return;
-			}
-			break;
-		case YT_OP_RECORD:
-			record(d, r->event, j->target[j->at]);
-			break;
-		default:
-			run_job_command(s, j, j->at);
-		}
+	for (i = 0; i < j->n && d->dead.code == YT_OK; i++) {
+		if (j->cmds[i].op == YT_OP_RECORD)
+			record(j->where[i].event, j->target[i]);
+		else
+			run_job_command(s, j, i);
 	}
-	for (i = 0; i < j->n && j->graph == NULL; i++)
-		count_uses(d, &j->cmds[i], &j->where[i], 0, -1);
-	if (j->graph != NULL)
-		__atomic_fetch_sub(&j->graph->running, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < j->n; i++)
+		count_uses(d, &j->cmds[i], &j->where[i], -1);
 	s->head = j->next;
 	if (s->head == NULL)
 		s->tail = NULL;
@@ -444,12 +391,12 @@ void cpu_stop_threads(yt_device *d)
 
 /* ---- submitting --------------------------------------------------------- */
 
-/* Makes a job from a list, or from graph g, and queues it. The caller protects the objects
- * that the list refers to until this returns. */
-RARE static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_graph *g, yt_error *err)
+/* Makes a job from a list and queues it. The caller protects the objects that the list refers to
+ * until this returns. */
+RARE static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
 {
 	yt_device *d = s->dev;
-	size_t cmd_bytes = g == NULL ? n * sizeof *cmds : 0, where_bytes = g == NULL ? n * sizeof *where : 0;
+	size_t cmd_bytes = n * sizeof *cmds, where_bytes = n * sizeof *where;
 	size_t room = sizeof(job) + n * sizeof(uint64_t) + cmd_bytes + where_bytes;
 	job *j = NULL;
 	char *p;
@@ -477,13 +424,11 @@ RARE static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *
 	}
 	p = (char *)(j + 1);
 	j->next = NULL;
-	j->graph = g;
 	j->n = n;
-	j->at = 0;
 	j->room = room;
 	j->target = (uint64_t *)(void *)p;
 	p += n * sizeof(uint64_t);
-	if (g == NULL && n != 0) {
+	if (n != 0) {
 		memcpy(p, cmds, cmd_bytes);
 		cmds = (const yt_cmd *)(void *)p;
 		p += cmd_bytes;
@@ -493,15 +438,10 @@ RARE static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *
 	j->cmds = cmds;
 	j->where = where;
 	for (i = 0; i < n; i++) {
-		if (g == NULL)
-			count_uses(d, &cmds[i], &where[i], 0, 1);
-		if (where[i].event != NULL && cmds[i].op == YT_OP_RECORD)
-			__atomic_store_n(&where[i].event->submitted, where[i].event->submitted + 1, __ATOMIC_RELEASE);
+		count_uses(d, &cmds[i], &where[i], 1);
 		if (where[i].event != NULL)
-			j->target[i] = where[i].event->submitted;
+			j->target[i] = ++where[i].event->submitted;
 	}
-	if (g != NULL)
-		__atomic_fetch_add(&g->running, 1, __ATOMIC_ACQUIRE);
 	if (s->tail != NULL)
 		s->tail->next = j;
 	else
@@ -521,70 +461,34 @@ static int runs_here(const yt_stream *s)
 	       __atomic_load_n(&s->dev->trouble, __ATOMIC_ACQUIRE) == 0;
 }
 
-RARE static yt_status record_graph(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
-{
-	yt_graph *g = s->recording;
-	uint32_t cap = g->cap, i;
-	yt_cmd *c;
-	resolved *w;
-
-	if (n > UINT32_MAX / 2 - g->n)
-		return yt_fail(err, YT_E_INVALID, "submit: the graph is too long");
-	if (g->n + n > cap) {
-		while (cap < g->n + n)
-			cap = cap == 0 ? 16 : 2 * cap;
-		c = realloc(g->cmds, cap * sizeof *c);
-		if (c != NULL)
-			g->cmds = c;
-		w = c != NULL ? realloc(g->where, cap * sizeof *w) : NULL;
-		if (w == NULL)
-			return yt_fail(err, YT_E_OOM, "submit: no memory for a graph of %u commands", cap);
-		g->where = w;
-		g->cap = cap;
-	}
-	pthread_mutex_lock(&s->dev->lock);
-	for (i = 0; i < n; i++) {
-		g->cmds[g->n] = cmds[i];
-		g->where[g->n++] = where[i];
-		count_uses(s->dev, &cmds[i], &where[i], 1, 1);
-	}
-	pthread_mutex_unlock(&s->dev->lock);
-	return YT_OK;
-}
-
-enum { HAS_WAIT = 1, MUST_WAIT = 2 };
-
 /* Resolves a list and names its objects. */
-RARE static yt_status check_list(yt_stream *s, const yt_cmd *cmds, uint32_t n, uint32_t *waits, yt_error *err)
+RARE static yt_status check_list(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
 {
 	yt_status rc = YT_OK;
 	uint32_t i;
 
 	__atomic_store_n(&s->names, 0, __ATOMIC_RELAXED);
-	for (i = 0; i < n && rc == YT_OK; i++) {
+	for (i = 0; i < n && rc == YT_OK; i++)
 		rc = check(s, &cmds[i], i, &s->where[i], err);
-		if (rc == YT_OK && cmds[i].op == YT_OP_WAIT)
-			*waits |= HAS_WAIT | (must_wait(s->where[i].event) ? MUST_WAIT : 0);
-	}
 	return rc;
 }
 
 yt_status cpu_submit_known(yt_stream *s, const yt_cmd *cmds, uint32_t n, uint64_t known, yt_error *err)
 {
 	yt_status rc = YT_OK;
-	uint32_t here, waits = 0;
+	uint32_t here;
 	uint64_t removals;
 
 	if (s == NULL || (cmds == NULL && n != 0))
 		return yt_fail(err, YT_E_INVALID, "submit: stream and commands are required");
 	if (n > YT_MAX_CMDS)
 		return yt_fail(err, YT_E_INVALID, "submit: %u commands; a list has at most %u", n, YT_MAX_CMDS);
-	here = s->recording == NULL && runs_here(s);
+	here = runs_here(s);
 	yt_guard_enter(&s->active, CHECKING);
 	removals = __atomic_load_n(&s->dev->removals, __ATOMIC_ACQUIRE);
 	if (known == 0 || known != s->known || n != s->known_n || removals != s->removals) {
-		rc = check_list(s, cmds, n, &waits, err);
-		s->known = rc == YT_OK && waits == 0 ? known : 0; /* to wait or not is decided each time */
+		rc = check_list(s, cmds, n, err);
+		s->known = rc == YT_OK ? known : 0;
 		s->known_n = n;
 		s->removals = removals;
 	}
@@ -592,11 +496,8 @@ yt_status cpu_submit_known(yt_stream *s, const yt_cmd *cmds, uint32_t n, uint64_
 	 * any lock: a thread that frees an object holds the lock and waits for the check to
 	 * end. */
 	__atomic_store_n(&s->active, CHECKED, __ATOMIC_RELEASE);
-	if (rc == YT_OK && here && (waits & MUST_WAIT) == 0) {
-		rc = run_here(s, cmds, s->where, n, err);
-	} else if (rc == YT_OK) {
-		rc = s->recording != NULL ? record_graph(s, cmds, s->where, n, err) : enqueue(s, cmds, s->where, n, NULL, err);
-	}
+	if (rc == YT_OK)
+		rc = here ? run_here(s, cmds, s->where, n, err) : enqueue(s, cmds, s->where, n, err);
 	yt_guard_leave(&s->active);
 	return rc != YT_OK ? rc : yt_ok(err);
 }
@@ -610,22 +511,19 @@ yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err
 
 yt_status cpu_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream **out, yt_error *err)
 {
-	yt_stream_options o = {0};
 	yt_stream *s;
 
-	if (d == NULL || out == NULL || opt == NULL || opt->size < offsetof(yt_stream_options, reserved))
+	if (d == NULL || out == NULL || opt == NULL || opt->size < sizeof *opt)
 		return yt_fail(err, YT_E_INVALID, "stream_open: device, options.size and out are required");
 	*out = NULL;
-	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
-	if ((o.flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(o.name, 0, sizeof o.name) == NULL)
-		return yt_fail(err, YT_E_INVALID, "stream_open: invalid flags %#x, or the name is not NUL-terminated", o.flags);
+	if ((opt->flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(opt->name, 0, sizeof opt->name) == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_open: invalid flags %#x, or the name is not NUL-terminated", opt->flags);
 	s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return yt_fail(err, YT_E_OOM, "stream_open: no memory for the stream");
 	s->dev = d;
-	s->priority = o.priority;
-	s->flags = o.flags;
-	memcpy(s->name, o.name, sizeof s->name);
+	s->flags = opt->flags;
+	memcpy(s->name, opt->name, sizeof s->name);
 	pthread_mutex_lock(&d->lock);
 	s->next = d->streams;
 	d->streams = s;
@@ -635,32 +533,21 @@ yt_status cpu_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream 
 	return yt_ok(err);
 }
 
-yt_status cpu_stream_create(yt_device *d, int32_t priority, yt_stream **out, yt_error *err)
-{
-	yt_stream_options o = {.size = sizeof o, .priority = priority};
-
-	return cpu_stream_open(d, &o, out, err);
-}
-
 yt_status cpu_stream_destroy(yt_stream *s, yt_error *err)
 {
 	yt_stream **at;
-	yt_pool *p;
 
 	if (s == NULL)
 		return yt_fail(err, YT_E_INVALID, "stream_destroy: no stream");
 	pthread_mutex_lock(&s->dev->lock);
-	if (s->head != NULL || s->recording != NULL) {
+	if (s->head != NULL) {
 		pthread_mutex_unlock(&s->dev->lock);
-		return yt_fail(err, YT_E_BUSY, s->recording != NULL ? "stream_destroy: a graph is being recorded"
-								    : "stream_destroy: work is running; poll the stream first");
+		return yt_fail(err, YT_E_BUSY, "stream_destroy: work is running; poll the stream first");
 	}
 	for (at = &s->dev->streams; *at != s; at = &(*at)->next)
 		;
 	*at = s->next;
 	s->dev->stream_count--;
-	for (p = s->dev->pools; p != NULL; p = p->next)
-		yt_pool_collect(&p->blocks, &s->done);
 	pthread_mutex_unlock(&s->dev->lock);
 	free(s->scratch.mem);
 	free(s->spare);
@@ -737,8 +624,8 @@ yt_status cpu_event_destroy(yt_device *d, uint64_t event, yt_error *err)
 	s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
 	if (s == NULL) {
 		rc = yt_fail(err, YT_E_INVALID, "event_destroy: %#llx is not an event, or was destroyed", (unsigned long long)event);
-	} else if (s->uses != 0 || s->held != 0 || !cpu_slot_unused(d, event)) {
-		rc = yt_fail(err, YT_E_BUSY, "event_destroy: submitted work or a graph uses the event");
+	} else if (s->uses != 0 || !cpu_slot_unused(d, event)) {
+		rc = yt_fail(err, YT_E_BUSY, "event_destroy: submitted work uses the event");
 	} else {
 		yt_table_remove(&d->table, s);
 		rc = yt_ok(err);
@@ -761,7 +648,7 @@ yt_status cpu_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns, 
 		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: a or b is not an event, or was destroyed");
 	} else if (from->submitted == 0 || to->submitted == 0) {
 		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded");
-	} else if (must_wait(from) || must_wait(to)) {
+	} else if (is_pending(from) || is_pending(to)) {
 		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event has not passed yet");
 	} else if (to->stamp < from->stamp) {
 		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: event a is later than event b");
@@ -771,120 +658,4 @@ yt_status cpu_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns, 
 	}
 	pthread_mutex_unlock(&d->lock);
 	return rc;
-}
-
-yt_status cpu_event_poll(yt_device *d, uint64_t event, uint64_t timeout_ns, yt_error *err)
-{
-	struct timespec until = {0, 0};
-	yt_status rc;
-	yt_slot *s;
-
-	if (d == NULL)
-		return yt_fail(err, YT_E_INVALID, "event_poll: no device");
-	if (timeout_ns != 0)
-		until = deadline_after(timeout_ns);
-	pthread_mutex_lock(&d->lock);
-	for (;;) {
-		rc = cpu_alive_locked(d, err);
-		if (rc != YT_OK)
-			break;
-		s = yt_table_get(&d->table, event, YT_SLOT_EVENT); /* another thread may close it meanwhile */
-		if (s == NULL || s->submitted == 0) {
-			rc = yt_fail(err, YT_E_INVALID, "event_poll: %#llx is not an event, was destroyed, or was never recorded",
-				     (unsigned long long)event);
-			break;
-		}
-		if (!must_wait(s)) {
-			rc = yt_ok(err);
-			break;
-		}
-		if (timeout_ns == 0) {
-			rc = yt_fail(err, YT_E_NOT_READY, "event_poll: the event has not passed");
-			break;
-		}
-		if (pthread_cond_timedwait(&d->done, &d->lock, &until) == ETIMEDOUT) {
-			s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
-			if (s != NULL && must_wait(s)) {
-				rc = yt_fail(err, YT_E_TIMEOUT, "event_poll: the event has not passed after %llu ns", (unsigned long long)timeout_ns);
-				break;
-			}
-		}
-	}
-	pthread_mutex_unlock(&d->lock);
-	return rc;
-}
-
-/* ---- graphs ------------------------------------------------------------- */
-
-yt_status cpu_graph_begin(yt_stream *s, yt_error *err)
-{
-	yt_graph *g;
-
-	if (s == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_begin: no stream");
-	if (s->recording != NULL)
-		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream is recording a graph already");
-	g = calloc(1, sizeof *g);
-	if (g == NULL)
-		return yt_fail(err, YT_E_OOM, "graph_begin: no memory for the graph");
-	g->dev = s->dev;
-	pthread_mutex_lock(&s->dev->lock);
-	s->dev->graphs++;
-	s->recording = g;
-	pthread_mutex_unlock(&s->dev->lock);
-	return yt_ok(err);
-}
-
-yt_status cpu_graph_end(yt_stream *s, yt_graph **out, yt_error *err)
-{
-	if (s == NULL || out == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_end: stream and out are required");
-	*out = s->recording;
-	if (*out == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_end: the stream is not recording a graph");
-	pthread_mutex_lock(&s->dev->lock);
-	s->recording = NULL;
-	pthread_mutex_unlock(&s->dev->lock);
-	return yt_ok(err);
-}
-
-yt_status cpu_graph_launch(yt_graph *g, yt_stream *s, yt_error *err)
-{
-	uint32_t i, here;
-	yt_status rc;
-
-	if (g == NULL || s == NULL || g->dev != s->dev)
-		return yt_fail(err, YT_E_INVALID, "graph_launch: a graph and a stream of one device are required");
-	if (s->recording != NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream is recording a graph");
-	here = runs_here(s);
-	for (i = 0; i < g->n && here; i++)
-		here = g->cmds[i].op != YT_OP_WAIT || !must_wait(g->where[i].event);
-	if (!here)
-		rc = enqueue(s, g->cmds, g->where, g->n, g, err);
-	else {
-		__atomic_fetch_add(&g->running, 1, __ATOMIC_ACQUIRE);
-		rc = run_here(s, g->cmds, g->where, g->n, err);
-		__atomic_fetch_sub(&g->running, 1, __ATOMIC_RELEASE);
-	}
-	return rc != YT_OK ? rc : yt_ok(err);
-}
-
-yt_status cpu_graph_destroy(yt_graph *g, yt_error *err)
-{
-	uint32_t i;
-
-	if (g == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_destroy: no graph");
-	if (__atomic_load_n(&g->running, __ATOMIC_ACQUIRE) != 0)
-		return yt_fail(err, YT_E_BUSY, "graph_destroy: the graph is running; poll its streams first");
-	pthread_mutex_lock(&g->dev->lock);
-	for (i = 0; i < g->n; i++)
-		count_uses(g->dev, &g->cmds[i], &g->where[i], 1, -1);
-	g->dev->graphs--;
-	pthread_mutex_unlock(&g->dev->lock);
-	free(g->cmds);
-	free(g->where);
-	free(g);
-	return yt_ok(err);
 }

@@ -66,14 +66,6 @@ static inline void yt_gate_poll(struct yt_gate *g, uint64_t ns)
 	yt_guard_leave(&g->active);
 }
 
-static inline void yt_gate_launch(struct yt_gate *g, yt_graph *graph)
-{
-	if (!yt_gate_enter(g))
-		return;
-	g->rc = g->api->graph_launch(graph, g->s, &g->err);
-	yt_guard_leave(&g->active);
-}
-
 /* Waits for the call in progress; later calls fail. */
 static inline void yt_gate_close(struct yt_gate *g)
 {

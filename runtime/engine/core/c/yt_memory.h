@@ -94,7 +94,7 @@ static inline yt_status yt_choose(const yt_device_info *info, uint32_t mode, uin
 			"", "device memory: the program copies in both directions, the CPU cannot access it",
 			"pinned host memory: the copy engine reads and writes it without staging",
 			"mapped: one memory with a host and a device address, no copies", "",
-			"managed memory: the driver migrates pages, guided by prefetch and advice",
+			"managed memory: the driver migrates pages",
 			"registered host pages (cameras, shared memory), used in place"
 		};
 

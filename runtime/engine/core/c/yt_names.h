@@ -24,25 +24,21 @@ static inline const yt_kernel_limits *yt_kernel_of(uint32_t op)
 	static const yt_kernel_limits limits[YT_OP_LAST + 1] = {
 		{"", 0, 0, 0, 0, 0, 0, 0},
 		{"copy", 256, 32, 256, 32, 0, 0, 0},
-		{"memset", 0, 0, 0, 0, 0, 0, 0},
 		{"preprocess", 256, 32, 256, 32, 0, 0, 0},
 		{"reduce", 256, 256, 256, 256, 0, 0, 0},
 		{"record", 0, 0, 0, 0, 0, 0, 0},
-		{"wait", 0, 0, 0, 0, 0, 0, 0},
-		{"signal", 0, 0, 0, 0, 0, 0, 0},
 		{"launch", 0, 0, 0, 0, 0, 0, 0},
 		{"decode", 256, 256, 256, 256, 0, 0, 0},
 		{"nms", 256, 256, 256, 256, 0, 0, 0},
 		{"softmax", 256, 256, 256, 256, 0, 0, 0},
-		{"argmax", 256, 256, 256, 256, 0, 0, 0},
 		{"topk", 256, 256, 256, 256, 0, 0, 0},
-		{"map", 256, 32, 256, 32, 0, 0, 0},
 		{"convert", 256, 32, 256, 32, 0, 0, 0},
 		{"gemm", 256, 64, 256, 64, 128, 32, 256},
 		{"roi", 256, 32, 256, 32, 0, 0, 0},
 		{"diff", 256, 256, 256, 256, 0, 0, 0},
 		{"gather", 256, 256, 256, 256, 0, 0, 0},
 		{"masks", 256, 256, 256, 256, 0, 0, 0},
+		{"stats", 256, 256, 256, 256, 0, 0, 0},
 	};
 
 	return &limits[op <= YT_OP_LAST ? op : 0];
@@ -66,8 +62,8 @@ static inline yt_status yt_check_config(const char *kernel, const yt_kernel_conf
 			break;
 	if (i > YT_OP_LAST || yt_kernel_of(i)->block == 0)
 		return yt_fail(err, YT_E_INVALID,
-			       "kernel_config: no built-in kernel \"%.32s\"; use copy, preprocess, reduce, decode, nms, softmax, argmax, "
-			       "topk, map, convert, gemm, roi, diff, gather or masks",
+			       "kernel_config: no built-in kernel \"%.32s\"; use copy, preprocess, reduce, decode, nms, softmax, "
+			       "topk, convert, gemm, roi, diff, gather, masks or stats",
 			       kernel);
 	l = yt_kernel_of(i);
 	*op = i;
@@ -104,7 +100,7 @@ static inline uint32_t yt_tile_of(const yt_cmd *c, uint32_t device)
 /* After yt_check_cmd. */
 static inline yt_status yt_check_own_config(const yt_cmd *c, yt_error *err)
 {
-	yt_kernel_config own = {sizeof own, c->value & 0xffff, c->value >> 16, 0};
+	yt_kernel_config own = {sizeof own, c->value & 0xffff, c->value >> 16};
 	uint32_t op, block, tile;
 
 	if (!yt_configures(c->op) || c->value == 0)

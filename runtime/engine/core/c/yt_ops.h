@@ -242,52 +242,48 @@ YT_FN float yt_silu(float x)
 #define YT_SQRT(x) __builtin_sqrtf(x)
 #endif
 
-/* One step on one value; `with` is what CH_ and _SRC steps take. */
-YT_FN float yt_map_one(uint32_t op, float x, float a, float b, float with)
-{
-	switch (op) {
-	case YT_MAP_ADD:
-		return x + a;
-	case YT_MAP_MUL:
-		return x * a;
-	case YT_MAP_SCALE:
-		return x * a + b;
-	case YT_MAP_CLAMP:
-		x = x < a ? a : x;
-		return x > b ? b : x;
-	case YT_MAP_RELU:
-		return x < 0.0f ? 0.0f : x;
-	case YT_MAP_LEAKY:
-		return x < 0.0f ? x * a : x;
-	case YT_MAP_ABS:
-		return yt_abs(x);
-	case YT_MAP_NEG:
-		return -x;
-	case YT_MAP_SQRT:
-		return YT_SQRT(x);
-	case YT_MAP_EXP:
-		return yt_exp(x);
-	case YT_MAP_LOG:
-		return yt_log(x);
-	case YT_MAP_SIGMOID:
-		return yt_sigmoid(x);
-	case YT_MAP_TANH:
-		return yt_tanh(x);
-	case YT_MAP_GELU:
-		return yt_gelu(x);
-	case YT_MAP_SILU:
-		return yt_silu(x);
-	case YT_MAP_CH_MUL:
-	case YT_MAP_MUL_SRC:
-		return x * with;
-	default: /* YT_MAP_CH_ADD, YT_MAP_ADD_SRC */
-		return x + with;
-	}
-}
-
 YT_FN float yt_act(uint32_t act, float x)
 {
 	return act == YT_ACT_RELU ? (x < 0.0f ? 0.0f : x) : act == YT_ACT_GELU ? yt_gelu(x) : act == YT_ACT_SILU ? yt_silu(x) : x;
+}
+
+/* ---- statistics --------------------------------------------------------- */
+
+/* The brightness of pixel x of a row. */
+YT_FN int32_t yt_brightness(uint32_t format, const uint8_t *row, uint32_t x)
+{
+	switch (format) {
+	case YT_FORMAT_YUYV:
+		return row[2 * (uint64_t)x];
+	case YT_FORMAT_UYVY:
+		return row[2 * (uint64_t)x + 1];
+	case YT_FORMAT_RGB:
+	case YT_FORMAT_BGR:
+		row += 3 * (uint64_t)x;
+		return (int32_t)((9798u * row[format == YT_FORMAT_RGB ? 0 : 2] + 19235u * row[1] +
+				  3735u * row[format == YT_FORMAT_RGB ? 2 : 0] + 16384u) >> 15);
+	default:
+		return row[x];
+	}
+}
+
+/* The pixel before or after i of n, mirrored at the last one. */
+YT_FN uint32_t yt_before(uint32_t i, uint32_t n)
+{
+	return i > 0 ? i - 1 : n > 1 ? 1 : 0;
+}
+
+YT_FN uint32_t yt_after(uint32_t i, uint32_t n)
+{
+	return i + 1 < n ? i + 1 : n > 1 ? n - 2 : 0;
+}
+
+YT_FN uint64_t yt_stats_pitch(const yt_plane_stats *s)
+{
+	return s->pitch != 0 ? s->pitch
+	       : s->format == YT_FORMAT_YUYV || s->format == YT_FORMAT_UYVY ? 4 * (uint64_t)((s->width + 1) / 2)
+	       : s->format == YT_FORMAT_RGB || s->format == YT_FORMAT_BGR ? 3 * (uint64_t)s->width
+									   : s->width;
 }
 
 /* ---- convert ------------------------------------------------------------ */

@@ -24,15 +24,12 @@ typedef struct yt_slot {
 	uint32_t kind, generation;
 	uint32_t mode;
 	uint32_t uses;  /* commands submitted and not finished that name it */
-	uint32_t held;  /* commands of graphs that name it */
 	uint64_t bytes;
 	uint64_t stamp; /* event: a time in ns, 0 not passed */
 	void *host;     /* buffer: address for the CPU, or NULL; else backend's own */
 	void *device;   /* buffer: address for the kernels */
 	void *base;     /* buffer: what the allocator returned */
 	uint64_t above; /* buffer: the program's address is this far above the kernels' (yt_hidden.h) */
-	void *block;    /* buffer of a pool: its block */
-	struct yt_pool *pool;
 	uint64_t submitted, passed; /* event: records */
 	uint32_t next_free;         /* index + 1 */
 } yt_slot;

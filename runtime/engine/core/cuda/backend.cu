@@ -7,8 +7,7 @@
 //     cudaEventQuery are polled, cudaStreamSynchronize is not used;
 //   - no copy from or to pageable memory, because the driver would stage it and the
 //     copy would not be asynchronous (use PINNED and MAPPED);
-//   - managed memory, prefetch and advice only with concurrentManagedAccess: other
-//     devices, including all Jetsons before Thor, reject them;
+//   - managed memory only with concurrentManagedAccess, which Jetsons before Thor lack;
 //   - an error that destroys the context is stored and returned by every later call,
 //     since the driver would return the same or a misleading one.
 #include "device.h"
@@ -197,7 +196,7 @@ static cudaError_t describe(yt_device *d)
 	return cudaSuccess;
 }
 
-static yt_status cuda_device_start(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err)
+static yt_status cuda_device_open(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err)
 {
 	yt_open_options o = {};
 	uint32_t n = 0;
@@ -258,11 +257,6 @@ static yt_status cuda_device_start(uint32_t index, const yt_open_options *opt, y
 	return yt_ok(err);
 }
 
-static yt_status cuda_device_open(uint32_t index, yt_device **out, yt_error *err)
-{
-	return cuda_device_start(index, NULL, out, err);
-}
-
 static yt_status cuda_device_info(yt_device *d, yt_device_info *info, yt_error *err)
 {
 	yt_device_info full;
@@ -302,10 +296,9 @@ static yt_status cuda_device_close(yt_device *d, yt_error *err)
 	{
 		locked hold(d);
 
-		if (d->table.live != 0 || d->streams != NULL || d->pools != NULL || d->graphs != 0 || d->modules != 0)
-			return yt_fail(err, YT_E_BUSY, "device_close: %u buffers or events, %u graphs and %u modules%s%s are open",
-				       d->table.live, d->graphs, d->modules, d->streams != NULL ? ", streams" : "",
-				       d->pools != NULL ? ", pools" : "");
+		if (d->table.live != 0 || d->streams != NULL || d->modules != 0)
+			return yt_fail(err, YT_E_BUSY, "device_close: %u buffers or events and %u modules%s are open", d->table.live, d->modules,
+				       d->streams != NULL ? ", streams" : "");
 	}
 	yt_fault_end(d);
 	if (d->dead.code == YT_OK)
@@ -357,7 +350,7 @@ extern "C" __attribute__((visibility("default"))) yt_status yt_get_api(uint32_t 
 	api.device_close = cuda_device_close;
 	api.buf_alloc = cuda_buf_alloc;
 	api.buf_free = cuda_buf_free;
-	api.stream_create = cuda_stream_create;
+	api.stream_open = cuda_stream_open;
 	api.stream_destroy = cuda_stream_destroy;
 	api.submit = cuda_submit;
 	api.stream_poll = cuda_stream_poll;
@@ -366,32 +359,13 @@ extern "C" __attribute__((visibility("default"))) yt_status yt_get_api(uint32_t 
 	api.event_elapsed = cuda_event_elapsed;
 	api.ops = yt_cuda_ops;
 	api.caps = YT_CAP_MODULES;
-	api.stream_open = cuda_stream_open;
-	api.event_poll = cuda_event_poll;
-	api.graph_begin = cuda_graph_begin;
-	api.graph_end = cuda_graph_end;
-	api.graph_launch = cuda_graph_launch;
-	api.graph_destroy = cuda_graph_destroy;
-	api.pool_create = cuda_pool_create;
-	api.pool_stats = cuda_pool_stats;
-	api.pool_trim = cuda_pool_trim;
-	api.pool_destroy = cuda_pool_destroy;
-	api.pool_alloc = cuda_pool_alloc;
-	api.pool_free = cuda_pool_free;
 	api.buf_register = cuda_buf_register;
-	api.buf_prefetch = cuda_buf_prefetch;
-	api.buf_advise = cuda_buf_advise;
 	api.mem_choose = cuda_mem_choose;
 	api.mem_stats = cuda_mem_stats;
 	api.module_load = cuda_module_load;
-	api.module_image = cuda_module_image;
 	api.module_unload = cuda_module_unload;
 	api.kernel_get = cuda_kernel_get;
-	api.occupancy = cuda_occupancy;
 	api.kernel_config = cuda_kernel_config;
-	api.peer_query = cuda_peer_query;
-	api.peer_copy = cuda_peer_copy;
-	api.device_start = cuda_device_start;
 	api.buf_address = cuda_buf_address;
 #ifdef YT_FAULTS
 	api.caps |= YT_CAP_FAULTS;

@@ -25,16 +25,3 @@ cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, uint32_t bloc
 	copy_kernel<<<(unsigned)blocks, block, 0, stream>>>((uint8_t *)dst, (const uint8_t *)src, n);
 	return cudaGetLastError();
 }
-
-static __global__ void signal_kernel(volatile uint32_t *word, uint32_t value)
-{
-	__threadfence_system(); // earlier writes become visible first
-	*word = value;
-}
-
-// Writes a word that the CPU polls.
-cudaError_t yt_launch_signal(uint32_t *word, uint32_t value, cudaStream_t stream)
-{
-	signal_kernel<<<1, 1, 0, stream>>>(word, value);
-	return cudaGetLastError();
-}

@@ -3,8 +3,8 @@
 // device.h - internal declarations of the CUDA backend.
 //
 //   backend.cu  devices, the table of functions
-//   memory.cu   buffers, pools, advice, peers
-//   stream.cu   streams, lists, events, graphs
+//   memory.cu   buffers
+//   stream.cu   streams, lists, events
 //   module.cu   modules and kernels compiled outside the backend
 //   lt.cu       products by cuBLASLt, where it is installed
 //   faults.cu   faults for tests, only with YT_FAULTS
@@ -16,7 +16,6 @@
 #include "yt_faults.h"
 #include "yt_memory.h"
 #include "yt_names.h"
-#include "yt_pool.h"
 #include "yt_table.h"
 
 #include <cuda_runtime_api.h>
@@ -28,12 +27,10 @@ struct yt_device {
 	pthread_mutex_t lock; // guards all below
 	yt_table table;
 	yt_stream *streams; // list
-	yt_pool *pools;     // list
-	uint32_t graphs, modules;
+	uint32_t modules;
 	yt_error dead;        // sticky error; code 0: alive
 	yt_device_info info;  // without mem_free
 	int index;
-	uint64_t peer_known, peer_direct, peer_checked; // bit: the other device's index
 	yt_mem_stats stats;
 	uint32_t block[YT_OP_LAST + 1]; // threads a block, see kernel_config
 	struct yt_kernel *kernels; // list, of all modules
@@ -48,31 +45,9 @@ struct yt_stream {
 	cudaStream_t handle;
 	uint64_t *pending; // buffers named by work that may still run
 	uint32_t pending_n, pending_cap;
-	uint64_t submitted, done; // lists; done follows when the stream was seen idle
 	float *scratch;           // partial results of reductions
 	uint64_t scratch_bytes;
-	yt_graph *recording;
 	char name[16];
-};
-
-struct yt_graph {
-	yt_device *dev;
-	cudaGraphExec_t exec;
-	cudaEvent_t done; // after the last launch
-	bool launched;
-	uint64_t *held; // ids of buffers and events, once for each use
-	uint32_t held_n, held_cap;
-	float *scratch[16]; // the graph's own: a stream's may be replaced
-	uint32_t scratch_n;
-	float *saved; // the stream's, while it records
-	uint64_t saved_bytes;
-};
-
-struct yt_pool {
-	yt_device *dev;
-	yt_pool *next;
-	yt_blocks blocks;
-	uint32_t mode, buffers;
 };
 
 struct locked {
@@ -127,20 +102,9 @@ yt_status cuda_buf_alloc(yt_device *, uint32_t, uint64_t, uint64_t, yt_buffer *,
 yt_status cuda_buf_free(yt_device *, yt_buf_id, yt_error *);
 yt_status cuda_buf_register(yt_device *, void *, uint64_t, yt_buffer *, yt_error *);
 yt_status cuda_buf_address(yt_device *, yt_buf_id, uint64_t *, yt_error *);
-yt_status cuda_buf_prefetch(yt_device *, yt_range, uint32_t, yt_stream *, uint32_t *, yt_error *);
-yt_status cuda_buf_advise(yt_device *, yt_range, uint32_t, uint32_t *, yt_error *);
 yt_status cuda_mem_choose(yt_device *, uint32_t, uint32_t, yt_mem_choice *, yt_error *);
 yt_status cuda_mem_stats(yt_device *, yt_mem_stats *, yt_error *);
-yt_status cuda_pool_create(yt_device *, const yt_pool_options *, yt_pool **, yt_error *);
-yt_status cuda_pool_stats(yt_pool *, yt_pool_stats *, yt_error *);
-yt_status cuda_pool_trim(yt_pool *, uint64_t, yt_error *);
-yt_status cuda_pool_destroy(yt_pool *, yt_error *);
-yt_status cuda_pool_alloc(yt_pool *, uint64_t, uint64_t, yt_buffer *, yt_error *);
-yt_status cuda_pool_free(yt_pool *, yt_buf_id, yt_stream *, yt_error *);
-yt_status cuda_peer_query(yt_device *, yt_device *, uint32_t *, yt_error *);
-yt_status cuda_peer_copy(yt_stream *, yt_range, yt_device *, yt_range, uint32_t *, yt_error *);
 
-yt_status cuda_stream_create(yt_device *, int32_t, yt_stream **, yt_error *);
 yt_status cuda_stream_open(yt_device *, const yt_stream_options *, yt_stream **, yt_error *);
 yt_status cuda_stream_destroy(yt_stream *, yt_error *);
 yt_status cuda_submit(yt_stream *, const yt_cmd *, uint32_t, yt_error *);
@@ -148,17 +112,10 @@ yt_status cuda_stream_poll(yt_stream *, uint64_t, yt_error *);
 yt_status cuda_event_create(yt_device *, uint64_t *, yt_error *);
 yt_status cuda_event_destroy(yt_device *, uint64_t, yt_error *);
 yt_status cuda_event_elapsed(yt_device *, uint64_t, uint64_t, uint64_t *, yt_error *);
-yt_status cuda_event_poll(yt_device *, uint64_t, uint64_t, yt_error *);
-yt_status cuda_graph_begin(yt_stream *, yt_error *);
-yt_status cuda_graph_end(yt_stream *, yt_graph **, yt_error *);
-yt_status cuda_graph_launch(yt_graph *, yt_stream *, yt_error *);
-yt_status cuda_graph_destroy(yt_graph *, yt_error *);
 
-yt_status cuda_module_load(yt_device *, const void *, uint64_t, const char *, yt_module **, yt_error *);
-yt_status cuda_module_image(yt_module *, void *, uint64_t *, yt_error *);
+yt_status cuda_module_load(yt_device *, const void *, uint64_t, yt_module **, yt_error *);
 yt_status cuda_module_unload(yt_module *, yt_error *);
-yt_status cuda_kernel_get(yt_module *, const char *, uint64_t *, yt_kernel_info *, yt_error *);
-yt_status cuda_occupancy(yt_device *, uint64_t, uint32_t, uint64_t, uint32_t *, yt_error *);
+yt_status cuda_kernel_get(yt_module *, const char *, uint64_t *, yt_error *);
 
 // Whether a launch names a kernel that exists.
 yt_status yt_module_check(yt_device *d, const yt_launch *l, uint32_t at, yt_error *err);

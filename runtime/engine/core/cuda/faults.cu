@@ -73,7 +73,7 @@ yt_status yt_fault_before(yt_stream *s, const yt_cmd *c, yt_error *err)
 	uint64_t now = yt_now_ns();
 	yt_fault *f;
 
-	if (d->faults.n == 0 || c->op == YT_OP_RECORD || c->op == YT_OP_WAIT)
+	if (d->faults.n == 0 || c->op == YT_OP_RECORD)
 		return YT_OK;
 	yt_status rc = alive(d, err);
 	if (rc != YT_OK)

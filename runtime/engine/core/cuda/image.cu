@@ -122,3 +122,34 @@ cudaError_t yt_launch_diff(const yt_diff &d, const uint8_t *a, const uint8_t *b,
 	diff_kernel<<<grid, 256, 0, stream>>>(d, a, b, (yt_motion *)out, w, h);
 	return cudaGetLastError();
 }
+
+static __global__ void __launch_bounds__(256) stats_kernel(yt_plane_stats s, const uint8_t *plane, yt_stats *out)
+{
+	__shared__ yt_pixels seen[256];
+	uint32_t t = threadIdx.x;
+
+	seen[t] = yt_stats_body(s, plane, blockIdx.x * 128, blockIdx.y * 32, 128, 32, t, 256);
+	for (uint32_t half = 128; half > 0; half /= 2) {
+		__syncthreads();
+		if (t < half)
+			yt_add_pixels(seen[t], seen[t + half]);
+	}
+	if (t != 0)
+		return;
+	atomicAdd((unsigned long long *)&out->sum, (unsigned long long)seen[0].sum);
+	atomicAdd(&out->low, seen[0].low);
+	atomicAdd(&out->high, seen[0].high);
+	atomicAdd((unsigned long long *)&out->laplace, (unsigned long long)(long long)seen[0].laplace); // two's complement
+	atomicAdd((unsigned long long *)&out->squares, (unsigned long long)seen[0].squares_high << 32 | seen[0].squares_low);
+}
+
+cudaError_t yt_launch_stats(const yt_plane_stats &s, const uint8_t *plane, void *out, cudaStream_t stream)
+{
+	dim3 grid((s.width + 127) / 128, (s.height + 31) / 32);
+	cudaError_t e = cudaMemsetAsync(out, 0, sizeof(yt_stats), stream);
+
+	if (e != cudaSuccess)
+		return e;
+	stats_kernel<<<grid, 256, 0, stream>>>(s, plane, (yt_stats *)out);
+	return cudaGetLastError();
+}

@@ -36,6 +36,7 @@ cudaError_t yt_launch_batch(const yt_batch &b, uint32_t n, uint32_t block, cudaS
 cudaError_t yt_launch_roi(const yt_roi &r, const void *boxes, const uint8_t *const plane[3], void *out, uint32_t block,
 			  cudaStream_t stream);
 cudaError_t yt_launch_diff(const yt_diff &d, const uint8_t *a, const uint8_t *b, void *out, cudaStream_t stream);
+cudaError_t yt_launch_stats(const yt_plane_stats &s, const uint8_t *plane, void *out, cudaStream_t stream);
 
 // Bytes of device memory that the launches below use as `scratch`.
 uint64_t yt_decode_scratch(const yt_decode &d);
@@ -49,22 +50,13 @@ cudaError_t yt_launch_masks(const yt_masks &m, const void *prototypes, const flo
 			    cudaStream_t stream);
 
 cudaError_t yt_launch_softmax(const yt_rows &r, const void *src, void *dst, cudaStream_t stream);
-cudaError_t yt_launch_topk(const yt_rows &r, const void *src, void *ranked, void *index, cudaStream_t stream); // one of them
-cudaError_t yt_launch_map(const yt_map &m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, uint32_t block,
-			  cudaStream_t stream);
+cudaError_t yt_launch_topk(const yt_rows &r, const void *src, void *ranked, cudaStream_t stream);
 cudaError_t yt_launch_convert(const yt_convert &v, const void *src, const float *scales, void *dst, uint32_t block, cudaStream_t stream);
 cudaError_t yt_launch_gemm(const yt_gemm &g, const void *a, const void *b, const float *bias, void *c, int cc_major, cudaStream_t stream);
-
-cudaError_t yt_launch_signal(uint32_t *word, uint32_t value, cudaStream_t stream);
 
 // Bytes of device memory that yt_launch_reduce uses for n values.
 uint64_t yt_reduce_scratch(uint64_t n);
 
-cudaError_t yt_launch_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch,
-			     cudaStream_t stream);
-
-// The same in any order, in one kernel; scratch has yt_reduce_fast_scratch() bytes.
-uint64_t yt_reduce_fast_scratch(void);
-cudaError_t yt_launch_reduce_fast(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch, cudaStream_t stream);
+cudaError_t yt_launch_reduce(uint32_t op, const float *x, uint64_t n, float *out, float *scratch, cudaStream_t stream);
 
 #endif // YT_KERNELS_H

@@ -117,48 +117,10 @@ YT_FN uint64_t yt_roi_bytes(const yt_roi &r)
 	return (uint64_t)size * (r.color == YT_COLOR_GRAY ? 1 : 3) * r.out_w * r.out_h;
 }
 
-// ---- reduce of halves ------------------------------------------------------
-
-YT_FN void yt_reduce_gather_any(uint32_t op, uint32_t type, const void *x, uint64_t n, uint64_t chunk, uint32_t t, bool wide,
-				float *lanes)
-{
-	float identity = yt_reduce_identity(op);
-	yt_f4 acc = {{identity, identity, identity, identity}};
-
-	for (uint32_t row = 0; row < YT_REDUCE_ROWS; row++) {
-		uint64_t at = chunk * YT_REDUCE_CHUNK + row * YT_REDUCE_LANES + 4 * t;
-		yt_f4 v = yt_load4(type, x, at, n, wide && at + 4 <= n);
-
-		YT_UNROLL
-		for (uint32_t j = 0; j < 4; j++)
-			if (at + j < n)
-				acc.v[j] = yt_reduce_combine(op, acc.v[j], v.v[j]);
-	}
-	*(yt_f4 *)(lanes + 4 * t) = acc;
-}
-
-// The fast reduction: thread i of `threads` combines every threads-th group of four. A
-// block's threads are then combined with each other, and blocks with each other.
-YT_FN float yt_reduce_part(uint32_t op, uint32_t type, const void *x, uint64_t n, uint64_t i, uint64_t threads, bool wide)
-{
-	float identity = yt_reduce_identity(op);
-	yt_f4 acc = {{identity, identity, identity, identity}};
-
-	for (uint64_t at = 4 * i; at < n; at += 4 * threads) {
-		yt_f4 v = yt_load4(type, x, at, n, wide && at + 4 <= n);
-
-		YT_UNROLL
-		for (uint32_t j = 0; j < 4; j++)
-			if (at + j < n)
-				acc.v[j] = yt_reduce_combine(op, acc.v[j], v.v[j]);
-	}
-	return yt_reduce_combine(op, yt_reduce_combine(op, acc.v[0], acc.v[1]), yt_reduce_combine(op, acc.v[2], acc.v[3]));
-}
-
 // ---- batches of preprocess -------------------------------------------------
 
 // Frames of one launch, each its own size and format; as many as a kernel's arguments
-// hold (4096 bytes), so that nothing is uploaded and graphs may replay it.
+// hold (4096 bytes), so that nothing is uploaded.
 #define YT_BATCH_FRAMES 16u
 
 struct yt_batch {
@@ -303,34 +265,7 @@ YT_FN uint64_t yt_row_best(uint32_t type, const void *src, uint64_t first, uint3
 	return best;
 }
 
-// ---- map and convert -------------------------------------------------------
-
-YT_FN void yt_map_body(const yt_map &m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, uint64_t i,
-		       bool wide)
-{
-	bool whole = wide && i + 4 <= n;
-	yt_f4 x = yt_load4(m.in, src, i, n, whole);
-
-	for (uint32_t s = 0; s < m.steps; s++) {
-		uint32_t op = m.step[s].op;
-		float a = m.step[s].a, b = m.step[s].b;
-		yt_f4 y = {{0, 0, 0, 0}};
-
-		if (op >= YT_MAP_ADD_SRC) {
-			y = yt_load4(m.in, with, i, n, whole);
-		} else if (op >= YT_MAP_CH_MUL) {
-			const float *by = op == YT_MAP_CH_MUL ? (const float *)with : bias;
-
-			YT_UNROLL
-			for (uint32_t j = 0; j < 4; j++)
-				y.v[j] = by[(i + j) / m.inner % m.channels];
-		}
-		YT_UNROLL
-		for (uint32_t j = 0; j < 4; j++)
-			x.v[j] = yt_map_one(op, x.v[j], a, b, y.v[j]);
-	}
-	yt_store4(m.out, dst, i, n, whole, x);
-}
+// ---- convert ---------------------------------------------------------------
 
 // Elements i to i + 3 if layouts agree and there is one scale, from float to float; otherwise
 // one by one.
@@ -522,6 +457,55 @@ YT_FN yt_seen yt_diff_body(const yt_diff &d, const uint8_t *a, const uint8_t *b,
 		s.peak = v > s.peak ? v : s.peak;
 	}
 	return s;
+}
+
+// ---- statistics ------------------------------------------------------------
+
+// Partial result of thread t of `threads` for a tile of at most 4096 pixels.
+struct yt_pixels {
+	uint32_t sum, low, high;
+	int32_t laplace;
+	uint32_t squares_low, squares_high; // a 64-bit sum in two words, for the shared memory's banks
+};
+
+YT_FN void yt_add_pixels(yt_pixels &a, const yt_pixels &b)
+{
+	uint64_t squares = ((uint64_t)a.squares_high << 32 | a.squares_low) + ((uint64_t)b.squares_high << 32 | b.squares_low);
+
+	a.sum += b.sum;
+	a.low += b.low;
+	a.high += b.high;
+	a.laplace += b.laplace;
+	a.squares_low = (uint32_t)squares;
+	a.squares_high = (uint32_t)(squares >> 32);
+}
+
+YT_FN yt_pixels yt_stats_body(const yt_plane_stats &s, const uint8_t *plane, uint32_t x0, uint32_t y0, uint32_t w, uint32_t h, uint32_t t,
+			      uint32_t threads)
+{
+	uint64_t pitch = yt_stats_pitch(&s), squares = 0;
+	yt_pixels p = {0, 0, 0, 0, 0, 0};
+
+	for (uint32_t i = t; i < w * h; i += threads) {
+		uint32_t x = x0 + i % w, y = y0 + i / w;
+
+		if (x >= s.width || y >= s.height)
+			continue;
+		const uint8_t *row = plane + y * pitch;
+		int32_t v = yt_brightness(s.format, row, x);
+		int32_t l = yt_brightness(s.format, plane + yt_before(y, s.height) * pitch, x) +
+			    yt_brightness(s.format, plane + yt_after(y, s.height) * pitch, x) +
+			    yt_brightness(s.format, row, yt_before(x, s.width)) + yt_brightness(s.format, row, yt_after(x, s.width)) - 4 * v;
+
+		p.sum += (uint32_t)v;
+		p.low += v <= (int32_t)s.low;
+		p.high += v >= (int32_t)s.high;
+		p.laplace += l;
+		squares += (uint32_t)(l * l);
+	}
+	p.squares_low = (uint32_t)squares;
+	p.squares_high = (uint32_t)(squares >> 32);
+	return p;
 }
 
 #endif // YT_OPS_BODIES_H

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rows.cu - softmax, argmax and top-k; maps and conversions. A block processes a row; passes
-// after the first hit the cache. Maps and conversions read and write memory once: bound by
-// memory bandwidth.
+// rows.cu - softmax, top-k and conversions. A block processes a row; passes after the first hit
+// the cache. Conversions read and write memory once: bound by memory bandwidth.
 #include "kernels.h"
 #include "ops.h"
 
@@ -38,15 +37,15 @@ static __global__ void __launch_bounds__(YT_ROW_LANES) softmax_kernel(yt_rows r,
 	}
 }
 
-static __global__ void __launch_bounds__(YT_ROW_LANES) topk_kernel(yt_rows r, const void *src, yt_ranked *ranked, int32_t *index)
+static __global__ void __launch_bounds__(YT_ROW_LANES) topk_kernel(yt_rows r, const void *src, yt_ranked *ranked)
 {
 	__shared__ uint64_t lane[YT_ROW_LANES];
-	uint32_t t = threadIdx.x, k = index != NULL ? 1 : r.k;
+	uint32_t t = threadIdx.x;
 
 	for (uint64_t row = blockIdx.x; row < r.rows; row += gridDim.x) {
 		uint64_t first = row_start(r, row), most = ~0ull;
 
-		for (uint32_t i = 0; i < k; i++) {
+		for (uint32_t i = 0; i < r.k; i++) {
 			__syncthreads();
 			lane[t] = yt_row_best(r.in, src, first, r.cols, most, t);
 			for (uint32_t half = YT_ROW_LANES / 2; half > 0; half /= 2) {
@@ -60,10 +59,7 @@ static __global__ void __launch_bounds__(YT_ROW_LANES) topk_kernel(yt_rows r, co
 			if (t != 0)
 				continue;
 			uint32_t at = yt_rank_index(best);
-			if (index != NULL)
-				index[row] = (int32_t)at;
-			else
-				ranked[row * k + i] = {yt_load(r.in, src, first + at), (int32_t)at};
+			ranked[row * r.k + i] = {yt_load(r.in, src, first + at), (int32_t)at};
 		}
 	}
 }
@@ -79,19 +75,10 @@ cudaError_t yt_launch_softmax(const yt_rows &r, const void *src, void *dst, cuda
 	return cudaGetLastError();
 }
 
-cudaError_t yt_launch_topk(const yt_rows &r, const void *src, void *ranked, void *index, cudaStream_t stream)
+cudaError_t yt_launch_topk(const yt_rows &r, const void *src, void *ranked, cudaStream_t stream)
 {
-	topk_kernel<<<row_blocks(r), YT_ROW_LANES, 0, stream>>>(r, src, (yt_ranked *)ranked, (int32_t *)index);
+	topk_kernel<<<row_blocks(r), YT_ROW_LANES, 0, stream>>>(r, src, (yt_ranked *)ranked);
 	return cudaGetLastError();
-}
-
-static __global__ void __launch_bounds__(256, 4)
-	map_kernel(const YT_GRID_CONSTANT yt_map m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, bool wide)
-{
-	uint64_t step = 4 * (uint64_t)gridDim.x * blockDim.x;
-
-	for (uint64_t i = 4 * ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x); i < n; i += step)
-		yt_map_body(m, n, src, with, bias, dst, i, wide);
 }
 
 static uint32_t element_blocks(uint64_t n, uint32_t block)
@@ -99,17 +86,6 @@ static uint32_t element_blocks(uint64_t n, uint32_t block)
 	uint64_t blocks = (n + 4 * (uint64_t)block - 1) / (4 * (uint64_t)block);
 
 	return blocks < 1u << 20 ? (uint32_t)blocks : 1u << 20;
-}
-
-cudaError_t yt_launch_map(const yt_map &m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, uint32_t block,
-			  cudaStream_t stream)
-{
-	bool wide = yt_wide(m.in, src) && yt_wide(m.out, dst) && yt_wide(m.in, with);
-
-	if (n == 0)
-		return cudaSuccess;
-	map_kernel<<<element_blocks(n, block), block, 0, stream>>>(m, n, src, with, bias, dst, wide);
-	return cudaGetLastError();
 }
 
 static __global__ void __launch_bounds__(256)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stream.cu - streams, lists, events and graphs.
+// stream.cu - streams, lists and events.
 #include "device.h"
 #include "ops.h"
 
@@ -13,8 +13,6 @@ cudaError_t yt_drain(yt_stream *s)
 {
 	cudaError_t e;
 
-	if (s->recording != NULL) // a query would end the recording
-		return s->pending_n == 0 && s->done == s->submitted ? cudaSuccess : cudaErrorNotReady;
 	e = cudaStreamQuery(s->handle);
 	if (e == cudaErrorNotReady) {
 		cudaGetLastError(); // clear "not ready", which is not an error
@@ -27,7 +25,6 @@ cudaError_t yt_drain(yt_stream *s)
 			b->uses--;
 	}
 	s->pending_n = 0;
-	s->done = s->submitted;
 	return e;
 }
 
@@ -35,49 +32,32 @@ cudaError_t yt_drain(yt_stream *s)
 
 yt_status cuda_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream **out, yt_error *err)
 {
-	int least = 0, greatest = 0; // the greatest priority is the smaller number
-	yt_stream_options o = {};
 	yt_stream *s;
 	cudaError_t e;
 
-	if (d == NULL || out == NULL || opt == NULL || opt->size < offsetof(yt_stream_options, reserved))
+	if (d == NULL || out == NULL || opt == NULL || opt->size < sizeof *opt)
 		return yt_fail(err, YT_E_INVALID, "stream_open: device, options.size and out are required");
 	*out = NULL;
-	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
-	if ((o.flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(o.name, 0, sizeof o.name) == NULL)
-		return yt_fail(err, YT_E_INVALID, "stream_open: invalid flags %#x, or the name is not NUL-terminated", o.flags);
-	int32_t priority = o.priority;
+	if ((opt->flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(opt->name, 0, sizeof opt->name) == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_open: invalid flags %#x, or the name is not NUL-terminated", opt->flags);
 	locked hold(d);
 	yt_status rc = yt_enter(d, err);
 	if (rc != YT_OK)
 		return rc;
-	e = cudaDeviceGetStreamPriorityRange(&least, &greatest);
-	if (e != cudaSuccess)
-		return yt_fail_cuda(d, err, e, "stream_create: priorities");
-	priority = priority < greatest ? greatest : priority > least ? least : priority;
 	s = (yt_stream *)calloc(1, sizeof *s);
 	if (s == NULL)
-		return yt_fail(err, YT_E_OOM, "stream_create: no memory for the stream");
-	e = cudaStreamCreateWithPriority(&s->handle, cudaStreamNonBlocking, priority);
+		return yt_fail(err, YT_E_OOM, "stream_open: no memory for the stream");
+	e = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
 	if (e != cudaSuccess) {
 		free(s);
-		return yt_fail_cuda(d, err, e, "stream_create");
+		return yt_fail_cuda(d, err, e, "stream_open");
 	}
 	s->dev = d;
-	memcpy(s->name, o.name, sizeof s->name);
+	memcpy(s->name, opt->name, sizeof s->name);
 	s->next = d->streams;
 	d->streams = s;
 	*out = s;
 	return yt_ok(err);
-}
-
-yt_status cuda_stream_create(yt_device *d, int32_t priority, yt_stream **out, yt_error *err)
-{
-	yt_stream_options o = {};
-
-	o.size = sizeof o;
-	o.priority = priority;
-	return cuda_stream_open(d, &o, out, err);
 }
 
 yt_status cuda_stream_destroy(yt_stream *s, yt_error *err)
@@ -89,8 +69,6 @@ yt_status cuda_stream_destroy(yt_stream *s, yt_error *err)
 		return yt_fail(err, YT_E_INVALID, "stream_destroy: no stream");
 	d = s->dev;
 	locked hold(d);
-	if (s->recording != NULL && d->dead.code == YT_OK)
-		return yt_fail(err, YT_E_BUSY, "stream_destroy: a graph is being recorded");
 	if (d->dead.code == YT_OK) {
 		yt_status rc = yt_enter(d, err);
 		if (rc != YT_OK)
@@ -109,8 +87,6 @@ yt_status cuda_stream_destroy(yt_stream *s, yt_error *err)
 			break;
 		}
 	}
-	for (yt_pool *p = d->pools; p != NULL; p = p->next)
-		yt_pool_collect(&p->blocks, &s->done);
 	free(s->pending);
 	free(s);
 	return e != cudaSuccess ? yt_fail_cuda(d, err, e, "stream_destroy") : yt_ok(err);
@@ -159,11 +135,11 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 		rc = yt_check_own_config(c, err);
 	if (rc != YT_OK)
 		return rc;
-	if (c->op == YT_OP_RECORD || c->op == YT_OP_WAIT) {
+	if (c->op == YT_OP_RECORD) {
 		r->event = yt_table_get(&d->table, c->event, YT_SLOT_EVENT);
 		if (r->event == NULL)
-			return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not an event, or was destroyed", at,
-				       yt_op_name(c->op), (unsigned long long)c->event);
+			return yt_fail(err, YT_E_INVALID, "command %u: record: %#llx is not an event, or was destroyed", at,
+				       (unsigned long long)c->event);
 		return YT_OK;
 	}
 	if (c->op == YT_OP_LAUNCH)
@@ -183,9 +159,7 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 
 	for (uint32_t i = 0; i < n; i++) {
 		const yt_cmd *c = &cmds[i];
-		bool fast = c->op == YT_OP_REDUCE && (c->reduce.flags & YT_REDUCE_FAST) != 0;
-		uint64_t bytes = fast			 ? yt_reduce_fast_scratch()
-				 : c->op == YT_OP_REDUCE ? yt_reduce_scratch(c->src[0].len / yt_type_bytes(c->reduce.type))
+		uint64_t bytes = c->op == YT_OP_REDUCE ? yt_reduce_scratch(c->src[0].len / 4)
 				 : c->op == YT_OP_DECODE ? yt_decode_scratch(c->decode)
 				 : c->op == YT_OP_NMS	 ? yt_nms_scratch(c->nms)
 				 : c->op == YT_OP_GEMM && (c->gemm.flags & YT_GEMM_OWN) == 0 && yt_lt_there(&s->dev->lt, NULL) ? YT_LT_ROOM
@@ -195,16 +169,6 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 	}
 	if (need <= s->scratch_bytes)
 		return YT_OK;
-	if (s->scratch != NULL && s->recording != NULL) {
-		// The recorded work uses the old scratch, so the graph keeps it.
-		yt_graph *g = s->recording;
-
-		if (g->scratch_n + 1 >= sizeof g->scratch / sizeof g->scratch[0])
-			return yt_fail(err, YT_E_INVALID, "submit: scratch memory of the graph grew too often; record the largest reduction first");
-		g->scratch[g->scratch_n++] = s->scratch;
-		s->scratch = NULL;
-		s->scratch_bytes = 0;
-	}
 	if (s->scratch != NULL) {
 		e = yt_drain(s);
 		if (e == cudaErrorNotReady)
@@ -240,34 +204,26 @@ static uint64_t *room(uint64_t *ids, uint32_t *cap, uint32_t need)
 	return ids;
 }
 
-// Counts the objects of the list as used by the stream's work, or by the graph that it records.
-// Allocates first, so that it either counts all or none.
+// Counts the buffers of the list as used by the stream's work. Allocates first, so that it either
+// counts all or none. The runtime keeps events of running work.
 static yt_status hold_operands(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
 {
-	yt_graph *g = s->recording;
-	uint64_t **ids = g != NULL ? &g->held : &s->pending;
-	uint32_t *count = g != NULL ? &g->held_n : &s->pending_n, *cap = g != NULL ? &g->held_cap : &s->pending_cap;
-	uint64_t *grown = room(*ids, cap, *count + YT_MAX_OPERANDS * n + 1);
+	uint64_t *grown = room(s->pending, &s->pending_cap, s->pending_n + YT_MAX_OPERANDS * n + 1);
 
 	if (grown == NULL)
 		return yt_fail(err, YT_E_OOM, "submit: no memory for the list of buffers in use");
-	*ids = grown;
+	s->pending = grown;
 	for (uint32_t i = 0; i < n; i++) {
-		if (where[i].event != NULL) {
-			if (g != NULL) { // the runtime keeps events of running work
-				where[i].event->held++;
-				grown[(*count)++] = where[i].event->id;
-			}
+		if (where[i].event != NULL)
 			continue;
-		}
 		yt_operands o = yt_operands_of(&cmds[i]);
 
 		for (uint32_t j = 0; j < o.n; j++) {
 			yt_slot *b = yt_table_get(&s->dev->table, o.range[j]->buf, YT_SLOT_BUFFER);
 
 			if (b != NULL) {
-				*(g != NULL ? &b->held : &b->uses) += 1;
-				grown[(*count)++] = b->id;
+				b->uses++;
+				grown[s->pending_n++] = b->id;
 			}
 		}
 	}
@@ -284,7 +240,6 @@ static void count_copy(yt_device *d, const resolved *r, uint64_t bytes)
 static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 {
 	const yt_device *d = s->dev;
-	bool recording = s->recording != NULL;
 
 	switch (c->op) {
 	case YT_OP_COPY:
@@ -294,8 +249,6 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		if ((r->device_side & 3) == 3 && yt_copy_fits(r->p[0], r->p[1]))
 			return yt_launch_copy(r->p[0], r->p[1], c->dst.len, yt_block_of(c, d->block[YT_OP_COPY]), s->handle);
 		return cudaMemcpyAsync(r->p[0], r->p[1], c->dst.len, cudaMemcpyDefault, s->handle);
-	case YT_OP_MEMSET:
-		return c->dst.len == 0 ? cudaSuccess : cudaMemsetAsync(r->p[0], (int)c->value, c->dst.len, s->handle);
 	case YT_OP_PREPROCESS: {
 		const uint8_t *plane[3] = {r->p[1], r->p[2], r->p[3]};
 		yt_pre_plan plan = yt_plan_preprocess(&c->pre);
@@ -311,24 +264,15 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		return yt_launch_roi(c->roi, r->p[1 + yt_format_planes(c->roi.format)], plane, r->p[0], yt_block_of(c, d->block[YT_OP_ROI]), s->handle);
 	}
 	case YT_OP_REDUCE:
-		if ((c->reduce.flags & YT_REDUCE_FAST) != 0)
-			return yt_launch_reduce_fast(c->value, r->p[1], c->reduce.type, c->src[0].len / yt_type_bytes(c->reduce.type), (float *)r->p[0],
-						     s->scratch, s->handle);
-		return yt_launch_reduce(c->value, r->p[1], c->reduce.type, c->src[0].len / yt_type_bytes(c->reduce.type), (float *)r->p[0],
-					s->scratch, s->handle);
+		return yt_launch_reduce(c->value, (const float *)r->p[1], c->src[0].len / 4, (float *)r->p[0], s->scratch, s->handle);
 	case YT_OP_DECODE:
 		return yt_launch_decode(c->decode, r->p[1], r->p[0], s->scratch, s->handle);
 	case YT_OP_NMS:
 		return yt_launch_nms(c->nms, r->p[1], r->p[0], s->scratch, s->handle);
 	case YT_OP_SOFTMAX:
 		return yt_launch_softmax(c->rows, r->p[1], r->p[0], s->handle);
-	case YT_OP_ARGMAX:
-		return yt_launch_topk(c->rows, r->p[1], NULL, r->p[0], s->handle);
 	case YT_OP_TOPK:
-		return yt_launch_topk(c->rows, r->p[1], r->p[0], NULL, s->handle);
-	case YT_OP_MAP:
-		return yt_launch_map(c->map, c->dst.len / yt_type_bytes(c->map.out), r->p[1], r->p[2], (const float *)r->p[3], r->p[0],
-				     yt_block_of(c, d->block[YT_OP_MAP]), s->handle);
+		return yt_launch_topk(c->rows, r->p[1], r->p[0], s->handle);
 	case YT_OP_CONVERT:
 		return yt_launch_convert(c->convert, r->p[1],
 					 (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? (const float *)r->p[2] : NULL, r->p[0],
@@ -345,16 +289,10 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		return yt_launch_gather(c->gather, r->p[1], r->p[2], (float *)r->p[0], s->handle);
 	case YT_OP_MASKS:
 		return yt_launch_masks(c->masks, r->p[1], (const float *)r->p[2], r->p[3], r->p[0], c->dst.len, s->handle);
-	case YT_OP_SIGNAL:
-		return yt_launch_signal((uint32_t *)r->p[0], c->value, s->handle);
-	case YT_OP_WAIT:
-		// In a graph: for the last record before its launch.
-		return r->event->stamp == 0 && !recording
-			       ? cudaSuccess
-			       : cudaStreamWaitEvent(s->handle, (cudaEvent_t)r->event->host, recording ? cudaEventWaitExternal : 0);
+	case YT_OP_STATS:
+		return yt_launch_stats(c->stats, r->p[1], r->p[0], s->handle);
 	default: // YT_OP_RECORD; check() rejects all others
-		return cudaEventRecordWithFlags((cudaEvent_t)r->event->host, s->handle,
-						recording ? cudaEventRecordExternal : cudaEventRecordDefault);
+		return cudaEventRecord((cudaEvent_t)r->event->host, s->handle);
 	}
 }
 
@@ -422,8 +360,6 @@ yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *er
 		rc = hold_operands(s, cmds, where, n, err);
 	if (rc != YT_OK)
 		return rc;
-	if (s->recording == NULL)
-		s->submitted++;
 	for (uint32_t i = 0; i < n; i++) {
 		// Faults apply to single commands.
 		uint32_t frames = s->dev->faults.n == 0 ? frames_of(&cmds[i], &where[i], n - i) : 0;
@@ -441,7 +377,7 @@ yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *er
 		rc = yt_fault_before(s, &cmds[i], err);
 		if (rc != YT_OK)
 			return rc;
-		if (cmds[i].op == YT_OP_COPY && s->recording == NULL)
+		if (cmds[i].op == YT_OP_COPY)
 			count_copy(s->dev, &where[i], cmds[i].dst.len);
 		if (cmds[i].op == YT_OP_LAUNCH) {
 			rc = yt_module_launch(s, &cmds[i].launch, where[i].p, i, err);
@@ -455,8 +391,7 @@ yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *er
 			snprintf(what, sizeof what, "submit: command %u", i);
 			return yt_fail_cuda(s->dev, err, e, what);
 		}
-		// A record in a recording is reached when the graph is launched.
-		if (cmds[i].op == YT_OP_RECORD && s->recording == NULL)
+		if (cmds[i].op == YT_OP_RECORD)
 			where[i].event->stamp = 1;
 		rc = yt_fault_after(s, &cmds[i], where[i].p[0], err);
 		if (rc != YT_OK)
@@ -475,8 +410,6 @@ yt_status cuda_stream_poll(yt_stream *s, uint64_t timeout_ns, yt_error *err)
 
 		if (rc != YT_OK)
 			return rc;
-		if (s->recording != NULL)
-			return yt_fail(err, YT_E_INVALID, "stream_poll: the stream is recording a graph");
 		cudaError_t e = yt_drain(s);
 		if (e == cudaErrorNotReady)
 			return YT_E_NOT_READY;
@@ -524,8 +457,6 @@ yt_status cuda_event_destroy(yt_device *d, uint64_t event, yt_error *err)
 	if (s == NULL)
 		return yt_fail(err, YT_E_INVALID, "event_destroy: %#llx is not an event, or was destroyed",
 			       (unsigned long long)event);
-	if (s->held != 0)
-		return yt_fail(err, YT_E_BUSY, "event_destroy: a graph uses the event");
 	if (d->dead.code == YT_OK)
 		e = cudaEventDestroy((cudaEvent_t)s->host); // the runtime keeps it for running work
 	yt_table_remove(&d->table, s);
@@ -561,189 +492,4 @@ yt_status cuda_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns,
 		return yt_fail(err, YT_E_INVALID, "event_elapsed: event a is later than event b");
 	*ns = (uint64_t)((double)ms * 1e6);
 	return yt_ok(err);
-}
-
-yt_status cuda_event_poll(yt_device *d, uint64_t event, uint64_t timeout_ns, yt_error *err)
-{
-	if (d == NULL)
-		return yt_fail(err, YT_E_INVALID, "event_poll: no device");
-	return yt_wait(timeout_ns, "event_poll", err, [d, event, err]() -> yt_status {
-		locked hold(d);
-		yt_status rc = yt_enter(d, err);
-
-		if (rc != YT_OK)
-			return rc;
-		const yt_slot *s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
-		if (s == NULL || s->stamp == 0)
-			return yt_fail(err, YT_E_INVALID, "event_poll: %#llx is not an event, was destroyed, or was never recorded",
-				       (unsigned long long)event);
-		cudaError_t e = cudaEventQuery((cudaEvent_t)s->host);
-		if (e == cudaErrorNotReady) {
-			cudaGetLastError();
-			return YT_E_NOT_READY;
-		}
-		return e == cudaSuccess ? yt_ok(err) : yt_fail_cuda(d, err, e, "event_poll: submitted work");
-	});
-}
-
-// ---- graphs ----------------------------------------------------------------
-
-yt_status cuda_graph_begin(yt_stream *s, yt_error *err)
-{
-	yt_graph *g;
-	cudaError_t e;
-
-	if (s == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_begin: no stream");
-	yt_device *d = s->dev;
-	locked hold(d);
-	yt_status rc = yt_enter(d, err);
-	if (rc != YT_OK)
-		return rc;
-	if (s->recording != NULL)
-		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream is recording a graph already");
-	g = (yt_graph *)calloc(1, sizeof *g);
-	if (g == NULL)
-		return yt_fail(err, YT_E_OOM, "graph_begin: no memory for the graph");
-	e = cudaEventCreateWithFlags(&g->done, cudaEventDisableTiming);
-	// Relaxed: other threads may allocate, and this one for scratch memory.
-	if (e == cudaSuccess)
-		e = cudaStreamBeginCapture(s->handle, cudaStreamCaptureModeRelaxed);
-	if (e != cudaSuccess) {
-		if (g->done != NULL)
-			cudaEventDestroy(g->done);
-		free(g);
-		return yt_fail_cuda(d, err, e, "graph_begin");
-	}
-	g->dev = d;
-	g->saved = s->scratch;
-	g->saved_bytes = s->scratch_bytes;
-	s->scratch = NULL;
-	s->scratch_bytes = 0;
-	s->recording = g;
-	d->graphs++;
-	return yt_ok(err);
-}
-
-// The lock is held. Frees all resources of the graph.
-static cudaError_t discard(yt_graph *g)
-{
-	yt_device *d = g->dev;
-	cudaError_t e = cudaSuccess;
-
-	for (uint32_t i = 0; i < g->held_n; i++) {
-		yt_slot *b = yt_table_get(&d->table, g->held[i], YT_SLOT_BUFFER);
-
-		if (b == NULL)
-			b = yt_table_get(&d->table, g->held[i], YT_SLOT_EVENT);
-		if (b != NULL)
-			b->held--;
-	}
-	if (d->dead.code == YT_OK) {
-		if (g->exec != NULL)
-			e = cudaGraphExecDestroy(g->exec);
-		for (uint32_t i = 0; i < g->scratch_n; i++) {
-			cudaError_t f = cudaFree(g->scratch[i]);
-
-			e = e == cudaSuccess ? f : e;
-		}
-		cudaError_t f = cudaEventDestroy(g->done);
-		e = e == cudaSuccess ? f : e;
-	}
-	d->graphs--;
-	free(g->held);
-	free(g);
-	return e;
-}
-
-yt_status cuda_graph_end(yt_stream *s, yt_graph **out, yt_error *err)
-{
-	cudaGraph_t captured = NULL;
-	cudaError_t e;
-
-	if (s == NULL || out == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_end: stream and out are required");
-	*out = NULL;
-	yt_device *d = s->dev;
-	locked hold(d);
-	yt_graph *g = s->recording;
-	if (g == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_end: the stream is not recording a graph");
-	yt_status rc = yt_enter(d, err);
-	if (s->scratch != NULL)
-		g->scratch[g->scratch_n++] = s->scratch;
-	s->scratch = g->saved;
-	s->scratch_bytes = g->saved_bytes;
-	s->recording = NULL;
-	if (rc != YT_OK) {
-		discard(g);
-		return rc;
-	}
-	e = cudaStreamEndCapture(s->handle, &captured);
-	if (e == cudaSuccess)
-		e = cudaGraphInstantiateWithFlags(&g->exec, captured, 0);
-	if (captured != NULL) {
-		cudaError_t f = cudaGraphDestroy(captured);
-
-		e = e == cudaSuccess ? f : e;
-	}
-	if (e != cudaSuccess) {
-		cudaGetLastError();
-		rc = yt_fail_cuda(d, err, e, "graph_end");
-		discard(g);
-		return rc;
-	}
-	*out = g;
-	return yt_ok(err);
-}
-
-yt_status cuda_graph_launch(yt_graph *g, yt_stream *s, yt_error *err)
-{
-	cudaError_t e;
-
-	if (g == NULL || s == NULL || g->dev != s->dev)
-		return yt_fail(err, YT_E_INVALID, "graph_launch: a graph and a stream of one device are required");
-	yt_device *d = s->dev;
-	locked hold(d);
-	yt_status rc = yt_enter(d, err);
-	if (rc != YT_OK)
-		return rc;
-	if (s->recording != NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream is recording a graph");
-	e = cudaGraphLaunch(g->exec, s->handle);
-	if (e == cudaSuccess)
-		e = cudaEventRecord(g->done, s->handle);
-	if (e != cudaSuccess)
-		return yt_fail_cuda(d, err, e, "graph_launch");
-	g->launched = true;
-	s->submitted++;
-	for (uint32_t i = 0; i < g->held_n; i++) {
-		yt_slot *event = yt_table_get(&d->table, g->held[i], YT_SLOT_EVENT);
-
-		if (event != NULL)
-			event->stamp = 1;
-	}
-	return yt_ok(err);
-}
-
-yt_status cuda_graph_destroy(yt_graph *g, yt_error *err)
-{
-	if (g == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_destroy: no graph");
-	yt_device *d = g->dev;
-	locked hold(d);
-	if (d->dead.code == YT_OK) {
-		yt_status rc = yt_enter(d, err);
-		if (rc != YT_OK)
-			return rc;
-		cudaError_t e = g->launched ? cudaEventQuery(g->done) : cudaSuccess;
-		if (e == cudaErrorNotReady) {
-			cudaGetLastError();
-			return yt_fail(err, YT_E_BUSY, "graph_destroy: the graph is running; poll its streams first");
-		}
-		if (e != cudaSuccess)
-			return yt_fail_cuda(d, err, e, "graph_destroy: its work");
-	}
-	cudaError_t e = discard(g);
-	return e != cudaSuccess ? yt_fail_cuda(d, err, e, "graph_destroy") : yt_ok(err);
 }

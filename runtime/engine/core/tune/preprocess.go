@@ -41,7 +41,7 @@ type preprocess struct {
 func newPreprocess(d *core.Device, p *core.Preprocess) (*preprocess, error) {
 	b := &preprocess{p: p}
 	var err error
-	if b.stream, err = d.NewStream(0); err != nil {
+	if b.stream, err = d.NewStream(); err != nil {
 		return b, err
 	}
 	b.held = append(b.held, b.stream)

@@ -55,7 +55,7 @@ func product(t *testing.T, d *core.Device, m, n, k int) (Task, *core.Buffer) {
 		return b
 	}
 	a, b, c := alloc(m*k), alloc(k*n), alloc(m*n)
-	s, err := d.NewStream(0)
+	s, err := d.NewStream()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestTuningDoesNotChangeResults(t *testing.T) {
 			for i := range b {
 				b[i] = byte(i * 17)
 			}
-			s, err := d.NewStream(0)
+			s, err := d.NewStream()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestTuningDoesNotChangeResults(t *testing.T) {
 			}
 		}
 	}
-	s, err := d.NewStream(0)
+	s, err := d.NewStream()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestTuningDoesNotChangeResults(t *testing.T) {
 	}{
 		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Block: 100}), "64 to 256 in steps of 64"},
 		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Tile: 48}), "a power of two from 32 to 256"},
-		{s.List().Memset(b.At(0, 4), 1).Configure(core.KernelConfig{Block: 64}), "no launch configuration"},
+		{s.List().Reduce(b.At(0, 4), b.At(8, 4), core.Sum).Configure(core.KernelConfig{Block: 64}), "no launch configuration"},
 		{s.List().Configure(core.KernelConfig{Block: 64}), "need a command"},
 	} {
 		if err := tc.l.Submit(); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tc.wantText) {

@@ -68,7 +68,7 @@ func newLocal(dev *core.Device, parts Parts, p *plan.Post, shape []int64) (*loca
 	back, work := registry.DecoderSizes(p, shape)
 	l := &local{Parts: parts}
 	var err error
-	if l.stream, err = dev.NewStream(0); err != nil {
+	if l.stream, err = dev.NewStream(); err != nil {
 		return nil, err
 	}
 	if l.back, err = dev.Alloc(int(back), core.MemHost); err != nil {

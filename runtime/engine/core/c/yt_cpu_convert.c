@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chains of steps on elements, and conversion of type and layout. A chain runs over a piece of
- * the tensor that stays in the L1 cache: memory is read and written once, regardless of the
- * number of steps.
+ * Conversion of type and layout, over pieces of the tensor that stay in the L1 cache.
  */
 #include "yt_cpu.h"
 #include "yt_check.h"
@@ -13,38 +11,6 @@
 #include <string.h>
 
 #define PIECE 1024u
-
-#define EACH(op) \
-	case op: \
-		for (i = 0; i < n; i++) \
-			x[i] = yt_map_one(op, x[i], a, b, 0.0f); \
-		break
-
-YT_CLONES
-static void step_alone(uint32_t op, float a, float b, float *restrict x, uint32_t n)
-{
-	uint32_t i;
-
-	switch (op) {
-		EACH(YT_MAP_ADD);
-		EACH(YT_MAP_MUL);
-		EACH(YT_MAP_SCALE);
-		EACH(YT_MAP_CLAMP);
-		EACH(YT_MAP_RELU);
-		EACH(YT_MAP_LEAKY);
-		EACH(YT_MAP_ABS);
-		EACH(YT_MAP_NEG);
-		EACH(YT_MAP_SQRT);
-		EACH(YT_MAP_EXP);
-		EACH(YT_MAP_LOG);
-		EACH(YT_MAP_SIGMOID);
-		EACH(YT_MAP_TANH);
-		EACH(YT_MAP_GELU);
-	default:
-		for (i = 0; i < n; i++)
-			x[i] = yt_map_one(YT_MAP_SILU, x[i], a, b, 0.0f);
-	}
-}
 
 #if defined(YT_SIMD)
 
@@ -147,49 +113,6 @@ static void by_channel(float *y, const float *by, uint64_t first, uint32_t n, ui
 			left = inner;
 			channel = channel + 1 == channels ? 0 : channel + 1;
 		}
-	}
-}
-
-YT_CLONES
-static void step_with(uint32_t op, const float *restrict y, float *restrict x, uint32_t n)
-{
-	uint32_t i;
-
-	if (op == YT_MAP_CH_MUL || op == YT_MAP_MUL_SRC)
-		for (i = 0; i < n; i++)
-			x[i] = yt_map_one(YT_MAP_CH_MUL, x[i], 0.0f, 0.0f, y[i]);
-	else
-		for (i = 0; i < n; i++)
-			x[i] = yt_map_one(YT_MAP_CH_ADD, x[i], 0.0f, 0.0f, y[i]);
-}
-
-void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst)
-{
-	float x[PIECE], y[PIECE];
-	uint64_t at;
-	uint32_t s;
-
-	for (at = 0; at < n; at += PIECE) {
-		uint32_t k = n - at < PIECE ? (uint32_t)(n - at) : PIECE;
-
-		yt_cpu_widen(m->in, src, at, x, k);
-		for (s = 0; s < m->steps; s++) {
-			const yt_step *step = &m->step[s];
-
-			if (step->op < YT_MAP_CH_MUL) {
-				step_alone(step->op, step->a, step->b, x, k);
-				continue;
-			}
-			if (step->op >= YT_MAP_ADD_SRC) {
-				yt_cpu_widen(m->in, with, at, y, k);
-			} else {
-				const float *by = step->op == YT_MAP_CH_MUL ? (const float *)with : bias;
-
-				by_channel(y, by, at, k, m->inner, m->channels);
-			}
-			step_with(step->op, y, x, k);
-		}
-		yt_cpu_narrow(m->out, x, dst, at, k);
 	}
 }
 
