@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,6 +79,16 @@ func modelRules() []Rule {
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			See:   "the model's graph outputs",
 			run:   checkModelOutput,
+		},
+		{
+			ID: "labels-file", Severity: diag.Error,
+			Title: "the file of labels cannot be used",
+			Cause: "A labels file has one label per line, in UTF-8, in the order of the model's classes. For ctc, class 0 is the blank, and one more class may be the space.",
+			Fix:   "use the labels that the model was trained with",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect", labels: "broken.onnx"}}}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect", labels: "/data/coco.txt"}}}`,
+			See:   "yoctune schema PostprocessStage",
+			run:   checkLabels,
 		},
 		{
 			ID: "model-provider", Severity: diag.Warning,
@@ -456,6 +467,47 @@ func checkModelOutput(s *subject) {
 	}
 }
 
+// checkLabels reads the labels files that the layer carries, and counts their lines against the classes of
+// the model before.
+func checkLabels(s *subject) {
+	counts := map[string]int{}
+	for c, p := range s.pipelines() {
+		for _, st := range p.Stages {
+			if st.Post == nil || st.Post.Labels == "" {
+				continue
+			}
+			i := slices.IndexFunc(s.Files, func(f plan.CarriedFile) bool { return f.Path == path.Clean(st.Post.Labels) })
+			if i < 0 {
+				continue // of the device, or of the build
+			}
+			labels, err := pipeline.ParseLabels(st.Post.Labels, s.Files[i].Data)
+			if err != nil {
+				field := c.Stages.Get(st.ID).Labels
+				s.reportAt(field, field.Show(), "", "stage %s: %s", st.ID, pipeline.ReasonText(err))
+			}
+			counts[c.Key()+"\x00"+st.ID] = len(labels)
+		}
+	}
+	for _, u := range s.modelUses() {
+		if u.model == nil || !u.whole || u.next == nil || u.next.Post == nil {
+			continue
+		}
+		n := counts[u.pipeline+"\x00"+u.next.ID]
+		out := budget.Output(&u.stage, u.in, u.model)
+		if n == 0 || !out.Ranked {
+			continue
+		}
+		shape := sizesOf(out.Shape)
+		if pipeline.ExpectedTensor(u.next.Post, shape) != "" {
+			continue // model-output reports it
+		}
+		if err := pipeline.CheckLabels(u.next.Post, n, pipeline.ClassesOf(u.next.Post, shape)); err != nil {
+			field := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID).Labels
+			s.reportAt(field, field.Show(), "", "stage %s: %s: %s gives %s", u.next.ID, pipeline.ReasonText(err), u.name(), out)
+		}
+	}
+}
+
 // checkOutputNames checks the outputs that a stage names, and those that the head of the next stage
 // reads. It reports whether the next stage reads several outputs, or names are wrong.
 func (s *subject) checkOutputNames(u modelUse) bool {
@@ -469,7 +521,14 @@ func (s *subject) checkOutputNames(u modelUse) bool {
 			return true
 		}
 	}
-	if u.next == nil || u.next.Post == nil || !pipeline.ReadsNamedOutputs(u.next.Post) {
+	if u.next == nil || u.next.Post == nil {
+		return false
+	}
+	if u.next.Post.Kind == pipeline.Raw && len(u.outs) > 1 {
+		s.checkManyValues(u)
+		return true
+	}
+	if !pipeline.ReadsNamedOutputs(u.next.Post) {
 		return false
 	}
 	post := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID)
@@ -492,6 +551,24 @@ func (s *subject) checkOutputNames(u modelUse) bool {
 		s.reportAt(part, u.next.Post.Head, "", "head %s reads %s, and %s gives %s", u.next.Post.Head, want, u.name(), formatValues(u.model.Outputs))
 	}
 	return true
+}
+
+// checkManyValues checks how many values raw writes of several outputs together.
+func (s *subject) checkManyValues(u modelUse) {
+	total := int64(0)
+	for _, v := range u.outs {
+		n := int64(1)
+		for _, d := range sizesOf(v.Shape) {
+			n = min(n*d, pipeline.MaxRaw+1) // 0: unknown
+		}
+		if v.Ranked {
+			total += n
+		}
+	}
+	if total > pipeline.MaxRaw {
+		part := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID).Decode.Place
+		s.reportAt(part, u.next.Post.Kind, "name fewer outputTensors", "%s reads at most %d values, together, and %s gives %s", u.next.Post.Kind, pipeline.MaxRaw, u.name(), formatValues(u.outs))
+	}
 }
 
 // sizesOf returns the sizes of axes; 0 where they are not known.

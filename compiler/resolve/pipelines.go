@@ -319,6 +319,8 @@ func (r *resolver) stage(c *config.Stage) plan.PipelineStage {
 			Threshold: decimalText(c.Threshold), Area: decimalText(c.Area), Grid: c.Grid.Value,
 			MaxAge: r.nanoseconds(c.MaxAge, 0), Repeat: c.Repeat.On,
 		}
+	case pipeline.Stats.Kind:
+		s.Stats = &plan.Stats{Low: decimalText(c.Low), High: decimalText(c.High)}
 	case pipeline.Preprocess.Kind:
 		s.Preprocess = preprocess(c)
 	case pipeline.Model.Kind:

@@ -12,6 +12,9 @@ import (
 // ErrPlan is wrapped by the errors of a pipeline that cannot run as planned.
 var ErrPlan = errors.New("pipeline cannot run as planned")
 
+// ReasonText is the text of an error without that of ErrPlan, which a fault implies.
+func ReasonText(err error) string { return strings.TrimPrefix(err.Error(), ErrPlan.Error()+": ") }
+
 // Topic is a group of faults.
 type Topic int
 
@@ -76,7 +79,7 @@ func Check(p *plan.Pipeline) []Fault {
 			Reason: fmt.Sprintf("it ends with a %s stage, which gives %s, and a sink takes results", last.Kind, in.Data),
 			Advice: "add a postprocess stage that takes its input from " + last.ID})
 	}
-	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkGate(p), checkGPUs(p), checkSink(&p.Sink), checkRequests(p))
+	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkOnce(p), checkGateRow(p), checkGPUs(p), checkSink(&p.Sink), checkRequests(p))
 }
 
 // checkPictures checks that results in pixels have a picture.

@@ -70,7 +70,7 @@ func KindChangedBy(field string) string {
 // Stages lists the kinds of stages in the order of a usual pipeline.
 func Stages() []*Stage { return stages }
 
-var stages = []*Stage{&Gate, &Preprocess, &Model, &Map, &Postprocess, &Match, &Track, &ROI, &Custom}
+var stages = []*Stage{&Gate, &Stats, &Preprocess, &Model, &Map, &Postprocess, &Match, &Track, &ROI, &Custom}
 
 // StageOf returns the entry of a kind; nil if unknown.
 func StageOf(kind string) *Stage {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/yoctune/yoctune/schema/plan"
@@ -12,6 +13,7 @@ var Gate = Stage{
 	Kind: "gate", Takes: []Data{Frames}, Device: true, Serial: true,
 	configured: func(s *plan.PipelineStage) bool { return s.Gate != nil },
 	gives:      func(*plan.PipelineStage) Output { return Output{Data: Frames} },
+	check:      checkGate,
 	copies:     func(*plan.PipelineStage, Data) int { return 1 }, // a frame that passes becomes the reference
 	describe: func(s *plan.PipelineStage) Description {
 		text := "change > " + cmp.Or(s.Gate.Threshold, GateThreshold)
@@ -67,14 +69,30 @@ func GateBytes(p *plan.Pipeline, s *plan.PipelineStage) int64 {
 	return PlaneBytes(&p.Source)
 }
 
-// checkGate checks that a pipeline has one gate.
-func checkGate(p *plan.Pipeline) []Fault {
-	first := GateOf(p)
-	for i := first + 1; i < len(p.Stages); i++ {
-		if s := &p.Stages[i]; s.Gate != nil {
-			return []Fault{{Topic: Line, Path: stagePath(s), Value: s.Kind, Advice: "remove one of the two",
-				Reason: "stages " + p.Stages[first].ID + " and " + s.ID + " are gates, and a pipeline has one"}}
+// MaxGateRow is the most bytes that a row of the first plane may have for a gate to compare it.
+const MaxGateRow = 16384
+
+func checkGate(s *plan.PipelineStage, _ Output) []Fault {
+	for _, f := range []struct{ field, value string }{{"threshold", s.Gate.Threshold}, {"area", s.Gate.Area}} {
+		if f.value == "" {
+			continue
 		}
+		if _, err := Fraction(f.field, f.value); err != nil {
+			return []Fault{{Topic: Range, Path: stagePath(s, f.field), Value: f.value, Reason: "stage " + s.ID + ": " + ReasonText(err)}}
+		}
+	}
+	return nil
+}
+
+// checkGateRow checks that a gate can compare the rows of the source's frames.
+func checkGateRow(p *plan.Pipeline) []Fault {
+	k := GateOf(p)
+	if k < 0 || p.Source.Height < 1 {
+		return nil
+	}
+	if row := PlaneBytes(&p.Source) / int64(p.Source.Height); row > MaxGateRow {
+		return []Fault{{Topic: Settings, Path: stagePath(&p.Stages[k]), Value: p.Stages[k].Kind, Advice: "choose a planar format such as nv12, or a smaller picture",
+			Reason: fmt.Sprintf("stage %s compares rows of at most %d bytes, and a row of %s with %d pixels has %d", p.Stages[k].ID, MaxGateRow, p.Source.Format, p.Source.Width, row)}}
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func checkMap(s *plan.PipelineStage, in Output) []Fault {
 		return faults
 	}
 	if err != nil {
-		return fault(stagePath(s, "expressions"), "", "", "%v", err)
+		return fault(stagePath(s, "expressions"), "", "", "%s", ReasonText(err))
 	}
 	if in.Shape != nil && in.DType != F32 {
 		return []Fault{inputFault(s, "stage %s computes float32, and its input is %v", s.ID, in.Tensor())}
@@ -95,7 +95,7 @@ func checkMap(s *plan.PipelineStage, in Output) []Fault {
 	}
 	switch {
 	case err != nil:
-		return fault(stagePath(s, "expressions"), "", "give p and q one value for each channel, or leave them out of the expressions", "%v", err)
+		return fault(stagePath(s, "expressions"), "", "give p and q one value for each channel, or leave them out of the expressions", "%s", ReasonText(err))
 	case len(values) > 0 && in.Shape != nil && (len(in.Shape) < 2 || in.Shape[1] != int64(len(values[0]))):
 		return fault(stagePath(s, chain.Operands()[0].Name), "", "give one value for each channel, the second axis", "%d values for the channels of a tensor %v", len(values[0]), in.Shape)
 	}

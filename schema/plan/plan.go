@@ -360,6 +360,7 @@ type PipelineStage struct {
 	ROI        *ROI        `json:"roi,omitempty" since:"2"`
 	Custom     *Custom     `json:"custom,omitempty"`
 	Gate       *Gate       `json:"gate,omitempty" since:"2"`
+	Stats      *Stats      `json:"stats,omitempty" since:"2"`
 	Map        *Map        `json:"map,omitempty" since:"2"`
 	Match      *Match      `json:"match,omitempty" since:"2"`
 
@@ -557,6 +558,12 @@ type Gate struct {
 	Grid      int    `json:"grid,omitempty"`      // side of a block in samples, 0: none
 	MaxAge    int64  `json:"max_age,omitempty"`   // ns, 0: 1 s
 	Repeat    bool   `json:"repeat,omitempty"`    // skipped frames give the last results
+}
+
+// Stats measures brightness, clipping and focus of a frame.
+type Stats struct {
+	Low  string `json:"low,omitempty"`  // brightness up to which a pixel counts, decimal text, 0–1; "": 0.02
+	High string `json:"high,omitempty"` // from which it counts; "": 0.98
 }
 
 // Map computes each element of a tensor anew.

@@ -1170,6 +1170,8 @@ type Stage struct {
 	Grid          Int
 	MaxAge        Duration
 	Repeat        Bool
+	Low           Decimal
+	High          Decimal
 	Width         Int
 	Height        Int
 	Fit           String
@@ -1245,6 +1247,8 @@ func (c *Stage) decode(p Place) {
 	c.Grid.decode(c.field("grid"))
 	c.MaxAge.decode(c.field("maxAge"))
 	c.Repeat.decode(c.field("repeat"))
+	c.Low.decode(c.field("low"))
+	c.High.decode(c.field("high"))
 	c.Width.decode(c.field("width"))
 	c.Height.decode(c.field("height"))
 	c.Fit.decode(c.field("fit"))

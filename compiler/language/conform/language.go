@@ -1851,6 +1851,7 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "kind", required: true, doc: "Kind of stage.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "gate", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "stats", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "model", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "map", True: false}},
@@ -1868,7 +1869,7 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "deadline", required: false, doc: "Time limit of one run. After it the run is stopped, and its frames are dropped or, with a fallback, processed by the CPU.", value: &shape{op: named, def: "#Duration"}},
 			{name: "time", required: false, doc: "Longest time of one run with the largest batch, as measured on the module; after a roi stage, of all crops of a frame. Used for worst-case latency.", value: &shape{op: named, def: "#Duration"}},
-			{name: "device", required: false, doc: "Device of gate, preprocess, roi, model, map and match stages, and of postprocess stages that the core decodes; the CPU by default. Tensors between stages on the GPU stay in its memory. \"auto\" measures both when the pipeline first starts on a device, keeps the faster one, and remembers it.", value: &shape{op: either, parts: []*shape{
+			{name: "device", required: false, doc: "Device of gate, stats, preprocess, roi, model, map and match stages, and of postprocess stages that the core decodes; the CPU by default. Tensors between stages on the GPU stay in its memory. \"auto\" measures both when the pipeline first starts on a device, keeps the faster one, and remembers it.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "auto", True: false}},
@@ -1881,6 +1882,9 @@ var language = Schema{defs: []*definition{
 		branches: []branch{
 			{field: "kind", value: "gate", then: &structure{
 				embeds: []string{"#GateStage"},
+			}},
+			{field: "kind", value: "stats", then: &structure{
+				embeds: []string{"#StatsStage"},
 			}},
 			{field: "kind", value: "preprocess", then: &structure{
 				embeds: []string{"#PreprocessStage"},
@@ -1906,6 +1910,12 @@ var language = Schema{defs: []*definition{
 			{field: "kind", value: "custom", then: &structure{
 				embeds: []string{"#CustomStage"},
 			}},
+		},
+	}}},
+	{name: "#StatsStage", doc: "Measure the picture, and pass it on: mean brightness, the fractions of dark and of bright pixels, and the sharpness. They are in the frame's results.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "low", required: false, doc: "Brightness, 0 (black) to 1 (white), up to which a pixel counts as dark; 0.02 by default.", value: &shape{op: named, def: "#Decimal"}},
+			{name: "high", required: false, doc: "Brightness, 0 to 1, from which a pixel counts as bright; 0.98 by default.", value: &shape{op: named, def: "#Decimal"}},
 		},
 	}}},
 	{name: "#Storage", doc: "Queue settings of block devices.", value: &shape{op: object, obj: &structure{

@@ -397,6 +397,7 @@ type stageBuilder struct {
 // stageBuilders builds the work of the stages of each kind.
 var stageBuilders = map[string]func(stageBuilder) (work, error){
 	registry.Gate.Kind:        buildGate,
+	registry.Stats.Kind:       buildStats,
 	registry.Preprocess.Kind:  buildPreprocess,
 	registry.Model.Kind:       buildModel,
 	registry.Map.Kind:         buildMap,

@@ -75,7 +75,7 @@ func (r *feeder) feed(soft, hard context.Context) (ended string) {
 	f.ID, f.Capture, f.Entered = r.n, due, due
 	f.Moment = r.momentOf(due)
 	f.Level, f.Admitted = e.level.Load(), false
-	f.Skip, f.Lost, f.LumaOn, f.PixelsOn = frame.NotSkipped, nil, 0, 0
+	f.Skip, f.Lost, f.LumaOn, f.PixelsOn, f.Measured = frame.NotSkipped, nil, 0, 0, false
 	if !r.begun {
 		r.begun = true
 		e.mu.Lock()

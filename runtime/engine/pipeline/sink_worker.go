@@ -79,6 +79,9 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 	rec, waited := &o.rec, began-f.Entered
 	rec.Frame, rec.Capture, rec.Results = f.ID, f.Capture, f.Results
 	rec.Repeated, rec.Age = f.Skip == frame.Repeated, f.Age
+	if rec.Stats = nil; f.Measured {
+		rec.Stats = &f.Stats
+	}
 	rec.Latency.Total = began - f.Capture
 	f.Spent[k] = frame.Span{Queue: waited}
 	for n, s := range f.Spent {

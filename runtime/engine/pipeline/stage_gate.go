@@ -115,8 +115,8 @@ func newGate(p *plan.Gate, f frame.Format) (*gate, error) {
 		return nil, fmt.Errorf("%w: max age of %d ns", ErrPlan, p.MaxAge)
 	case p.Grid != 0 && (p.Grid < 4 || p.Grid > 256):
 		return nil, fmt.Errorf("%w: grid %d; it is 4 to 256", ErrPlan, p.Grid)
-	case rows.Bytes > core.MaxSide:
-		return nil, fmt.Errorf("%w: rows of %d bytes; a gate compares at most %d: use a planar format, or a smaller picture", ErrPlan, rows.Bytes, core.MaxSide)
+	case rows.Bytes > registry.MaxGateRow:
+		return nil, fmt.Errorf("%w: rows of %d bytes; a gate compares at most %d: use a planar format, or a smaller picture", ErrPlan, rows.Bytes, registry.MaxGateRow)
 	}
 	limit := uint32(math.Round(float64(threshold) * 255))
 	g := &gate{

@@ -260,11 +260,11 @@ func TestInvalidGatesAreRefused(t *testing.T) {
 		{func(p *plan.Pipeline) { p.Stages[0].Gate.MaxAge = -1 }, "max age of -1 ns"},
 		{func(p *plan.Pipeline) { p.Stages[0].Instances = 2 }, "has one instance"},
 		{func(p *plan.Pipeline) { p.Stages[0].Gate = nil }, "no settings of its kind"},
-		{func(p *plan.Pipeline) { p.Source.Format, p.Source.Width = "rgb", 16384 }, "a gate compares at most 16384"},
+		{func(p *plan.Pipeline) { p.Source.Format, p.Source.Width = "rgb", 16384 }, "compares rows of at most 16384 bytes"},
 		{func(p *plan.Pipeline) {
 			p.Stages[1] = plan.PipelineStage{ID: "again", Kind: "gate", Input: "quiet", Gate: &plan.Gate{}}
 			p.Stages[2] = plan.PipelineStage{ID: "own", Kind: "custom", Input: "again", Custom: &plan.Custom{Exec: []string{"/bin/true"}}}
-		}, "stages quiet and again are gates, and a pipeline has one"},
+		}, "stages quiet and again are gate stages, and a pipeline has one"},
 	} {
 		pl := gated(writeScene(t, "grey", 8), "grey", plan.Gate{})
 		pl.Stages = slices.Clone(pl.Stages)

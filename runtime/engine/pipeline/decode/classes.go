@@ -9,6 +9,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // rank is a value and its index, as [core.List.TopK] writes them.
@@ -42,13 +43,11 @@ func newCTC(shape []int64, labels []string, threshold float32) (*ctc, error) {
 		return nil, fmt.Errorf("%w: ctc expects a tensor [1 steps classes], but the model outputs %v", registry.ErrPlan, shape)
 	}
 	steps, classes := int(shape[1]), int(shape[2])
-	switch classes {
-	case len(labels) + 1:
-	case len(labels) + 2:
+	if err := registry.CheckLabels(&plan.Post{Kind: registry.CTC}, len(labels), classes); err != nil {
+		return nil, err
+	}
+	if len(labels) == classes-2 {
 		labels = append(labels[:len(labels):len(labels)], " ")
-	default:
-		return nil, fmt.Errorf("%w: the labels file has %d lines, but a model with %d classes needs %d (and a blank), or %d (and a blank and a space)",
-			registry.ErrPlan, len(labels), classes, classes-1, classes-2)
 	}
 	return &ctc{
 		rows: core.RowsArgs{Rows: uint32(steps), Cols: uint32(classes), K: 1}, labels: labels, threshold: threshold, best: make([]rank, steps),
@@ -112,8 +111,8 @@ func newArgmax(shape []int64, labels []string, threshold float32, n int) (*argma
 			return nil, fmt.Errorf("%w: argmax expects a tensor of one row of classes, but the model outputs %v", registry.ErrPlan, shape)
 		}
 	}
-	if len(labels) > 0 && len(labels) != classes {
-		return nil, fmt.Errorf("%w: the labels file has %d lines, but the model has %d classes", registry.ErrPlan, len(labels), classes)
+	if err := registry.CheckLabels(&plan.Post{Kind: registry.Argmax}, len(labels), classes); err != nil {
+		return nil, err
 	}
 	n = min(max(n, 1), classes)
 	if n > registry.MaxTop {

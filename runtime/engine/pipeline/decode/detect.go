@@ -85,8 +85,8 @@ func newDetector(p *plan.Post, in Input, labels []string, score float32) (*detec
 	if err := d.setLayout(in, more); err != nil {
 		return nil, err
 	}
-	if len(labels) > 0 && d.classes > 0 && len(labels) != d.classes {
-		return nil, fmt.Errorf("%w: the labels file has %d lines, but the model has %d classes", registry.ErrPlan, len(labels), d.classes)
+	if err := registry.CheckLabels(p, len(labels), d.classes); err != nil {
+		return nil, err
 	}
 	most := min(d.anchors, maxCandidates)
 	d.args = core.DecodeArgs{

@@ -48,6 +48,9 @@ type Frame struct {
 	// LumaOn is the number of the worker whose device has a copy of the first plane of Pixels, 0: none.
 	LumaOn uint64
 
+	Stats    result.Stats // of the picture
+	Measured bool         // Stats are set
+
 	Level    int32      // of the ladder, while the frame is in flight
 	Admitted bool       // it left the first queue
 	Record   Tensor     // Pixels of a source that gives tensors

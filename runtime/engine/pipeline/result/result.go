@@ -115,8 +115,16 @@ type Record struct {
 	Capture  int64  // ns, CLOCK_MONOTONIC
 	Repeated bool   // the results are those of an earlier frame
 	Age      int64  // ns since that frame, -1: there was none
+	Stats    *Stats // of the picture; nil: not measured
 	Results  []Result
 	Latency  Latency
+}
+
+// Stats are statistics of a frame's picture, of a stats stage.
+type Stats struct {
+	Brightness float32 // mean, 0 (black) to 1 (white)
+	Low, High  float32 // fractions of the pixels that are dark and bright
+	Focus      float32 // variance of the Laplacian of the samples
 }
 
 // AppendJSON appends the record as one line of JSON, without the newline.
@@ -134,6 +142,12 @@ func (r *Record) AppendJSON(b []byte) []byte {
 		} else {
 			b = strconv.AppendInt(b, r.Age, 10)
 		}
+	}
+	if s := r.Stats; s != nil {
+		b = appendFloat(append(b, `,"stats":{"brightness":`...), s.Brightness)
+		b = appendFloat(append(b, `,"low":`...), s.Low)
+		b = appendFloat(append(b, `,"high":`...), s.High)
+		b = append(appendFloat(append(b, `,"focus":`...), s.Focus), '}')
 	}
 	b = append(b, `,"results":[`...)
 	b = AppendResults(b, r.Results)

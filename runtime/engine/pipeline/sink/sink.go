@@ -3,6 +3,7 @@
 package sink
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 
@@ -31,6 +32,9 @@ func (s *Text) Write(r *result.Record) error {
 	b = append(b, "  "...)
 	b = strconv.AppendFloat(b, float64(r.Latency.Total)/1e6, 'f', 1, 64)
 	b = append(b, " ms "...)
+	if s := r.Stats; s != nil {
+		b = fmt.Appendf(b, " brightness %.3f, dark %.1f %%, bright %.1f %%, focus %.4g;", s.Brightness, 100*s.Low, 100*s.High, s.Focus)
+	}
 	for i := range r.Results {
 		b = r.Results[i].AppendText(append(b, ' '))
 	}
