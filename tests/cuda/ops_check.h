@@ -149,7 +149,7 @@ void random_boxes(uint8_t *p, uint32_t count, uint32_t room)
 
 		box[i] = {x, y, x + (float)below(400) / 10, y + (float)below(400) / 10, (float)below(20) / 20, (int32_t)below(3), (int32_t)i, 0};
 		if (below(40) == 0)
-			(&box[i].x0)[below(5)] = yt_from_bits(0x7fc00000u);
+			(&box[i].x0)[below(5)] = yt_from_bits(below(2) ? 0x7fc00000u : 0x7f800000u | next() << 31); // NaN, or an infinity
 	}
 }
 

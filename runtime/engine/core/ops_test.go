@@ -457,6 +457,28 @@ func TestNMSMatchesTheReference(t *testing.T) {
 	})
 }
 
+// A box that is no place in a picture has no results, so it must not take those of others either.
+func TestAnInfiniteBoxSuppressesNone(t *testing.T) {
+	b := newBench(t)
+	inf := float32(math.Inf(1))
+	good := core.Box{X0: 1, Y0: 1, X1: 5, Y1: 5, Score: 0.5, Anchor: 9}
+	for n, far := range []core.Box{
+		{X0: -inf, Y0: 0, X1: inf, Y1: 9, Score: 0.9}, {X0: 0, Y0: 0, X1: 1 << 24, Y1: 9, Score: 0.9},
+		{X0: 0, Y0: -(1 << 24), X1: 9, Y1: 9, Score: 0.9}, {X1: 9, Y1: 9, Score: inf},
+	} {
+		for _, flags := range []uint32{0, core.NMSAgnostic} {
+			got, _ := b.nms(t, []core.Box{far, good, good}, core.NMSArgs{Max: 3, IoU: 0, Flags: flags})
+			if !slices.Equal(got, []core.Box{far, good}) {
+				t.Errorf("box %d: kept %+v", n, got)
+			}
+		}
+	}
+	near := core.Box{X1: 1<<24 - 1, Y1: 9, Score: 0.9}
+	if got, _ := b.nms(t, []core.Box{near, good}, core.NMSArgs{Max: 3, IoU: 0}); !slices.Equal(got, []core.Box{near}) {
+		t.Errorf("a large box suppresses: kept %+v", got)
+	}
+}
+
 func TestSoftmaxMatchesTheFloat64Reference(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {

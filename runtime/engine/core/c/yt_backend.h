@@ -300,7 +300,8 @@ typedef struct yt_gather {
 /* Greedy non-maximum suppression. A box is dropped if its intersection over union with a
  * kept box of higher rank is above `iou`. Only boxes of the same class suppress each
  * other, unless YT_NMS_AGNOSTIC is set. Boxes rank by descending score, then ascending
- * anchor, then position; the input may be in any order. */
+ * anchor, then position; the input may be in any order. A box with an edge as far as YT_FAR, or
+ * with an infinite score, suppresses none. */
 enum { YT_NMS_AGNOSTIC = 1u << 0 };
 typedef struct yt_nms {
 	uint32_t flags;

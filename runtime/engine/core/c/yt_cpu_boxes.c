@@ -283,11 +283,15 @@ int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch
 				;
 			if (j < m)
 				continue;
-			kept.x0[m] = c->x0;
-			kept.y0[m] = c->y0;
-			kept.x1[m] = c->x1;
-			kept.y1[m] = c->y1;
-			kept.area[m] = yt_extent(c->x0, c->x1) * yt_extent(c->y0, c->y1);
+			{
+				const yt_box nowhere = {0}, *place = yt_is_far(c) ? &nowhere : c; /* overlaps none */
+
+				kept.x0[m] = place->x0;
+				kept.y0[m] = place->y0;
+				kept.x1[m] = place->x1;
+				kept.y1[m] = place->y1;
+				kept.area[m] = yt_extent(place->x0, place->x1) * yt_extent(place->y0, place->y1);
+			}
 			kept.cls[m] = c->cls;
 			if (m < n->max)
 				best[m] = *c;

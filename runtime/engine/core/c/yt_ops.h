@@ -551,6 +551,17 @@ YT_FN float yt_extent(float from, float to)
 	return to > from ? to - from : 0.0f; /* NaN: 0 */
 }
 
+/* A box that is no place in a picture: an edge is infinite or as far as YT_FAR, or its score is infinite. */
+YT_FN int yt_is_far(const yt_box *b)
+{
+	const float edge[4] = {b->x0, b->y0, b->x1, b->y1};
+	int far = (yt_bits(b->score) << 1) == 0xff000000u, i;
+
+	for (i = 0; i < 4; i++)
+		far |= edge[i] <= -YT_FAR || edge[i] >= YT_FAR;
+	return far;
+}
+
 /* Whether b overlaps the better box a too much. */
 YT_FN int yt_suppressed(const yt_nms *n, const yt_box *a, const yt_box *b)
 {
@@ -560,7 +571,7 @@ YT_FN int yt_suppressed(const yt_nms *n, const yt_box *a, const yt_box *b)
 	float area_a = yt_extent(a->x0, a->x1) * yt_extent(a->y0, a->y1);
 	float area_b = yt_extent(b->x0, b->x1) * yt_extent(b->y0, b->y1);
 
-	if (a->cls != b->cls && (n->flags & YT_NMS_AGNOSTIC) == 0)
+	if ((a->cls != b->cls && (n->flags & YT_NMS_AGNOSTIC) == 0) || yt_is_far(a))
 		return 0;
 	return inter > n->iou * (area_a + area_b - inter);
 }
