@@ -28,6 +28,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
 	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
@@ -294,6 +295,21 @@ func pipelineAnswer(cmd *cobra.Command, sum *pipeline.Summary, runErr error, che
 	return cli.Exit(code)
 }
 
+// cropsText describes what a roi stage did with the boxes that it received.
+func cropsText(stage string, c live.Crops) string {
+	text := fmt.Sprintf("%s: %d boxes, %d crops", stage, c.Boxes, c.Crops)
+	lost := c.Lost()
+	for _, why := range slices.Sorted(maps.Keys(lost)) {
+		if lost[why] > 0 {
+			text += fmt.Sprintf(", %d %s", lost[why], why)
+		}
+	}
+	if c.Cut > 0 {
+		text += fmt.Sprintf("; %d cut at the edge", c.Cut)
+	}
+	return text
+}
+
 func pipelineText(w cli.Printer, s *pipeline.Summary) {
 	row := func(q *pipeline.Quantiles) [4]string {
 		if q == nil {
@@ -318,18 +334,7 @@ func pipelineText(w cli.Printer, s *pipeline.Summary) {
 		w.Printf("  run by the CPU in place of the GPU %d: stage %s\n", s.Fallbacks[stage], stage)
 	}
 	for _, stage := range slices.Sorted(maps.Keys(s.Crops)) {
-		c := s.Crops[stage]
-		w.Printf("  stage %s: %d boxes, %d crops", stage, c.Boxes, c.Crops)
-		lost := c.Lost()
-		for _, why := range slices.Sorted(maps.Keys(lost)) {
-			if lost[why] > 0 {
-				w.Printf(", %d %s", lost[why], why)
-			}
-		}
-		if c.Cut > 0 {
-			w.Printf("; %d cut at the edge", c.Cut)
-		}
-		w.Printf("\n")
+		w.Printf("  stage %s\n", cropsText(stage, s.Crops[stage]))
 	}
 	for _, g := range s.Runtime.GPUs {
 		for _, stage := range slices.Sorted(maps.Keys(g.Frames)) {

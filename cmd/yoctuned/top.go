@@ -324,6 +324,9 @@ func (r running) lines(p *page) {
 	p.row("frames", terminal.Plain, fmt.Sprintf("%s  %d in work", counts, r.InFlight))
 	p.wrapText("dropped", terminal.Yellow, listCounts(r.Drops, r.Rates.Drops)...)
 	p.wrapText("failed", terminal.Red, listCounts(r.Failures, nil)...)
+	for _, stage := range slices.Sorted(maps.Keys(r.Crops)) {
+		p.row("crops", terminal.Plain, cropsText(stage, r.Crops[stage]))
+	}
 	r.stages(p)
 	p.wrapText("process", terminal.Plain, r.process()...)
 	p.wrapText("", terminal.Plain, r.interrupts()...)

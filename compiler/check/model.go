@@ -637,12 +637,30 @@ func checkLadderModel(s *subject) {
 	}
 }
 
+// budgetOf adds up the memory of a pipeline, with the galleries that the layer carries.
+func (s *subject) budgetOf(p plan.Pipeline) budget.Budget {
+	b := budget.Compute(p, s.validModel)
+	for i := range p.Stages {
+		st := &p.Stages[i]
+		if st.Match == nil {
+			continue
+		}
+		n := slices.IndexFunc(s.Files, func(f plan.CarriedFile) bool { return f.Path == path.Clean(st.Match.Gallery) })
+		if n < 0 { // of the device, or of the build
+			b.Known = false
+			continue
+		}
+		b.AddGallery(int64(len(s.Files[n].Data)), pipeline.Isolated(&p, st))
+	}
+	return b
+}
+
 func checkPipelineMemory(s *subject) {
 	var total, workspace, free int64
 	var parts []string
 	var last, freed *config.Pipeline
 	for c, p := range s.pipelines() {
-		b := budget.Compute(p, s.validModel)
+		b := s.budgetOf(p)
 		if b.Pool > pipeline.MaxPool {
 			s.reportAt(c, "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", c.Key(), b.Frames, formatPool(b), pipeline.MaxPool>>20)
 			return

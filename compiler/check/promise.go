@@ -154,7 +154,7 @@ func checkPipelineBudget(s *subject) {
 		if p.Budget == nil {
 			continue
 		}
-		b, r := budget.Compute(p, s.validModel), budget.ComputeRates(c.Key(), p)
+		b, r := s.budgetOf(p), budget.ComputeRates(c.Key(), p)
 		compare := func(bound config.Part, found, most int64, format string, args ...any) {
 			if most > 0 && found > most {
 				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), fmt.Sprintf(format, args...))

@@ -74,9 +74,6 @@ func (t Tensor) PartOf() Tensor {
 // maxValues limits the values of an input.
 const maxValues = 4096
 
-// partAlignment is where models find their inputs.
-const partAlignment = 64
-
 // checkInlets checks the inputs of models against the outputs of the source and of earlier stages.
 func checkInlets(p *plan.Pipeline) []Fault {
 	var all []Fault
@@ -171,8 +168,9 @@ func checkInlet(s *plan.PipelineStage, in *plan.ModelInput, from string, outputs
 		return nil
 	case *in.Part < 0 || len(out.Shape) < 2 || int64(*in.Part) >= out.Shape[0]:
 		return fault(Range, "part", fmt.Sprint(*in.Part), "choose an index of the first axis", "takes part %d of a tensor %v", *in.Part, out.Shape)
-	case out.Tensor().PartOf().Bytes()%partAlignment != 0:
-		return fault(Range, "part", fmt.Sprint(*in.Part), "pad the last axis", "takes a part of %d bytes, and parts begin at multiples of %d", out.Tensor().PartOf().Bytes(), partAlignment)
+	case RunsOnGPU(s) && int64(*in.Part)*out.Tensor().PartOf().Bytes()%TensorAlign != 0:
+		return fault(Range, "part", fmt.Sprint(*in.Part), "pad the last axis, or remove device", "takes a part that begins at byte %d, and on the GPU parts begin at multiples of %d",
+			int64(*in.Part)*out.Tensor().PartOf().Bytes(), TensorAlign)
 	}
 	return nil
 }

@@ -53,15 +53,15 @@ func checkStats(s *plan.PipelineStage, _ Output) []Fault {
 // checkOnce checks that a pipeline has at most one stage of each kind whose result is of the frame.
 func checkOnce(p *plan.Pipeline) []Fault {
 	var all []Fault
-	for _, kind := range []string{Gate.Kind, Stats.Kind} {
+	for _, each := range []struct{ kind, many string }{{Gate.Kind, "gates"}, {Stats.Kind, "stats stages"}} {
 		first := ""
 		for i := range p.Stages {
 			s := &p.Stages[i]
-			if s.Kind == kind && first != "" {
+			if s.Kind == each.kind && first != "" {
 				all = append(all, Fault{Topic: Line, Path: stagePath(s), Value: s.Kind, Advice: "remove one of the two",
-					Reason: "stages " + first + " and " + s.ID + " are " + kind + " stages, and a pipeline has one"})
+					Reason: "stages " + first + " and " + s.ID + " are " + each.many + ", and a pipeline has one"})
 			}
-			if s.Kind == kind {
+			if s.Kind == each.kind {
 				first = s.ID
 			}
 		}

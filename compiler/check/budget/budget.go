@@ -58,6 +58,15 @@ func Compute(p plan.Pipeline, models Models) Budget {
 	return b
 }
 
+// AddGallery adds a gallery of so many bytes: its stage holds it, and the process of a GPU as well.
+func (b *Budget) AddGallery(bytes int64, away bool) {
+	b.Pool += bytes
+	if away {
+		b.Pool += bytes
+		b.GPU += bytes
+	}
+}
+
 // addStage adds the tensors and models of stage k of a level.
 func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, models Models, seen map[string]bool) {
 	s := &level[k]

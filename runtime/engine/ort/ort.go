@@ -17,10 +17,12 @@
 package ort
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,10 +49,27 @@ var (
 	ErrShape       = errors.New("tensor shape does not fit the model")
 	ErrUnsupported = errors.New("model is not supported")
 	ErrRun         = errors.New("model run failed")
+	ErrDynamic     = errors.New("the shape of an output depends on the data")
 	ErrTerminated  = errors.New("model run was terminated")
 	ErrClosed      = errors.New("session is closed")
 	ErrProvider    = errors.New("none of the allowed execution providers is available")
 )
+
+// changedShape finds the shapes in the message about an output that does not fit its memory, in the two
+// forms that releases of ONNX Runtime have.
+var changedShape = regexp.MustCompile(`(?:for output '([^']*)'.*?has shape (\{[0-9,]*\}) but the computed output shape for this run is (\{[0-9,]*\}))|(?:shape verification failed\. Current shape:(\{[0-9,]*\}) Requested shape:(\{[0-9,]*\}))`)
+
+// describeChange describes the change of an output's shape that a message reports; "" for others.
+func describeChange(message string) string {
+	m := changedShape.FindStringSubmatch(message)
+	switch {
+	case m == nil:
+		return ""
+	case m[1] != "":
+		return fmt.Sprintf("output %q has shape %s, and had %s", m[1], m[3], m[2])
+	}
+	return fmt.Sprintf("an output has shape %s, and had %s", cmp.Or(m[3], m[5]), cmp.Or(m[2], m[4]))
+}
 
 // RuntimeError is a failure that ONNX Runtime reported.
 type RuntimeError struct {

@@ -97,6 +97,36 @@ func TestRunWritesIntoFixedTensors(t *testing.T) {
 	}
 }
 
+// The indices of elements that are not 0 are as many as there are such elements.
+func TestAShapeThatDependsOnDataIsExplained(t *testing.T) {
+	rt := open(t)
+	g := onnx.Graph{
+		Nodes:  []onnx.Node{{Op: "NonZero", In: []string{"x"}, Out: []string{"at"}}, {Op: "Cast", In: []string{"at"}, Out: []string{"y"}, Attributes: map[string]any{"to": int64(1)}}},
+		Inputs: []onnx.Value{onnx.Tensor("x", onnx.Float32, 4)}, Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 1, 0)},
+	}
+	s, err := rt.NewSessionFromBytes(g.Encode(), ort.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	in, err := rt.NewTensor(ort.Float32, []int64{4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	copy(in.Data(), []float32{1, 2, 3, 4})
+	out, bound := bind(t, rt, s, in)
+	defer out.Close()
+	defer bound.Close()
+	if err := bound.Run(); err != nil {
+		t.Fatal(err)
+	}
+	in.Data()[2] = 0
+	if err := bound.Run(); !errors.Is(err, ort.ErrDynamic) || !strings.Contains(err.Error(), "depend") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestShapeErrorHasTheExpectedShape(t *testing.T) {
 	rt := open(t)
 	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})

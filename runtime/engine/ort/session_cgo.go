@@ -478,7 +478,11 @@ func (s *Session) runError(e *C.ort_error) error {
 	if s.terminated.Load() {
 		return ErrTerminated
 	}
-	return fmt.Errorf("%w: %w", ErrRun, goError(e))
+	re := goError(e)
+	if changed := describeChange(re.Message); changed != "" {
+		return fmt.Errorf("%w: %w: %s; a model's outputs have the shapes that they had at the start: export it with outputs of a fixed size, such as the best boxes and their count", ErrRun, ErrDynamic, changed)
+	}
+	return fmt.Errorf("%w: %w", ErrRun, re)
 }
 
 // Tensor is a dense tensor outside the Go heap.

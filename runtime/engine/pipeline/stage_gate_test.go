@@ -264,7 +264,7 @@ func TestInvalidGatesAreRefused(t *testing.T) {
 		{func(p *plan.Pipeline) {
 			p.Stages[1] = plan.PipelineStage{ID: "again", Kind: "gate", Input: "quiet", Gate: &plan.Gate{}}
 			p.Stages[2] = plan.PipelineStage{ID: "own", Kind: "custom", Input: "again", Custom: &plan.Custom{Exec: []string{"/bin/true"}}}
-		}, "stages quiet and again are gate stages, and a pipeline has one"},
+		}, "stages quiet and again are gates, and a pipeline has one"},
 	} {
 		pl := gated(writeScene(t, "grey", 8), "grey", plan.Gate{})
 		pl.Stages = slices.Clone(pl.Stages)

@@ -23,11 +23,15 @@ type bound struct {
 
 	votes [][]float32 // outputs of the other models
 	kept  []keep      // tensors for the next run
+	moves []move
 }
 
 // run runs the models on one level of the ladder and combines their outputs. A stage without a last
 // run on this level takes the tensors of this one as the previous ones.
 func (r *bound) run(v decode.Vote, level int) error {
+	for _, m := range r.moves {
+		copy(m.to, m.from)
+	}
 	for _, k := range r.kept {
 		if *k.level != int32(level) {
 			copy(k.to, k.from)
@@ -80,7 +84,7 @@ func buildModel(sb stageBuilder) (work, error) {
 	if crops := registry.CropsFor(b.levels[b.now].stages, b.k); crops != nil {
 		return b.buildOnCrops(crops)
 	}
-	ins, err := b.inputs(&b.p.frames[0])
+	ins, _, err := b.inputs(&b.p.frames[0])
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +192,7 @@ func (b *modelBuilder) bindFrames(instance int) ([]bound, error) {
 	for f := range b.p.frames {
 		t := &b.p.frames[f].Tensors[b.now][b.k]
 		r := &runs[f]
-		if r.ins, err = b.inputs(&b.p.frames[f]); err != nil {
+		if r.ins, r.moves, err = b.inputs(&b.p.frames[f]); err != nil {
 			return nil, err
 		}
 		r.outs, r.kept = append([]frame.Tensor{*t}, t.More...), b.kept(&b.p.frames[f])

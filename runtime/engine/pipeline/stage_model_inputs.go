@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
@@ -115,20 +116,31 @@ func (b *modelBuilder) fix(i *inlet, in registry.Inlet, last *int32) (err error)
 	return nil
 }
 
-// inputs returns the tensors of a frame for the models in this process.
-func (b *modelBuilder) inputs(f *frame.Frame) ([]frame.Tensor, error) {
-	var all []frame.Tensor
+// move is a part of a record that a model does not find at an aligned address, so that each run copies it.
+type move struct{ to, from []byte }
+
+// inputs returns the tensors of a frame for the models in this process, and what a run copies into them.
+func (b *modelBuilder) inputs(f *frame.Frame) (all []frame.Tensor, moves []move, err error) {
 	for n := range b.inlets {
 		t := b.inlets[n].of(f, b.now)
-		if t.ORT == nil {
-			var err error
-			if t, err = b.tensorOver(t.Type(), t.Bytes()); err != nil {
-				return nil, err
+		switch memory := t.Bytes(); {
+		case t.ORT != nil:
+		case uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%registry.TensorAlign == 0:
+			if t, err = b.tensorOver(t.Type(), memory); err != nil {
+				return nil, nil, err
 			}
+		default:
+			if err := b.account(1, int64(len(memory))); err != nil {
+				return nil, nil, err
+			}
+			if t, err = b.newTensor(t.Type()); err != nil {
+				return nil, nil, err
+			}
+			moves = append(moves, move{t.Bytes(), memory})
 		}
 		all = append(all, t)
 	}
-	return all, nil
+	return all, moves, nil
 }
 
 // keep is a copy of a tensor for the next run.
