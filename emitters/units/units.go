@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -138,7 +139,7 @@ func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitter
 	for _, name := range slices.Sorted(maps.Keys(target.Plan.Pipelines)) {
 		p := target.Plan.Pipelines[name]
 		bounded := p.Budget != nil && (p.Budget.Memory > 0 || len(disks(p)) > 0)
-		if p.CPUs == "" && !p.Counters && p.Scheduling == "" && p.Nice == nil && !bounded && !locksMemory(p) && !p.WantsTensorRT() {
+		if p.CPUs == "" && !p.Counters && p.Scheduling == "" && p.Nice == nil && !bounded && !locksMemory(p) && !p.WantsTensorRT() && !p.Serves() {
 			continue
 		}
 		instance := emitters.PipelineUnit(name)
@@ -150,13 +151,46 @@ func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitter
 			Layer, Target, Name string
 			Engines, Lock       bool
 			Disks               []disk
-		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locksMemory(p), disks(p)})
+			Requests            *requests
+		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locksMemory(p), disks(p), requestsOf(p)})
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, unit(f, instance, "drop-in", "pipelines."+name))
 	}
 	return files, nil
+}
+
+// requests is what the unit of a pipeline that answers requests has beside that of others.
+type requests struct {
+	Group       bool         // its members may connect
+	Folder      string       // of the socket, "": the pipeline's own
+	Low         bool         // the port is one that only root may use
+	Credentials []credential // files that the pipeline's user cannot read
+}
+
+// credential is a file that systemd hands to the pipeline under a name.
+type credential struct{ Name, Path string }
+
+// requestsOf returns nil for a pipeline that answers no requests.
+func requestsOf(p plan.Pipeline) *requests {
+	q := p.Source.Request
+	if q == nil {
+		return nil
+	}
+	r := &requests{Group: !q.Everyone}
+	if q.Socket != "" {
+		r.Folder = path.Dir(q.Socket)
+	}
+	if at, err := netip.ParseAddrPort(q.Address); err == nil {
+		r.Low = at.Port() > 0 && at.Port() < 1024
+	}
+	if q.TLS != nil {
+		r.Credentials = append(r.Credentials, credential{"certificate", q.TLS.Certificate}, credential{"key", q.TLS.Key}, credential{"client-ca", q.TLS.ClientCA})
+	}
+	r.Credentials = append(r.Credentials, credential{"tokens", q.Tokens})
+	r.Credentials = slices.DeleteFunc(r.Credentials, func(c credential) bool { return c.Path == "" })
+	return r
 }
 
 // enginesUnit builds the engines of a target's pipelines before they start.

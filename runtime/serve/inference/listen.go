@@ -59,9 +59,10 @@ func Listen(ctx context.Context, r *plan.Request, path string) (fronts []Front, 
 	if r.Address == "" {
 		return fronts, notes, nil
 	}
-	f := Front{Address: "http://" + r.Address}
+	var f Front
+	scheme := "http://"
 	if r.TLS != nil {
-		f.Address = "https://" + r.Address
+		scheme = "https://"
 		if f.TLS, err = loadTLS(r.TLS); err != nil {
 			return fronts, notes, err
 		}
@@ -75,6 +76,7 @@ func Listen(ctx context.Context, r *plan.Request, path string) (fronts []Front, 
 	if f.Listener, err = config.Listen(ctx, "tcp", r.Address); err != nil {
 		return fronts, notes, fmt.Errorf("listen on %s: %w", r.Address, err)
 	}
+	f.Address = scheme + f.Addr().String() // port 0 is any that is free
 	return append(fronts, f), notes, nil
 }
 

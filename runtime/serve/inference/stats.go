@@ -49,6 +49,7 @@ type Statistics struct {
 	Executions uint64            `json:"execution_count"` // runs of a model
 	Infer      InferStatistics   `json:"inference_stats"`
 	Batches    []BatchStatistics `json:"batch_stats"`
+	Active     int               `json:"active_count"` // requests that wait or are in work, which Triton does not count
 }
 
 // stats counts the requests of a model.
@@ -107,7 +108,7 @@ func (m *Model) statistics() Statistics {
 	runs := m.Port.Runs()
 	m.stats.mu.Lock()
 	defer m.stats.mu.Unlock()
-	out := Statistics{Name: m.Name, Version: version, Inferences: m.stats.rows, Infer: m.stats.all, Batches: []BatchStatistics{}}
+	out := Statistics{Name: m.Name, Version: version, Inferences: m.stats.rows, Infer: m.stats.all, Batches: []BatchStatistics{}, Active: m.Port.Counts().Active}
 	if !m.stats.last.IsZero() {
 		out.Last = uint64(m.stats.last.UnixMilli())
 	}
