@@ -3,7 +3,9 @@
 package layerconf
 
 import (
+	"cmp"
 	_ "embed"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -38,6 +40,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		Dynamic []string // collections that a build may lack, and something depends on
 
 		Pipelines, Serves bool     // some target has them
+		Requests          []front  // of pipelines that answer requests
 		Root              []string // services with a command that run as root
 		Fragments         bool     // some target has kernel options, which the class compares
 	}{Layer: l, Release: r}
@@ -48,7 +51,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	for _, t := range l.Targets {
 		data.Fragments = data.Fragments || len(t.Kernel.Config) > 0
-		data.Pipelines, data.Serves = data.Pipelines || len(t.Plan.Pipelines) > 0, data.Serves || t.Serves()
+		data.Pipelines, data.Serves = data.Pipelines || len(t.Plan.Pipelines) > 0, data.Serves || t.Measures()
+		data.Requests = append(data.Requests, fronts(t)...)
 		for _, s := range t.Services {
 			if s.IsWhole() && s.IsRoot() && !slices.Contains(data.Root, s.Name) {
 				data.Root = append(data.Root, s.Name)
@@ -82,4 +86,21 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		files = append(files, file)
 	}
 	return files, nil
+}
+
+// front is where a pipeline takes requests.
+type front struct {
+	Unit, Socket, Address string
+	Everyone, Plain       bool
+}
+
+// fronts lists the pipelines of a target that answer requests.
+func fronts(t *plan.Target) []front {
+	var all []front
+	for _, name := range slices.Sorted(maps.Keys(t.Plan.Pipelines)) {
+		if q := t.Plan.Pipelines[name].Source.Request; q != nil {
+			all = append(all, front{emitters.PipelineUnit(name), cmp.Or(q.Socket, "/run/yoctune-pipeline/"+name+"/requests"), q.Address, q.Everyone, q.Plain})
+		}
+	}
+	return all
 }

@@ -92,7 +92,7 @@ func server(l *plan.Layer) ([]emitters.File, error) {
 	}
 	for _, t := range l.Targets {
 		if t.Serves() {
-			f.Needs = append(f.Needs, emitters.Need{Package: Server, Machine: t.Machine, ID: "monitor"})
+			f.Needs = append(f.Needs, emitters.Need{Package: Server, Machine: t.Machine, ID: servedBy(t)})
 		}
 	}
 	files = append(files, f, unit("yoctuned-serve.service", serveService))
@@ -105,6 +105,16 @@ func server(l *plan.Layer) ([]emitters.File, error) {
 		files = append(files, emitters.File{Path: dir + "files/" + name, Mode: 0o644, Data: data})
 	}
 	return files, nil
+}
+
+// servedBy is what needs yoctuned-serve on a target: its measurements, or a pipeline.
+func servedBy(t *plan.Target) string {
+	for _, name := range slices.Sorted(maps.Keys(t.Plan.Pipelines)) {
+		if p := t.Plan.Pipelines[name]; p.Serves() && !t.Measures() {
+			return "pipelines." + name
+		}
+	}
+	return "monitor"
 }
 
 // readsJPEG names the first pipeline whose source is decoded by libjpeg-turbo, ""
@@ -191,9 +201,10 @@ func recipe(l *plan.Layer, program string) (emitters.File, []emitters.File, erro
 		Bundled           bool
 		Unpacked          string // name of the program's file when bitbake has unpacked it
 		Serve, SPDX       bool
+		Page              bool // some target serves its measurements: the unit is enabled
 		Dashboards        []dashboard
 		Artefact, Terms   plan.RuntimeFile
-	}{program, version, localPath(artefact), localPath(terms), l.Runtime.Bundled(), unpacked, program == Server, r.LicenseRefs, dashboards(), artefact, terms})
+	}{program, version, localPath(artefact), localPath(terms), l.Runtime.Bundled(), unpacked, program == Server, r.LicenseRefs, slices.ContainsFunc(l.Targets, (*plan.Target).Measures), dashboards(), artefact, terms})
 	return f, beside, err
 }
 

@@ -78,8 +78,11 @@ func (t *Target) Serves() bool {
 			return true
 		}
 	}
-	return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics
+	return t.Measures()
 }
+
+// Measures reports whether the target serves its measurements.
+func (t *Target) Measures() bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
 
 // Override is a value of a profile that the target's own fields replaced.
 type Override struct {

@@ -26,6 +26,8 @@ COMPATIBLE_HOST = "aarch64.*-linux"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
 SYSTEMD_SERVICE:${PN} = "yoctuned-serve.service"
+# Pipelines answer requests with this program. No target serves its measurements.
+SYSTEMD_AUTO_ENABLE:${PN} = "disable"
 
 PACKAGE_BEFORE_PN = "${PN}-dashboards"
 
