@@ -156,6 +156,10 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 		printable.Fprintf(cmd.ErrOrStderr(), "yoctuned: %s: %s\n", o.Name, eventWords(e))
 	}
 	o.Throttled = func() []string { return monitor.Throttling(dev) }
+	if s := o.Plan.SLO; s != nil && s.Energy > 0 {
+		sensors := monitor.New(dev)
+		o.Power = func() *int64 { return sensors.Take().ModulePower() }
+	}
 	if d := o.Plan.Degrade; d != nil {
 		o.Hot = monitor.WatchStrain(ctx, dev, monitor.Limits{Headroom: d.Headroom, Power: d.Power})
 	}
@@ -368,13 +372,22 @@ func pipelineText(w cli.Printer, s *pipeline.Summary) {
 // writeSLO writes whether the run met its objectives.
 func writeSLO(w cli.Printer, s *pipeline.Summary) {
 	verdict := map[bool]string{true: "met", false: "missed"}
-	if o := s.SLO.LatencyP95; o != nil {
-		found := "no frame was done"
-		if o.Found != nil {
-			found = formatMilliseconds(int64(*o.Found)) + " ms measured"
+	most := func(what string, o *pipeline.Objective, unit string, scale float64, unknown string) {
+		if o == nil {
+			return
 		}
-		w.Printf("slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], formatMilliseconds(int64(o.Wanted)), found)
+		found := unknown
+		if o.Found != nil {
+			found = fmt.Sprintf("%.2f %s measured", *o.Found/scale, unit)
+		}
+		w.Printf("slo %s: %s, %.2f %s wanted, %s\n", what, verdict[o.Met], o.Wanted/scale, unit, found)
 	}
+	const none = "no frame was done"
+	most("latency p50", s.SLO.LatencyP50, "ms", 1e6, none)
+	most("latency p95", s.SLO.LatencyP95, "ms", 1e6, none)
+	most("latency p99", s.SLO.LatencyP99, "ms", 1e6, none)
+	most("memory", s.SLO.Memory, "MiB", 1<<20, "the kernel does not give it")
+	most("energy", s.SLO.Energy, "mJ a frame", 1e3, "no sensor measures the module's power")
 	if o := s.SLO.MinFPS; o != nil {
 		w.Printf("slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], s.FPS, o.Wanted)
 	}

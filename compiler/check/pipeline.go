@@ -121,6 +121,16 @@ func pipelineRules() []Rule {
 			run:   func(s *subject) { s.reportFaults(pipeline.Expression) },
 		},
 		{
+			ID: "pipeline-requests", Severity: diag.Error, Firm: true,
+			Title: "callers cannot be answered as configured",
+			Cause: "A source of requests is reached through a unix socket, and through TCP only with TLS and callers who prove themselves, or on the loopback address. Each request is answered for itself: nothing of one caller may reach another.",
+			Fix:   "correct the field that is named",
+			Wrong: `pipelines: p: {source: {kind: "request", format: "tensor", shape: [1, 4], address: "192.0.2.7:8000"}, stages: m: {kind: "model", input: "source", path: "model.onnx"}}`,
+			Right: `pipelines: p: {source: {kind: "request", format: "tensor", shape: [1, 4], address: "192.0.2.7:8443", tls: {certificate: "/etc/station/server.crt", key: "/etc/station/server.key", clientCA: "/etc/station/clients.crt"}}, stages: m: {kind: "model", input: "source", path: "model.onnx"}}`,
+			See:   "docs/serve.md",
+			run:   func(s *subject) { s.reportFaults(pipeline.Requests) },
+		},
+		{
 			ID: "match-gallery", Severity: diag.Error,
 			Title: "the gallery of a match stage cannot be used",
 			Cause: "A gallery is a safetensors file with a tensor of embeddings, a name for each, and the digest of the model that made them. Embeddings of another length or of another model cannot be compared, and a vector without a direction is similar to none.",

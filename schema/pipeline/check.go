@@ -26,6 +26,7 @@ const (
 	Range                   // a value is out of its range
 	Cascade                 // a stage that works on crops cannot do so as configured
 	Expression              // an expression that cannot be computed
+	Requests                // callers cannot be answered as configured
 )
 
 // Fault is one reason why a pipeline cannot run.

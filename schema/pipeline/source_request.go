@@ -95,23 +95,23 @@ func RequestRows(p *plan.Pipeline) int {
 
 // checkRequestInputs checks the tensors of requests with several inputs.
 func checkRequestInputs(s *plan.PipelineSource) []Fault {
-	fault := func(topic Topic, field, value, advice, format string, args ...any) []Fault {
-		return []Fault{{Topic: topic, Path: append([]string{"source"}, field), Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
+	fault := func(field, value, advice, format string, args ...any) []Fault {
+		return []Fault{{Topic: Requests, Path: append([]string{"source"}, field), Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
 	}
 	switch {
 	case s.Format != TensorFormat:
-		return fault(Settings, "inputs", "", "remove inputs, or choose format: \"tensor\"", "requests of %s have one input", s.Format)
+		return fault("inputs", "", "remove inputs, or choose format: \"tensor\"", "requests of %s have one input", s.Format)
 	case s.DType != "" || s.Shape != nil:
-		return fault(Settings, "inputs", "", "remove dtype and shape of the source", "each of the inputs has a dtype and a shape of its own")
+		return fault("inputs", "", "remove dtype and shape of the source", "each of the inputs has a dtype and a shape of its own")
 	case s.Width != 0 || s.Height != 0:
-		return fault(Settings, "format", s.Format, "remove width and height", "a source of tensors has no width and height")
+		return fault("format", s.Format, "remove width and height", "a source of tensors has no width and height")
 	case len(s.Request.Inputs) > MaxTensors:
-		return fault(Range, "inputs", "", "", "a request has at most %d inputs", MaxTensors)
+		return fault("inputs", "", "", "a request has at most %d inputs", MaxTensors)
 	}
 	for _, in := range s.Request.Inputs {
 		t := Tensor{Shape: in.Shape}
 		if _, known := ParseDType(in.DType); !known || len(in.Shape) == 0 || len(in.Shape) > MaxRank || t.Bytes() == 0 {
-			f := fault(Range, "inputs", fmt.Sprint(in.Shape), "give a smaller shape", "input %s: a tensor has at most %d axes, each at least 1, and a pipeline holds %d MiB", in.Name, MaxRank, MaxPool>>20)
+			f := fault("inputs", fmt.Sprint(in.Shape), "give a smaller shape", "input %s: a tensor has at most %d axes, each at least 1, and a pipeline holds %d MiB", in.Name, MaxRank, MaxPool>>20)
 			f[0].Path = []string{"source", "inputs", in.Name}
 			return f
 		}
@@ -122,33 +122,33 @@ func checkRequestInputs(s *plan.PipelineSource) []Fault {
 // checkRequests checks a pipeline that answers requests.
 func checkRequests(p *plan.Pipeline) []Fault {
 	s := &p.Source
-	fault := func(topic Topic, path []string, value, advice, format string, args ...any) []Fault {
-		return []Fault{{Topic: topic, Path: path, Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
+	fault := func(path []string, value, advice, format string, args ...any) []Fault {
+		return []Fault{{Topic: Requests, Path: path, Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
 	}
 	source := func(field string) []string { return []string{"source", field} }
 	sink, _ := SinkOf(p.Sink.Kind)
 	switch {
 	case IsServed(s) != (s.Request != nil):
-		return fault(Settings, source("kind"), s.Kind, "choose kind: \"request\"", "only a source of requests has settings of requests")
+		return fault(source("kind"), s.Kind, "choose kind: \"request\"", "only a source of requests has settings of requests")
 	case sink.Replies && !IsServed(s):
-		return fault(Settings, []string{"sink", "kind"}, p.Sink.Kind, "choose another sink, or source kind: \"request\"", "a reply goes to a caller, and a source of kind %s has none", s.Kind)
+		return fault([]string{"sink", "kind"}, p.Sink.Kind, "choose another sink, or source kind: \"request\"", "a reply goes to a caller, and a source of kind %s has none", s.Kind)
 	case !IsServed(s):
 		return nil
 	case !sink.Replies:
-		return fault(Settings, []string{"sink", "kind"}, p.Sink.Kind, "remove sink", "results of requests go to their callers")
+		return fault([]string{"sink", "kind"}, p.Sink.Kind, "remove sink", "results of requests go to their callers")
 	case s.Live:
-		return fault(Settings, source("live"), "true", "remove live", "requests are refused where they are too many, and never dropped for newer ones")
+		return fault(source("live"), "true", "remove live", "requests are refused where they are too many, and never dropped for newer ones")
 	case s.Request.Limit < 0 || s.Request.Limit > MaxRequests:
-		return fault(Range, source("maxRequests"), strconv.Itoa(s.Request.Limit), "", "a pipeline answers at most %d requests at once", MaxRequests)
+		return fault(source("maxRequests"), strconv.Itoa(s.Request.Limit), "", "a pipeline answers at most %d requests at once", MaxRequests)
 	case s.Request.Rows < 0 || s.Request.Rows > MaxRows:
-		return fault(Range, source("maxRows"), strconv.Itoa(s.Request.Rows), "", "a request has at most %d rows", MaxRows)
+		return fault(source("maxRows"), strconv.Itoa(s.Request.Rows), "", "a request has at most %d rows", MaxRows)
 	case s.Request.Rows > 1 && RequestRows(p) == 1:
-		return fault(Range, source("maxRows"), strconv.Itoa(s.Request.Rows), "give each input a first axis of 1", "a request has one row, because the first axis of an input is not 1")
+		return fault(source("maxRows"), strconv.Itoa(s.Request.Rows), "give each input a first axis of 1", "a request has one row, because the first axis of an input is not 1")
 	case p.Queue.Policy != "" && p.Queue.Policy != Block:
-		return fault(Settings, []string{"queue", "policy"}, p.Queue.Policy, "remove policy", "no request is dropped for another one")
+		return fault([]string{"queue", "policy"}, p.Queue.Policy, "remove policy", "no request is dropped for another one")
 	}
 	if body := int64(RequestRows(p)) * FrameBytes(s); body > MaxBody {
-		return fault(Range, source("maxRows"), strconv.Itoa(s.Request.Rows), "lower maxRows", "a request of %d rows has %d MiB, and at most %d are possible", RequestRows(p), body>>20, MaxBody>>20)
+		return fault(source("maxRows"), strconv.Itoa(s.Request.Rows), "lower maxRows", "a request of %d rows has %d MiB, and at most %d are possible", RequestRows(p), body>>20, MaxBody>>20)
 	}
 	return slices.Concat(checkAddress(s.Request), checkCallers(p))
 }
@@ -156,12 +156,21 @@ func checkRequests(p *plan.Pipeline) []Fault {
 // checkAddress checks where a pipeline listens.
 func checkAddress(r *plan.Request) []Fault {
 	fault := func(field, value, advice, format string, args ...any) []Fault {
-		return []Fault{{Topic: Settings, Path: []string{"source", field}, Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
+		return []Fault{{Topic: Requests, Path: []string{"source", field}, Value: value, Advice: advice, Reason: fmt.Sprintf(format, args...)}}
 	}
 	at, err := netip.ParseAddrPort(r.Address)
 	switch {
 	case r.Address == "" && (r.TLS != nil || r.Tokens != "" || r.Plain || r.SharedMemory):
-		return fault("address", "", "set address, or remove tls, tokens, plain and sharedMemory", "tls, tokens, plain and sharedMemory are for TCP, and no address is declared")
+		field := "plain"
+		switch {
+		case r.TLS != nil:
+			field = "tls"
+		case r.Tokens != "":
+			field = "tokens"
+		case r.SharedMemory:
+			field = "sharedMemory"
+		}
+		return fault(field, "", "set address, or remove "+field, "%s is for TCP, and no address is declared", field)
 	case r.Address == "":
 		return nil
 	case err != nil:
@@ -197,16 +206,16 @@ func checkCallers(p *plan.Pipeline) []Fault {
 		default:
 			continue
 		}
-		return []Fault{{Topic: Settings, Path: stagePath(s), Value: s.Kind, Reason: "stage " + s.ID + " " + why, Advice: "remove the stage"}}
+		return []Fault{{Topic: Requests, Path: stagePath(s), Value: s.Kind, Reason: "stage " + s.ID + " " + why, Advice: "remove the stage"}}
 	}
 	if inputs := SentInputs(&p.Source); len(inputs) > 1 && len(p.Stages) > 0 && p.Stages[0].Model == nil {
-		return []Fault{{Topic: Line, Path: stagePath(&p.Stages[0]), Value: p.Stages[0].Kind,
+		return []Fault{{Topic: Requests, Path: stagePath(&p.Stages[0]), Value: p.Stages[0].Kind,
 			Reason: fmt.Sprintf("stage %s takes one tensor, and a request has %d", p.Stages[0].ID, len(inputs)), Advice: "begin with a model stage, or declare one input"}}
 	}
 	if p.Degrade != nil {
-		for n, step := range p.Degrade.Ladder {
+		for _, step := range p.Degrade.Ladder {
 			if step.FPS > 0 {
-				return []Fault{{Topic: Range, Path: []string{"degrade", "ladder", strconv.Itoa(n), "fps"}, Value: strconv.Itoa(step.FPS),
+				return []Fault{{Topic: Requests, Path: []string{"degrade", "ladder"}, Value: strconv.Itoa(step.FPS),
 					Reason: "callers set the rate of requests", Advice: "change models or sizes, and lower source.maxRequests"}}
 			}
 		}

@@ -620,7 +620,7 @@ type PipelineSLO struct {
 
 	LatencyP50 int64 `json:"latency_p50,omitempty" since:"2"` // ns, capture to sink
 	LatencyP99 int64 `json:"latency_p99,omitempty" since:"2"` // ns, capture to sink
-	Memory     int64 `json:"memory,omitempty" since:"2"`      // bytes resident of the pipeline and of programs that it starts
+	Memory     int64 `json:"memory,omitempty" since:"2"`      // bytes resident of the pipeline's process
 	Energy     int64 `json:"energy,omitempty" since:"2"`      // microjoules of the module for a frame
 }
 

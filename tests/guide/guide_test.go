@@ -1,4 +1,4 @@
-// Package guide runs the commands of README.md, docs/guide.md, docs/pipelines.md and docs/models.md in an empty
+// Package guide runs the commands of README.md, docs/guide.md, docs/pipelines.md, docs/models.md and docs/serve.md in an empty
 // folder, with nothing but the installed programs, and compares their output with the pages.
 //
 // YOCTUNE_CLEAN_ROOT names a root file system in which the packages are installed; the commands
@@ -134,6 +134,11 @@ func TestModelsPageCommandsWork(t *testing.T) {
 	runPage(t, "docs/models.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t), "XDG_CACHE_HOME="+models.Python(t))
 }
 
+func TestServePageCommandsWork(t *testing.T) {
+	models.Dir(t) // skips with the reason when they are missing
+	runPage(t, "docs/serve.md", 9, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
+}
+
 // runPage writes the files and runs the commands of a page, which must have this many commands.
 func runPage(t *testing.T, page string, least int, variables ...string) {
 	t.Helper()
@@ -150,7 +155,7 @@ func runPage(t *testing.T, page string, least int, variables ...string) {
 		t.Fatal(err)
 	}
 	in := install(t, root)
-	if page == "docs/pipelines.md" { // its models and examples are in the checkout
+	if page == "docs/pipelines.md" || page == "docs/serve.md" { // their models and examples are in the checkout
 		variables = append(variables, "YOCTUNE="+root)
 	}
 	in.variables = append(variables, in.variables...)
@@ -208,6 +213,10 @@ func install(t *testing.T, checkout string) place {
 	build := exec.Command("go", "build", "-o", filepath.Join(usr, "bin")+string(filepath.Separator), "../../cmd/yoctune", "../../cmd/yoctuned")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the programs: %v\n%s", err, out)
+	}
+	server := exec.Command("go", "build", "-tags", "serve", "-o", filepath.Join(usr, "bin", "yoctuned-serve"), "../../cmd/yoctuned")
+	if out, err := server.CombinedOutput(); err != nil {
+		t.Fatalf("building the server: %v\n%s", err, out)
 	}
 	if err := os.CopyFS(filepath.Join(usr, "lib", "yoctune"), os.DirFS(filepath.Join(checkout, "golden", "runtime"))); err != nil {
 		t.Fatal(err)

@@ -62,6 +62,8 @@ func hostileRequests() []hostile {
 		{"a length of one byte less", good.with(length, strconv.Itoa(head-1)), 400, "the request is not the JSON of the protocol"},
 		{"a length that is text", good.with(length, "abc"), 400, `is "abc", and must be the number of bytes`},
 		{"a negative length", good.with(length, "-1"), 400, `is "-1", and must be`},
+		{"a raw body of half a row", request{header: map[string]string{length: "0"}, body: floats(1, 2, 3, 4, 5, 6)}, 400, "the body has 24 bytes, and a row of input input has 16"},
+		{"a raw body of nothing", request{header: map[string]string{length: "0"}, body: []byte{}}, 400, "has no rows"},
 		{"a length beyond the body", good.with(length, "9000"), 400, "is 9000, and the body has"},
 		{"truncated binary data", binaryRequest("[1,4]", nil, "").with("X", "").replaced(`"binary_data_size":0`, `"binary_data_size":16`), 400, "its binary_data_size is 16, and 0 bytes of binary data are left"},
 		{"fewer bytes than the shape", binaryRequest("[2,4]", floats(1, 2, 3, 4), ""), 400, "it has 16 bytes of data, and shape [2 4] of FP32 has 32"},

@@ -317,6 +317,11 @@ func TestRequestsAreAnsweredInTheProtocol(t *testing.T) {
 	if got := fmt.Sprint(a.Outputs[0].Data); got != "[100.000000:1 4.000000:3]" || a.Outputs[0].Datatype != "BYTES" {
 		t.Errorf("classes: %s", got)
 	}
+	// A body without JSON is the data of the only input.
+	a = s.must(request{header: map[string]string{"Inference-Header-Content-Length": "0"}, body: floats(1, 2, 3, 4, 5, 6, 7, 8)})
+	if fmt.Sprint(a.Outputs[0].Data) != "[1 2 3 4 5 6 7 8]" || fmt.Sprint(a.Outputs[0].Shape) != "[2 4]" {
+		t.Errorf("%s", a.body)
+	}
 	// curl, which compresses nothing, and accepts compressed answers.
 	out, err := exec.Command("curl", "-sS", "--fail", "--compressed", "--unix-socket", s.socket, "http://x/v2/models/m/infer", "-d",
 		`{"inputs":[{"name":"input","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}],"outputs":[{"name":"y"}]}`).CombinedOutput()

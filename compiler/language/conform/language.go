@@ -1517,7 +1517,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1000},
 			}}},
-			{name: "memory", required: false, doc: "Most memory of the pipeline and of programs that it starts, as resident in RAM.", value: &shape{op: named, def: "#Size"}},
+			{name: "memory", required: false, doc: "Most memory of the pipeline's process, as resident in RAM.", value: &shape{op: named, def: "#Size"}},
 			{name: "energy", required: false, doc: "Most energy of the whole module for one frame, in microjoules. Unknown where the module has no power sensor.", value: &shape{op: all, parts: []*shape{
 				&shape{op: basic, kind: load.Int},
 				&shape{op: bound, rel: ">=", number: 1},

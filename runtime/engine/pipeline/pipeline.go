@@ -60,6 +60,9 @@ type Options struct {
 
 	Device rootfs.FS // device whose resources the budget is checked against; nil: this machine
 
+	// Power returns the power of the whole module in mW. A nil function or result means unknown.
+	Power func() *int64
+
 	Hot func() string // reason why the device itself must do less, "" for none; may be nil
 	// Throttled names what heat or power throttles now. A nil function or result means unknown.
 	Throttled func() []string
@@ -80,14 +83,17 @@ const warmRuns = 3
 // source and sink are open.
 type Pipeline struct {
 	engine
-	slo     *plan.PipelineSLO
-	info    RuntimeInfo
-	stuck   bool
-	view    liveView
-	gpu     *gpu // nil without a worker process
-	memory  memory.Phases
-	budget  *budgetGuard   // nil without a budget
-	closers []func() error // to be called in reverse order
+	slo    *plan.PipelineSLO
+	info   RuntimeInfo
+	stuck  bool
+	view   liveView
+	gpu    *gpu // nil without a worker process
+	memory memory.Phases
+	energy energyMeter
+	budget *budgetGuard // nil without a budget
+
+	requests *request.Port  // nil: it answers no requests
+	closers  []func() error // to be called in reverse order
 }
 
 // New prepares a pipeline. Errors wrap [ErrPlan] for an invalid plan, [ErrFormat],
@@ -118,6 +124,7 @@ func New(o Options) (_ *Pipeline, err error) {
 	if err := p.setQueues(o.Plan); err != nil {
 		return nil, err
 	}
+	p.energy.power, p.requests = o.Power, o.Requests
 	p.hot, p.tell, p.served = o.Hot, o.Tell, o.Requests != nil
 	p.view = liveView{path: o.Live, throttled: o.Throttled, note: o.Note}
 	p.trace = o.Trace
@@ -200,10 +207,12 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.view.counters = perf.Open()
 	p.view.before = p.view.counters.Read()
 	p.ready = func() { p.serveLive(ctx) }
+	p.energy.begin()
 	p.memory.Begin("run")
 	defer everySecond(func() {
 		p.memory.Sample()
 		p.budget.measure()
+		p.energy.measure()
 	})()
 	s, stuck, err := p.run(ctx)
 	p.stuck = stuck
@@ -214,7 +223,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 		s.Memory, _ = p.memory.Snapshot()
 		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
 		s.Runtime.GPUs = p.gpuShares()
-		s.SLO, s.Budget = judgeSLO(p.slo, s), p.budget.usage()
+		s.SLO, s.Budget = p.judge(s.Latency.Total, &s.FPS), p.budget.usage()
 	}
 	if err != nil {
 		err = fmt.Errorf("pipeline %s: %w", p.name, err)
@@ -276,27 +285,6 @@ func (p *Pipeline) setQueues(pl plan.Pipeline) error {
 		}
 	}
 	return nil
-}
-
-// judgeSLO compares a run with the plan's objectives; nil without objectives.
-func judgeSLO(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
-	if slo == nil || slo.LatencyP95 <= 0 && slo.MinFPS <= 0 {
-		return nil
-	}
-	j := &SLOSummary{Met: true}
-	if slo.LatencyP95 > 0 {
-		j.LatencyP95 = &Objective{Wanted: float64(slo.LatencyP95)}
-		if t := s.Latency.Total; t != nil {
-			found := float64(t.P95)
-			j.LatencyP95.Found, j.LatencyP95.Met = &found, t.P95 <= slo.LatencyP95
-		}
-		j.Met = j.Met && j.LatencyP95.Met
-	}
-	if slo.MinFPS > 0 {
-		j.MinFPS = &Objective{Wanted: float64(slo.MinFPS), Found: &s.FPS, Met: s.FPS >= float64(slo.MinFPS)}
-		j.Met = j.Met && j.MinFPS.Met
-	}
-	return j
 }
 
 // onAbort adds f to the functions that interrupt work in progress.

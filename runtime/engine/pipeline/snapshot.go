@@ -58,6 +58,14 @@ func (l *liveView) stop() (perf.Counts, error) {
 	return counts, l.counters.Close()
 }
 
+// quantilesOf returns the quantiles of a histogram, nil for an empty one.
+func quantilesOf(h histogram.Histogram) *Quantiles {
+	if h.Count == 0 {
+		return nil
+	}
+	return &Quantiles{P50: *h.Quantile(50), P95: *h.Quantile(95), P99: *h.Quantile(99)}
+}
+
 // Snapshot returns the current state of the pipeline. It may be called while Run runs.
 func (p *Pipeline) Snapshot() *live.Snapshot {
 	e, now := &p.engine, p.clock.Now()
@@ -77,6 +85,20 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 	}
 	if p.slo != nil && p.slo.MinFPS > 0 {
 		s.MinFPS = new(p.slo.MinFPS)
+	}
+	if p.slo != nil {
+		var fps *float64
+		if seconds := float64(s.Up) / 1e9; seconds > 1 {
+			fps = new(float64(s.Frames.Done) / seconds)
+		}
+		s.Objectives = p.objectives(quantilesOf(s.Latency), fps)
+	}
+	if p.requests != nil {
+		c := p.requests.Counts()
+		s.Requests = &live.Requests{
+			Outcomes: map[string]uint64{"done": c.Done, "refused": c.Full, "expired": c.Expired, "canceled": c.Canceled, "dropped": c.Dropped, "failed": c.Failed},
+			Active:   c.Active, Waiting: c.Waiting, Limit: p.requests.Limit(),
+		}
 	}
 	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: histogram.Histogram{Buckets: [][2]uint64{}}})
 	for k, q := range e.queues {

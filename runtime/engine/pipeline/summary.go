@@ -91,14 +91,18 @@ type StageSummary struct {
 // nil.
 type SLOSummary struct {
 	Met        bool       `json:"met"`
+	LatencyP50 *Objective `json:"latency_p50,omitempty"` // ns
 	LatencyP95 *Objective `json:"latency_p95,omitempty"` // ns
+	LatencyP99 *Objective `json:"latency_p99,omitempty"` // ns
 	MinFPS     *Objective `json:"min_fps,omitempty"`
+	Memory     *Objective `json:"memory,omitempty"` // bytes
+	Energy     *Objective `json:"energy,omitempty"` // microjoules for a frame
 }
 
 // Objective is one figure of an SLO.
 type Objective struct {
 	Wanted float64  `json:"wanted"`
-	Found  *float64 `json:"found"` // nil if no frame was completed
+	Found  *float64 `json:"found"` // nil if no frame was completed, or nothing measures it
 	Met    bool     `json:"met"`
 }
 

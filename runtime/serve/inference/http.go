@@ -218,7 +218,11 @@ func (h *HTTP) infer(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	req, binary, err := parseRequest(body, r.Header.Get(jsonLength))
+	parse := parseRequest
+	if r.Header.Get(jsonLength) == "0" {
+		parse = m.parseRaw
+	}
+	req, binary, err := parse(body, r.Header.Get(jsonLength))
 	if err != nil {
 		h.fail(w, err)
 		return

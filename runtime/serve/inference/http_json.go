@@ -97,6 +97,26 @@ func parseRequest(body []byte, length string) (*Request, wantsBinary, error) {
 	return r, binary, nil
 }
 
+// parseRaw reads a body without JSON: the data of the only input, as many rows as there are bytes for, or one file or
+// text.
+func (m *Model) parseRaw(body []byte, _ string) (*Request, wantsBinary, error) {
+	inputs := m.Port.Inputs()
+	if len(inputs) != 1 {
+		return nil, wantsBinary{}, Errorf(Invalid, "a body without JSON is the data of one input, and the model takes %s", inputNames(inputs))
+	}
+	in := inputs[0]
+	t := Tensor{Name: in.Name, Datatype: datatypes[in.DType], Shape: slices.Clone(in.Shape), Data: body}
+	switch each := in.Bytes(); {
+	case in.Format != registry.TensorFormat:
+		t.Datatype, t.Shape, t.Data = Bytes, []int64{1, 1}, AppendBytes(make([]byte, 0, len(body)+4), body)
+	case int64(len(body))%each != 0:
+		return nil, wantsBinary{}, Errorf(Invalid, "the body has %d bytes, and a row of input %s has %d", len(body), in.Name, each)
+	case m.takesRows():
+		t.Shape[0] = int64(len(body)) / each
+	}
+	return &Request{Inputs: []Tensor{t}}, wantsBinary{}, nil
+}
+
 // boolean reads a parameter that is true or false; absent is false.
 func boolean(p map[string]any, name string) (bool, error) {
 	v, has := p[name]

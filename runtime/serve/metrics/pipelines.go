@@ -19,6 +19,13 @@ func pipelineMetrics() []metric {
 		{"pipeline_in_flight_frames", "Frames in flight.", []string{"pipeline"}},
 		{"pipeline_latency_seconds", "Time from capture to the written result, for frames that were done.", []string{"pipeline"}},
 		{"pipeline_latency_target_seconds", "Latency objective of the plan for the 95th percentile.", []string{"pipeline"}},
+		{"pipeline_objective_wanted", "Objective of the plan: latency_p50, latency_p95, latency_p99 (seconds), min_fps, memory (bytes), energy (joules for a frame).", []string{"pipeline", "objective"}},
+		{"pipeline_objective_found", "What was measured for an objective since the pipeline started; absent while it is unknown.", []string{"pipeline", "objective"}},
+		{"pipeline_objective_met", "1 while an objective is met; absent while it is unknown.", []string{"pipeline", "objective"}},
+		{"pipeline_requests_total", "Requests by outcome: done, refused, expired, canceled, dropped, failed.", []string{"pipeline", "outcome"}},
+		{"pipeline_requests_active", "Requests that wait or are in work.", []string{"pipeline"}},
+		{"pipeline_requests_waiting", "Requests that wait for the first stage.", []string{"pipeline"}},
+		{"pipeline_requests_limit", "Requests at once; others are refused.", []string{"pipeline"}},
 		{"pipeline_stage_seconds", "Time of a frame in a stage: in its queue (queue), or in work (service).", []string{"pipeline", "stage", "kind"}},
 		{"pipeline_stage_instances", "Workers of a stage.", []string{"pipeline", "stage"}},
 		{"pipeline_queue_depth_frames", "Frames in the queue of a stage.", []string{"pipeline", "stage"}},
@@ -112,6 +119,9 @@ func (s *sender) histogram(name string, steps uint64, l histogram.Histogram, lab
 	s.emit(name, m, err)
 }
 
+// objectiveScale converts objectives to the base units of Prometheus.
+var objectiveScale = map[string]float64{"latency_p50": 1e9, "latency_p95": 1e9, "latency_p99": 1e9, "min_fps": 1, "memory": 1, "energy": 1e6}
+
 func (s *sender) sendPipeline(p *live.Snapshot) {
 	name := p.Pipeline
 	count := func(metric string, n uint64, labels ...string) {
@@ -133,6 +143,25 @@ func (s *sender) sendPipeline(p *live.Snapshot) {
 	s.send("pipeline_degrade_level", prometheus.GaugeValue, float64(p.Level), name)
 	s.gauge("pipeline_latency_target_seconds", p.Target, 1e9, name)
 	s.histogram("pipeline_latency_seconds", wholeSteps, p.Latency, name)
+	for _, o := range p.Objectives {
+		scale := objectiveScale[o.Name]
+		if scale == 0 {
+			continue // of a newer pipeline
+		}
+		s.send("pipeline_objective_wanted", prometheus.GaugeValue, o.Wanted/scale, name, o.Name)
+		if o.Found != nil {
+			s.send("pipeline_objective_found", prometheus.GaugeValue, *o.Found/scale, name, o.Name)
+			s.flag("pipeline_objective_met", o.Met, name, o.Name)
+		}
+	}
+	if r := p.Requests; r != nil {
+		for outcome, n := range r.Outcomes {
+			count("pipeline_requests_total", n, outcome)
+		}
+		s.send("pipeline_requests_active", prometheus.GaugeValue, float64(r.Active), name)
+		s.send("pipeline_requests_waiting", prometheus.GaugeValue, float64(r.Waiting), name)
+		s.send("pipeline_requests_limit", prometheus.GaugeValue, float64(r.Limit), name)
+	}
 	for _, st := range p.Stages {
 		s.histogram("pipeline_stage_seconds", stageSteps, st.Service, name, st.ID, "service")
 		s.send("pipeline_stage_instances", prometheus.GaugeValue, float64(st.Instances), name, st.ID)

@@ -18,21 +18,25 @@ type Snapshot struct {
 	At       int64  `json:"at_ns"` // CLOCK_MONOTONIC
 	Up       int64  `json:"up_ns"` // since the start
 
-	Frames   Frames              `json:"frames"`
-	Drops    map[string]uint64   `json:"drops"`    // by reason
-	Skips    map[string]uint64   `json:"skips"`    // by gate
-	Failures map[string]uint64   `json:"failures"` // by stage
-	Copies   map[string]uint64   `json:"copies"`   // by where
-	InFlight int                 `json:"in_flight"`
-	Level    int                 `json:"level"`             // of the ladder, 0: full work
-	Levels   int                 `json:"levels"`            // number of levels, 1 without a ladder
-	Target   *int64              `json:"target_ns"`         // objective of the 95th percentile; null: none
-	MinFPS   *int                `json:"min_fps,omitempty"` // objective of the rate; null: none
-	Latency  histogram.Histogram `json:"latency_ns"`        // of frames that were done, capture to sink
-	Stages   []Stage             `json:"stages"`            // from source to sink
-	Events   []Event             `json:"events"`            // the latest, oldest first
-	Numbers  []Number            `json:"metrics"`           // of the stages themselves
-	Counts   perf.Counts         `json:"counters"`
+	Frames   Frames            `json:"frames"`
+	Drops    map[string]uint64 `json:"drops"`    // by reason
+	Skips    map[string]uint64 `json:"skips"`    // by gate
+	Failures map[string]uint64 `json:"failures"` // by stage
+	Copies   map[string]uint64 `json:"copies"`   // by where
+	InFlight int               `json:"in_flight"`
+	Level    int               `json:"level"`             // of the ladder, 0: full work
+	Levels   int               `json:"levels"`            // number of levels, 1 without a ladder
+	Target   *int64            `json:"target_ns"`         // objective of the 95th percentile; null: none
+	MinFPS   *int              `json:"min_fps,omitempty"` // objective of the rate; null: none
+	// Objectives are those of the plan, and how the pipeline has met them since its start.
+	Objectives []Objective `json:"objectives,omitempty"`
+	Requests   *Requests   `json:"requests,omitempty"` // of a pipeline that answers requests
+
+	Latency histogram.Histogram `json:"latency_ns"` // of frames that were done, capture to sink
+	Stages  []Stage             `json:"stages"`     // from source to sink
+	Events  []Event             `json:"events"`     // the latest, oldest first
+	Numbers []Number            `json:"metrics"`    // of the stages themselves
+	Counts  perf.Counts         `json:"counters"`
 
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU processed instead of the GPU, by stage
 	Worker    *worker.Status    `json:"worker,omitempty"`    // the GPU worker process
@@ -44,6 +48,23 @@ type Snapshot struct {
 
 	// Throttled names what heat or power throttles now; null: unknown.
 	Throttled []string `json:"throttled"`
+}
+
+// Objective is one figure that the plan wants. Latencies are in ns, memory in bytes, energy in microjoules for a
+// frame.
+type Objective struct {
+	Name   string   `json:"name"` // latency_p50, latency_p95, latency_p99, min_fps, memory, energy
+	Wanted float64  `json:"wanted"`
+	Found  *float64 `json:"found"` // nil: not known
+	Met    bool     `json:"met"`
+}
+
+// Requests counts requests.
+type Requests struct {
+	Outcomes map[string]uint64 `json:"outcomes"` // done, refused, expired, canceled, dropped, failed
+	Active   int               `json:"active"`   // not answered yet
+	Waiting  int               `json:"waiting"`  // of those, for the first stage
+	Limit    int               `json:"limit"`
 }
 
 // Frames counts frames by outcome; the rest are in flight.
