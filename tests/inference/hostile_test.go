@@ -94,7 +94,7 @@ func hostileRequests() []hostile {
 		{"a negative timeout", jsonRequest(`{"parameters":{"timeout":-1},"inputs":[` + full + `]}`), 400, "parameter timeout is -1"},
 		{"an unknown priority", jsonRequest(`{"parameters":{"priority":77},"inputs":[` + full + `]}`), 400, "parameter priority is 77"},
 		{"a sequence", jsonRequest(`{"parameters":{"sequence_id":7},"inputs":[` + full + `]}`), 501, "has no sequences"},
-		{"shared memory", input(`{"name":"input","shape":[1,4],"datatype":"FP32","parameters":{"shared_memory_region":"../x","shared_memory_byte_size":16}}`), 501, "the server has no shared memory"},
+		{"shared memory", input(`{"name":"input","shape":[1,4],"datatype":"FP32","parameters":{"shared_memory_region":"../x","shared_memory_byte_size":16}}`), 400, "is not registered"},
 		{"JSON of many levels", jsonRequest(strings.Repeat("[", 100000)), 400, "more than 16 levels"},
 		{"JSON that ends", jsonRequest(`{"inputs":[`), 400, "not the JSON of the protocol"},
 		{"two documents", jsonRequest(`{"inputs":[` + full + `]}{}`), 400, "bytes follow the"},

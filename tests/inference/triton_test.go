@@ -16,7 +16,7 @@ const requireVariable = "YOCTUNE_REQUIRE_TRITON"
 // NVIDIA's client, which knows nothing of this server, reads its metadata and statistics, and gets its answers in
 // every form of data and compression.
 func TestTritonClient(t *testing.T) {
-	python, err := filepath.Abs("../../build/triton-venv/bin/python")
+	python, err := filepath.Abs("../../build/grpc-venv/bin/python")
 	if err != nil {
 		t.Fatal(err)
 	}
