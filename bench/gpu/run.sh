@@ -9,20 +9,58 @@
 #
 #   bench/gpu/run.sh [OUT]         OUT: directory of the results; default: build/gpu
 #   bench/gpu/run.sh --dry [OUT]   builds everything, but runs nothing on a GPU
+#   bench/gpu/run.sh --pipelines [--cpu] [OUT]
+#                                  instead compares whole pipelines with PyTorch, ONNX Runtime
+#                                  and torchvision in under 4 minutes, in OUT/pipelines.jsonl;
+#                                  --cpu: on the CPU backend, to try the script without a GPU
 #
 #   NVCC, PYTHON    the compiler, and a Python with torch
 #   YOCTUNED        the prebuilt program: go build -o build/gpu/yoctuned ./cmd/yoctuned
+#   PLANS           of --pipelines: go run ./bench/gpu/plans build/gpu/plans
+#   MODELS          of scripts/setup.sh models; default: build/models
+#   ORT             ONNX Runtime's library; default: with a GPU Python's, else that of MODELS
+#   LIBRARY         the CUDA backend; default: the one that a run without options left in OUT/lib
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-dry=
+dry='' pipelines='' cpu=''
 [ "${1:-}" != --dry ] || { dry=1 && shift; }
+[ "${1:-}" != --pipelines ] || { pipelines=1 && shift; }
+[ "${1:-}" != --cpu ] || { cpu=--cpu && shift; }
 out=${1:-build/gpu}
 python=${PYTHON:-python3}
 yoctuned=${YOCTUNED:-$out/yoctuned}
 mkdir -p "$out"
 started=$SECONDS
 rc=0
+
+# What is missing is named before anything is measured.
+need() {
+	[ -e "$2" ] || {
+		echo "error: no $1 at ${2:-an empty path}: $3" >&2
+		exit 1
+	}
+}
+
+if [ -n "$pipelines" ]; then
+	if [ -z "$cpu" ] && ! nvidia-smi -L >&2; then
+		echo "error: no GPU: --pipelines --cpu tries the pipelines on the CPU" >&2
+		exit 3
+	fi
+	export YOCTUNED=$yoctuned PLANS=${PLANS:-$out/plans} MODELS=${MODELS:-build/models} LIBRARY=${LIBRARY:-$out/lib/libyoctune_cuda.so}
+	[ -n "${ORT:-}" ] || [ -n "$cpu" ] || ORT=$("$python" -c 'import glob, os, onnxruntime as o; print((glob.glob(os.path.dirname(o.__file__) + "/capi/libonnxruntime.so*") + [""])[0])' || true)
+	found=("$MODELS/$(uname -m)"/libonnxruntime.so*)
+	export ORT=${ORT:-${found[-1]}} # the newest
+	need yoctuned "$YOCTUNED" 'go build -o build/gpu/yoctuned ./cmd/yoctuned'
+	need plans "$PLANS/frames.nv12" 'go run ./bench/gpu/plans build/gpu/plans'
+	need model "$MODELS/yolov8n-doclaynet.onnx" 'scripts/setup.sh models'
+	need 'ONNX Runtime' "$ORT" 'set ORT'
+	[ -n "$cpu" ] || need 'CUDA backend' "$LIBRARY" 'bench/gpu/run.sh builds it'
+	MODELS=$(realpath "$MODELS") LIBRARY=$(realpath -m "$LIBRARY")
+	limit=240
+	[ -z "$cpu" ] || limit=0
+	exec timeout "$limit" "$python" bench/gpu/pipelines.py $cpu "$out" > >(tee "$out/pipelines.jsonl")
+fi
 
 # Runs a step within its own limit and the rest of `most` seconds for all steps. Returns 99
 # if no time is left.

@@ -160,7 +160,7 @@ func report(t *testing.T, console string, least int) {
 		switch {
 		case line == "DONE":
 			done = true
-		case slices.Contains([]string{"KERNEL", "KILLED", "REPAIRED", "IDLE", "STATUS", "EXPOSURE", "STOP"}, strings.SplitN(line, " ", 2)[0]):
+		case slices.Contains([]string{"KERNEL", "KILLED", "REPAIRED", "IDLE", "STATUS", "EXPOSURE", "STOP", "LOG"}, strings.SplitN(line, " ", 2)[0]):
 			t.Log(line)
 		case strings.HasPrefix(line, "CHECK "):
 			f := strings.SplitN(line, " ", 4)

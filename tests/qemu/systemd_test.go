@@ -13,8 +13,11 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
+//go:embed root.sh
+var rootScript string
+
 //go:embed systemd.sh
-var systemdScript []byte
+var systemdScript string
 
 // The files that a layer installs, from its golden tree.
 const (
@@ -28,7 +31,38 @@ const (
 func TestUnitUnderARealSystemd(t *testing.T) {
 	cache := guestKernel(t)
 	dir := t.TempDir()
-	archive := newGuest(t, cache, systemdScript)
+	archive := newSystemdGuest(t, cache, dir, systemdScript)
+	// Files of a layer whose plan schedules tasks.
+	data, err := os.ReadFile(scheduling)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive.addFile("lib/systemd/system/yoctuned.service.d/40-scheduling.conf", 0o644, data)
+	archive.addSymlink("etc/systemd/system/multi-user.target.wants/vision.service", "/etc/systemd/system/vision.service")
+	archive.addSymlink("etc/systemd/system/multi-user.target.wants/uplink.service", "/etc/systemd/system/uplink.service")
+	for name, text := range map[string]string{
+		// Unit files from before the plan: they have none of its properties.
+		"etc/systemd/system/vision.service": "[Unit]\nBefore=yoctuned.service\n[Service]\nType=exec\nSlice=inference.slice\nExecStart=/bin/sleep 100000\n",
+		// The unit of a layer starts after yoctuned, and its file has the properties.
+		"etc/systemd/system/uplink.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=exec\nMemoryMax=33554432\nNice=-5\nExecStart=/bin/sleep 100000\n",
+		// Started by hand, and its file lacks them.
+		"etc/systemd/system/late.service":                  "[Service]\nType=exec\nSlice=late.slice\nExecStart=/bin/sleep 100000\n",
+		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=8\nStandardOutput=append:/log\nStandardError=append:/log\n",
+	} {
+		archive.addFile(name, 0o644, []byte(text))
+	}
+	for name, data := range signedPlan(t, dir) {
+		archive.addFile(name, 0o644, data)
+	}
+	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
+	report(t, console, 60)
+}
+
+// newSystemdGuest returns a guest with the systemd of this host's Debian as process 1, the units of a
+// generated layer, and a script that runs as a service after yoctuned.
+func newSystemdGuest(t *testing.T, cache, dir, script string) *cpio {
+	t.Helper()
+	archive := newGuest(t, cache, []byte(rootScript+script))
 	for _, tool := range []string{"ls", "stat", "cp", "switch_root", "umount", "cut", "sleep", "nsenter"} {
 		archive.addSymlink("bin/"+tool, "busybox")
 	}
@@ -43,38 +77,19 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 		}
 		archive.addFile("lib/systemd/system/"+unit, 0o644, data)
 	}
-	// Files of a layer whose plan schedules tasks.
-	data, err := os.ReadFile(scheduling)
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive.addFile("lib/systemd/system/yoctuned.service.d/40-scheduling.conf", 0o644, data)
-	archive.addSymlink("etc/systemd/system/multi-user.target.wants/vision.service", "/etc/systemd/system/vision.service")
-	archive.addSymlink("etc/systemd/system/multi-user.target.wants/uplink.service", "/etc/systemd/system/uplink.service")
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/yoctuned.service", "/lib/systemd/system/yoctuned.service")
 	archive.addSymlink("etc/systemd/system/timers.target.wants/report.timer", "/lib/systemd/system/report.timer")
 	archive.addSymlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
 	for name, text := range map[string]string{
 		"etc/systemd/system/check.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
-		// Unit files from before the plan: they have none of its properties.
-		"etc/systemd/system/vision.service": "[Unit]\nBefore=yoctuned.service\n[Service]\nType=exec\nSlice=inference.slice\nExecStart=/bin/sleep 100000\n",
-		// The unit of a layer starts after yoctuned, and its file has the properties.
-		"etc/systemd/system/uplink.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=exec\nMemoryMax=33554432\nNice=-5\nExecStart=/bin/sleep 100000\n",
-		// Started by hand, and its file lacks them.
-		"etc/systemd/system/late.service":                  "[Service]\nType=exec\nSlice=late.slice\nExecStart=/bin/sleep 100000\n",
-		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=8\nStandardOutput=append:/log\nStandardError=append:/log\n",
-		"etc/passwd":     "root:x:0:0::/root:/bin/sh\nyoctune:x:900:900::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
-		"etc/group":      "root:x:0:\ntty:x:5:\nkvm:x:6:\nsystemd-journal:x:7:\nyoctune:x:900:\nvideo:x:44:\nnogroup:x:65534:\n",
-		"etc/machine-id": "0123456789abcdef0123456789abcdef\n",
-		"etc/os-release": "ID=guest\n",
+		"etc/passwd":                       "root:x:0:0::/root:/bin/sh\nyoctune:x:900:900::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
+		"etc/group":                        "root:x:0:\ntty:x:5:\nkvm:x:6:\nsystemd-journal:x:7:\nyoctune:x:900:\nvideo:x:44:\nnogroup:x:65534:\n",
+		"etc/machine-id":                   "0123456789abcdef0123456789abcdef\n",
+		"etc/os-release":                   "ID=guest\n",
 	} {
 		archive.addFile(name, 0o644, []byte(text))
 	}
-	for name, data := range signedPlan(t, dir) {
-		archive.addFile(name, 0o644, data)
-	}
-	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
-	report(t, console, 60)
+	return archive
 }
 
 // rampPipeline returns a pipeline without a model or a camera.
