@@ -148,7 +148,7 @@ kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 [ $# -gt 0 ] || { sed -n 2,13p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models | kernel | peer | browser | rtsp | image) "$part" ;;
+	system | python | models | kernel | peer | browser | editor | rtsp | image) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done
