@@ -116,6 +116,23 @@ def load(path):
     for w in model.graph.initializer:
         if w.data_location == onnx.TensorProto.EXTERNAL:
             raise Refused("parts of the model are in other files")
+    return lifted(model)
+
+
+def lifted(model):
+    """Weights of Constant nodes, as some exporters write them, become initialisers: only these are
+    quantised and pruned."""
+    nodes = []
+    for n in model.graph.node:
+        value = next((a.t for a in n.attribute if a.name == "value"), None)
+        if n.op_type == "Constant" and value is not None and n.output[0] not in {o.name for o in model.graph.output}:
+            value.name = n.output[0]
+            model.graph.initializer.append(value)
+        else:
+            nodes.append(n)
+    if len(nodes) < len(model.graph.node):
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
     return model
 
 
@@ -596,7 +613,10 @@ KINDS = {"graph": graph, "slim": slim, "fp16": half, "bf16": brain, "int8": int8
 
 
 def main():
+    import tempfile
     import warnings
+
+    import onnx
 
     warnings.simplefilter("ignore")
     r = json.load(sys.stdin)
@@ -606,7 +626,10 @@ def main():
             session(r["model"])
         except Exception as e:
             raise Refused(f"ONNX Runtime does not load the model: {str(e)[:400]}")
-        notes = KINDS[r["kind"]](r)
+        with tempfile.TemporaryDirectory() as tmp:
+            lifted_file = os.path.join(tmp, "model.onnx")
+            onnx.save(load(r["model"]), lifted_file)
+            notes = KINDS[r["kind"]]({**r, "model": lifted_file})
         check(r["output"])
         import onnxruntime
 

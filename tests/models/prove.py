@@ -98,9 +98,10 @@ targets: here: {
 		accept: {examples: "examples.safetensors", metric: "%s", maxLoss: 0.03, minSpeedup: 1.02}
 	}
 	pipelines: p: {
-		source: {kind: "file", path: "/data/records", format: "tensor", shape: [1, 3, %d, %d]}
+		source: {kind: "file", path: "/data/x.y4m", format: "y4m"}
 		stages: {
-			m: {kind: "model", input: "source", model: "m", batch: buckets: [1, 4]}
+			f: {kind: "preprocess", input: "source", height: %d, width: %d}
+			m: {kind: "model", input: "f", model: "m", batch: buckets: [1, 4]}
 			b: {kind: "postprocess", input: "m", decode: "%s"%s}
 		}
 	}
