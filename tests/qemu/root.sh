@@ -20,7 +20,7 @@ if [ $$ = 1 ]; then
 	done
 	mkdir -p /root.d/run /root.d/tmp /root.d/var/lib /root.d/var/tmp /root.d/root /root.d/home
 	echo 1 >/proc/sys/kernel/printk
-	while read -r path want; do echo "$path $(cat "$path")"; done </expect >/root.d/before
+	while read -r path _; do echo "$path $(cat "$path")"; done </expect >/root.d/before
 	umount /proc /sys
 	mount --move /dev /root.d/dev
 	exec switch_root /root.d /lib/systemd/systemd
