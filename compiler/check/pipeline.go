@@ -127,7 +127,7 @@ func pipelineRules() []Rule {
 			Fix:   "correct the field that is named",
 			Wrong: `pipelines: p: {source: {kind: "request", format: "tensor", shape: [1, 4], address: "192.0.2.7:8000"}, stages: m: {kind: "model", input: "source", path: "model.onnx"}}`,
 			Right: `pipelines: p: {source: {kind: "request", format: "tensor", shape: [1, 4], address: "192.0.2.7:8443", tls: {certificate: "/etc/station/server.crt", key: "/etc/station/server.key", clientCA: "/etc/station/clients.crt"}}, stages: m: {kind: "model", input: "source", path: "model.onnx"}}`,
-			See:   "docs/serve.md",
+			See:   "yoctune schema Source",
 			run:   func(s *subject) { s.reportFaults(pipeline.Requests) },
 		},
 		{

@@ -144,7 +144,7 @@ writer_logged() { grep -q "^vm.swappiness: set to 77 by sh (pid $writer" /log; }
 await log-reports-the-process-of-the-drift writer_logged
 sed -n 's/^vm.swappiness: set to 77/REPAIRED &/p' /log
 
-# The unit's watchdog timeout is three minutes; the drop-in shortens it to eight seconds.
+# The unit's watchdog timeout is three minutes; the drop-in shortens it to twenty seconds: a busy host runs the guest slowly.
 first=$(show WatchdogTimestampMonotonic)
 notified() { [ "$(show WatchdogTimestampMonotonic)" != "$first" ]; }
 await watchdog-is-notified notified

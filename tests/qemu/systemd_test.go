@@ -47,7 +47,7 @@ func TestUnitUnderARealSystemd(t *testing.T) {
 		"etc/systemd/system/uplink.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=exec\nMemoryMax=33554432\nNice=-5\nExecStart=/bin/sleep 100000\n",
 		// Started by hand, and its file lacks them.
 		"etc/systemd/system/late.service":                  "[Service]\nType=exec\nSlice=late.slice\nExecStart=/bin/sleep 100000\n",
-		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=8\nStandardOutput=append:/log\nStandardError=append:/log\n",
+		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=20\nStandardOutput=append:/log\nStandardError=append:/log\n",
 	} {
 		archive.addFile(name, 0o644, []byte(text))
 	}
