@@ -94,7 +94,17 @@ python() {
 		trace-venv tests/trace/requirements.txt
 		grpc-venv tests/grpc/requirements.txt
 	END
+	optimiser &
+	pids="$pids $!"
 	for pid in $pids; do wait "$pid"; done
+}
+
+# The environment of `yoctune model`, in a cache folder of the tests' own.
+optimiser() {
+	mkdir -p build/cache
+	go build -o build/cache/yoctune-setup ./cmd/yoctune
+	XDG_CACHE_HOME=$PWD/build/cache build/cache/yoctune-setup model setup >/dev/null
+	rm build/cache/yoctune-setup
 }
 
 models() { sh tests/models/fetch.sh; }
