@@ -158,7 +158,7 @@ func (l *line) add(t *testing.T, v variant, shape []int64, next variant) {
 		settings, l.shape = "width: 4, height: 4", []int64{1, 3, 4, 4}
 	case registry.Map.Kind:
 		settings = `expressions: ["x * 2"]`
-	case registry.Track.Kind, registry.Gate.Kind:
+	case registry.Track.Kind, registry.Gate.Kind, registry.Stats.Kind:
 	default:
 		t.Fatalf("kind %s is new: give its settings here", v.kind)
 	}
