@@ -2,7 +2,7 @@
 // stages make of the frames becomes the answer of the call.
 //
 // A call waits in the port until the pipeline has a free frame for its next row, so that the order of
-// calls can change until then: the most urgent first, and those that nobody waits for are removed.
+// calls can change until then: the most urgent first, and those whose callers have gone are removed.
 // The number of calls is bounded, and another is refused at once.
 package request
 
