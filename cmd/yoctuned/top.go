@@ -168,7 +168,11 @@ func (t *topRun) notRunning() error {
 	if t.name == "" {
 		return fmt.Errorf("no pipeline is running on this machine, or this user may not see it: nobody listens on %s", t.sockets())
 	}
-	return fmt.Errorf("pipeline %q is not running on this machine, or this user may not see it: nobody listens on %s", t.name, t.sockets())
+	return notRunning(t.name, t.sockets())
+}
+
+func notRunning(name, sockets string) error {
+	return fmt.Errorf("pipeline %q is not running on this machine, or this user may not see it: nobody listens on %s", name, sockets)
 }
 
 // wait shows that no pipeline is running: once, or on the screen.

@@ -217,7 +217,7 @@ func atPipeline(dev *rootfs.Root, name string, do func(socket string) error) err
 			return err
 		}
 	}
-	return fmt.Errorf("pipeline %q is not running on this machine, or this user may not see it: no process listens on %s", name, strings.Join(paths, " or "))
+	return notRunning(name, strings.Join(paths, " or "))
 }
 
 // sessionSockets are the sockets of pipelines.
