@@ -98,7 +98,7 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.model, "model", "", "`MODEL` to take (default: every one with candidates)")
 }
 
-// jobs opens the configuration. Missing evidence is no obstacle to making it.
+// jobs opens the configuration. Making evidence does not need it to exist.
 func (f *modelFlags) jobs(cmd *cobra.Command, dir string) ([]models.Job, error) {
 	p, err := openProject(cmd, dir)
 	if err != nil {

@@ -111,7 +111,7 @@ func hostileRequests() []hostile {
 		{"a path in the name", request{path: "/v2/models/..%2f..%2fetc%2fpasswd/infer", body: good.body}, 404, "does not exist"},
 		{"a NUL in the name", request{path: "/v2/models/m%00/infer", body: good.body}, 404, "does not exist"},
 		{"a long name", request{path: "/v2/models/" + strings.Repeat("m", 4000) + "/infer", body: good.body}, 404, "does not exist"},
-		{"another path", request{path: "/v3/models/m/infer", body: good.body}, 404, "is no part of the protocol"},
+		{"another path", request{path: "/v3/models/m/infer", body: good.body}, 404, "is not part of the protocol"},
 		{"loading a model", request{path: "/v2/repository/models/m/load", body: []byte("{}")}, 501, "models are part of the device's plan"},
 		{"a huge header", good.with("X-Padding", strings.Repeat("x", 64<<10)), 431, ""},
 	}

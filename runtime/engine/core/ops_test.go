@@ -457,7 +457,7 @@ func TestNMSMatchesTheReference(t *testing.T) {
 	})
 }
 
-// A box that is no place in a picture has no results, so it must not take those of others either.
+// A box that is not a place in a picture has no results, so it must not take those of others either.
 func TestAnInfiniteBoxSuppressesNone(t *testing.T) {
 	b := newBench(t)
 	inf := float32(math.Inf(1))

@@ -70,7 +70,7 @@ func NewHTTP(s *Server) *HTTP {
 	h.sharedMemory()
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		// The mux redirects paths that are not clean. A client of the protocol sends none.
-		h.fail(w, Errorf(NotFound, "%s %.80q is no part of the protocol", r.Method, r.URL.Path))
+		h.fail(w, Errorf(NotFound, "%s %.80q is not part of the protocol", r.Method, r.URL.Path))
 	})
 	return h
 }
@@ -165,7 +165,7 @@ func (h *HTTP) write(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have gone
 }
 
-// readSmall reads a body of JSON without tensors; an empty one is no error.
+// readSmall reads a body of JSON without tensors; an empty one is accepted.
 func readSmall(r *http.Request, v any) error {
 	b, err := io.ReadAll(io.LimitReader(r.Body, 64<<10+1))
 	switch {
