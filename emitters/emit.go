@@ -148,7 +148,7 @@ func CheckNames(l *plan.Layer) error {
 		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"}, Err: err}
 	}
 	// Two collections of one name are one to bitbake, with the files of the second.
-	if isOtherLayer(l) {
+	if recipe.IsLayer(l.Release, l.Name) {
 		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"},
 			Err: fmt.Errorf("%q is the name of another layer; choose another", l.Name)}
 	}
@@ -164,15 +164,6 @@ func CheckNames(l *plan.Layer) error {
 		machines[t.Machine] = t.Name
 	}
 	return nil
-}
-
-// isOtherLayer reports whether a layer has the name of one that builds of its release use.
-func isOtherLayer(l *plan.Layer) bool {
-	switch l.Name {
-	case "core", "tegra", "yocto", "yoctobsp", "selftest": // the last three are poky's
-		return true
-	}
-	return len(recipe.Sources(l.Release)) > 0 && recipe.Has(l.Release, l.Name, recipe.Collection)
 }
 
 // Release finds the facts of the layer's release.

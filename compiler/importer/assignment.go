@@ -202,11 +202,12 @@ func (r *recipe) noteAssignment(l *Line, a assignment) {
 		edge = value[len(value)-1]
 	}
 	isNumber := known && !fact.List && edge >= '0' && edge <= '9'
+	isList := known && fact.List && fact.Separator == " " || a.base == "KERNEL_ARGS"
 	switch {
 	case isNumber && (strings.HasPrefix(a.base, "BB_") || a.base == "PARALLEL_MAKE"):
 		l.addTrap(appendedNumber)
 		l.addNote("the digits join the number that is there")
-	case known && fact.List && fact.Separator == " " && edge != ' ' && !strings.HasPrefix(value, "${") && !strings.HasSuffix(value, "}") && edge != '\t':
+	case isList && edge != ' ' && !strings.HasPrefix(value, "${") && !strings.HasSuffix(value, "}") && edge != '\t':
 		l.addTrap(fusedAppend)
 		word := "first word joins the previous one"
 		if back {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/board"
+	recipefacts "github.com/yoctune/yoctune/schema/facts/recipe"
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
@@ -262,8 +263,8 @@ func (c clues) listBoards(releaseName string) []string {
 // layerName is layer.name.
 func (im *importer) layerName() string {
 	name := LayerName(cmp.Or(im.o.Layer, im.layer))
-	if im.o.Layer == "" && (name == "core" || name == "tegra") {
-		return "imported-" + name // the settings of a layer that the new one depends on
+	if im.o.Layer == "" && recipefacts.IsLayer(im.release.Name, name) {
+		return LayerName("imported-" + name) // the new layer stands beside the one that was read
 	}
 	return name
 }

@@ -346,6 +346,10 @@ func (im *importer) newEntry(names []string) *entry {
 // setField adds a value to the configuration. A later line for the same field wins, as it does in
 // every format that is read here.
 func (im *importer) setField(l *Line, value string, names ...string) {
+	if m := templated.FindString(value + " " + names[len(names)-1]); m != "" && names[0] != "services" {
+		l.leavePart(clean(showPath(names)), "a template fills in %s", clean(m))
+		return
+	}
 	e := im.newEntry(names)
 	e.value, e.lines, e.doc = value, []*Line{l}, l.doc
 	l.doc = nil // only the first of several settings gets the comment
@@ -573,7 +577,15 @@ func (im *importer) withWholeUnits(d diag.Diagnostic, refused []*entry) []*entry
 // the same without it, unless yoctune's services have a default of their own.
 func isIgnored(d diag.Diagnostic, e *entry) bool {
 	name := last(e.names)
-	return d.ID == "unit-directive-value" && !strings.HasPrefix(name, "Exec") && !slices.Contains([]string{"Type", "Restart", "RestartSec", "WantedBy"}, name)
+	return d.ID == "unit-directive-value" && !strings.HasPrefix(name, "Exec") && !slices.Contains([]string{"Type", "Restart", "RestartSec", "WantedBy"}, name) &&
+		!slices.Contains(fatalDirectives, name)
+}
+
+// fatalDirectives are those for whose wrong values systemd refuses the unit: their parsers in
+// load-fragment.c return ENOEXEC, as do those of commands.
+var fatalDirectives = []string{
+	"AppArmorProfile", "Group", "RootDirectory", "RootImage", "RootVerity", "SELinuxContext", "SmackProcessLabel",
+	"SupplementaryGroups", "User", "WorkingDirectory",
 }
 
 func isWithin(names, top []string) bool {

@@ -354,12 +354,23 @@ func KindOf(name string, text []byte) Kind {
 	return Other
 }
 
+// sysctlRoots are the folders of /proc/sys.
+var sysctlRoots = []string{"abi", "crypto", "debug", "dev", "fs", "fscache", "kernel", "net", "sunrpc", "user", "vm"}
+
+// firstPart is what stands before the first separator of a kernel parameter.
+func firstPart(key string) string {
+	if i := strings.IndexAny(key, "./"); i >= 0 {
+		return strings.TrimPrefix(key[:i], "-")
+	}
+	return ""
+}
+
 // confKind determines the kind of a .conf file from its content.
 func confKind(name string, text []byte) Kind {
 	if slices.Contains(strings.Split(path.Dir(name), "/"), "conf") || strings.Contains(path.Base(name), "local.conf") || strings.Contains(path.Base(name), "bblayers.conf") {
 		return BitBake
 	}
-	dotted, modules, assigned, sections := 0, 0, 0, 0
+	dotted, modules, assigned, sections, other := 0, 0, 0, 0, 0
 	for line := range bytes.Lines(text) {
 		s := strings.TrimSpace(string(line))
 		if s == "" || s[0] == '#' || s[0] == ';' {
@@ -373,14 +384,16 @@ func confKind(name string, text []byte) Kind {
 			assigned++
 		case s[0] == '[':
 			sections++
-		case ok && strings.ContainsAny(key, "./") && strings.ToLower(key[:1]) == key[:1]:
+		case ok && slices.Contains(sysctlRoots, firstPart(key)):
 			dotted++
+		case ok && strings.ContainsAny(key, "./"):
+			other++
 		case slices.Contains([]string{"blacklist", "options", "alias", "softdep", "install"}, first):
 			modules++
 		}
 	}
 	switch {
-	case sections > 0: // sysctl.d, modprobe.d and bitbake's files have none
+	case sections > 0 || other > dotted+assigned+modules: // sysctl.d, modprobe.d and bitbake's files have none
 		return Other
 	case dotted > 0 && dotted >= assigned && dotted >= modules:
 		return Sysctl

@@ -53,7 +53,7 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 		im.setQueue(l, strings.Split(name, "/")[3], path.Base(name), value)
 	case strings.HasPrefix(name, "/sys/class/net/") && strings.Count(name, "/") == 5:
 		im.setNetwork(l, strings.Split(name, "/")[4], path.Base(name), value)
-	case strings.Contains(name, "/devfreq/") && isGPU(name):
+	case (strings.Contains(name, "/devfreq/") || strings.Contains(name, "/devfreq_dev/")) && isGPU(name):
 		im.setGPU(l, path.Base(name), value, name)
 	default:
 		im.importOtherFile(l, name, value)
@@ -63,6 +63,8 @@ func (im *importer) importKernelFile(l *Line, name, value string) {
 // Kernel files that are recognized by their form.
 var (
 	hugepageFile = lazyregexp.New(`^/sys/kernel/mm/hugepages/hugepages-([0-9]+)kB/nr_hugepages$`)
+	idleFile     = lazyregexp.New(`^/sys/devices/system/cpu/cpu[^/]+/cpuidle/state[^/]+/disable$`)
+	irqFile      = lazyregexp.New(`^/proc/irq/[^/]+/smp_affinity(_list)?$`)
 	rpsFile      = lazyregexp.New(`^/sys/class/net/([^/]+)/queues/rx-[^/]+/rps_cpus$`)
 )
 
@@ -109,6 +111,12 @@ func (im *importer) importOtherFile(l *Line, name, value string) {
 		im.setField(l, quoteCUE("never"), "bus", "usb", "autosuspend")
 	case name == "/sys/module/usbcore/parameters/autosuspend" && isNumber:
 		im.setField(l, quoteCUE(value+"s"), "bus", "usb", "autosuspend")
+	case name == "/sys/devices/system/cpu/cpufreq/boost" && (value == "0" || value == "1"):
+		im.setField(l, switchOf(value), "cpu", "boost")
+	case idleFile.MatchString(name):
+		l.leavePart(name, "cpu.idleStates takes the state's name, which the file name beside it has; numbers differ between kernels")
+	case irqFile.MatchString(name):
+		l.leavePart(name, "irq.affinity takes the interrupt's name, which the last column of /proc/interrupts has; numbers differ between boots")
 	default:
 		l.leavePart(name, "yoctune has no field for this file")
 	}

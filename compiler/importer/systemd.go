@@ -195,9 +195,12 @@ func (im *importer) findBlocker(u *unit) (string, *directive) {
 	return "", nil
 }
 
-// placeholder is what recipes replace in units: @NAME@, {NAME} and {{ NAME }}, but not ${NAME}, which
-// systemd reads.
-var placeholder = lazyregexp.New(`@[A-Za-z][A-Za-z0-9_]*@|(?:^|[^$])(\{[A-Za-z][A-Za-z0-9_]*\}|\{\{[^{}]*\}\})`)
+// placeholder is what recipes and templates replace in units: @NAME@, __NAME__, {NAME} and {{ NAME }}, but
+// not ${NAME}, which systemd reads.
+var placeholder = lazyregexp.New(`@[A-Za-z][A-Za-z0-9_]*@|__[A-Z][A-Z0-9_]*__|(?:^|[^$])(\{[A-Za-z][A-Za-z0-9_]*\}|\{\{[^{}]*\}\})`)
+
+// templated is what stands for a value in a template, in files of any kind.
+var templated = lazyregexp.New(`@[A-Z][A-Z0-9_]*@|__[A-Z][A-Z0-9_]*__|\{\{[^{}]*\}\}|\{%[^{}]*%\}`)
 
 // blockValue explains why a configuration cannot have a value, "" if it can.
 func blockValue(d *directive) string {

@@ -309,6 +309,9 @@ func (im *importer) wantedFeatures() func(Source) bool {
 // is the reason if not, and note what the report adds to its lines otherwise.
 func (im *importer) fileScope(s Source) (scope, why, note string) {
 	users := im.used.of(s.Name)
+	if why := im.foreignPlace(s, users); why != "" {
+		return "", why, ""
+	}
 	if s.Kind == Kconfig {
 		if why := im.foreignFragment(s, users); why != "" {
 			return "", why, ""
@@ -336,6 +339,38 @@ func (im *importer) fileScope(s Source) (scope, why, note string) {
 		}
 	}
 	return everywhere, why, ""
+}
+
+// foreignPlace explains why a file acts in another place than the running system, "" if it acts there:
+// in the initramfs, or in the systemd of a user.
+func (im *importer) foreignPlace(s Source, users []usage) string {
+	if slices.Contains([]Kind{Kconfig, Scc, Kas, Cmdline}, s.Kind) {
+		return ""
+	}
+	const user, initramfs = "a unit of systemd's user manager; yoctune writes units of the system", "it belongs to the initramfs, and yoctune sets up the running system"
+	folders := strings.Split(path.Dir(s.Name), "/")
+	isInitramfs := func(name string) bool {
+		return strings.HasPrefix(name, "initramfs") || strings.HasPrefix(name, "initrd")
+	}
+	for i, f := range folders {
+		switch {
+		case isInitramfs(f) || f == "initcpio" || f == "modules.d" && i > 0 && folders[i-1] == "dracut":
+			return initramfs
+		case s.Kind == Systemd && f == "user" && i > 0 && folders[i-1] == "systemd":
+			return user
+		}
+	}
+	if len(users) > 0 && !slices.ContainsFunc(users, func(n usage) bool { return !isInitramfs(n.recipe) }) {
+		return initramfs
+	}
+	if s.Kind == Systemd {
+		for _, in := range im.used.dests[path.Base(s.Name)] {
+			if isBelow(in.dir, s.Name) && (strings.Contains(in.dest, "systemd_user_unitdir") || strings.Contains(in.dest, "systemd_userunitdir") || strings.Contains(in.dest, "/systemd/user")) {
+				return user
+			}
+		}
+	}
+	return ""
 }
 
 // isWhole reports whether a file is a whole kernel configuration and not a fragment.

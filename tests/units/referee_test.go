@@ -44,6 +44,16 @@ func check(files map[string][]byte) *diag.Report {
 	return p.Report
 }
 
+// busName is the name on the bus that a unit takes: systemd loads one unit of each.
+func busName(o outcome) string {
+	for line := range strings.Lines(string(o.before)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "BusName="); ok {
+			return name
+		}
+	}
+	return ""
+}
+
 // importUnit imports one unit and builds the layer.
 func importUnit(t *testing.T, file string, text []byte) outcome {
 	t.Helper()
@@ -249,7 +259,7 @@ func TestImportedUnitsBehaveAsBefore(t *testing.T) {
 		switch {
 		case o.after != nil:
 			at := slices.IndexFunc(batches, func(b []outcome) bool {
-				return !slices.ContainsFunc(b, func(p outcome) bool { return p.name == o.name })
+				return !slices.ContainsFunc(b, func(p outcome) bool { return p.name == o.name || busName(p) != "" && busName(p) == busName(o) })
 			})
 			if at < 0 {
 				at = len(batches)

@@ -74,6 +74,15 @@ func kindsOf(row string, bit uint64) (kinds string, ok bool) {
 	return "", false
 }
 
+// IsLayer reports whether a layer that builds of a release use has a name.
+func IsLayer(release, name string) bool {
+	switch name {
+	case "core", "tegra", "yocto", "yoctobsp", "selftest": // the last three are poky's
+		return true
+	}
+	return len(Sources(release)) > 0 && Has(release, name, Collection)
+}
+
 // Has reports whether a release has a name of a kind. A release that was not read has every
 // name, and so has one of whose packages Python computes the names.
 func Has(release, name string, kind Kind) bool {
