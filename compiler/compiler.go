@@ -330,22 +330,29 @@ type Layer struct {
 
 // Layers builds the layers of a selection. Errors are added to the report; the result is
 // then nil.
-func (p *Project) Layers(sel Selection) []Layer { return p.emit(p.outline(sel, p.programs)) }
+func (p *Project) Layers(sel Selection) []Layer { return p.emit(p.outline(sel, p.programs), nil) }
 
 // LastLayers is Layers, and forgets the configuration but for its text: that of a thousand targets
-// takes as much memory as their layer.
-func (p *Project) LastLayers(sel Selection) []Layer {
+// takes as much memory as their layer. The function hold, unless it is nil, opens the folder of a
+// layer (see [Layer.Folder]), which may hold contents in place of the memory, and returns a function
+// that closes it.
+func (p *Project) LastLayers(sel Selection, hold func(folder string) (emitters.Hold, func())) []Layer {
 	layers := p.outline(sel, p.programs)
+	p.forget()
+	return p.emit(layers, hold)
+}
+
+// forget drops the configuration but for its text.
+func (p *Project) forget() {
 	p.Project, p.book = nil, nil
 	if p.Config != nil {
 		p.Config.Root = nil
 	}
-	return p.emit(layers)
 }
 
 // Outlines are the layers with stand-ins of the programs: what the configuration says
 // without what yoctune brings.
-func (p *Project) Outlines(sel Selection) []Layer { return p.emit(p.outline(sel, nil)) }
+func (p *Project) Outlines(sel Selection) []Layer { return p.emit(p.outline(sel, nil), nil) }
 
 // outline returns the layers of a selection without files.
 func (p *Project) outline(sel Selection, finder *programs.Finder) []Layer {
@@ -366,15 +373,27 @@ func (p *Project) outline(sel Selection, finder *programs.Finder) []Layer {
 
 // Verify generates every layer and discards it, to report values that only an output format
 // refuses.
-func (p *Project) Verify() {
+func (p *Project) Verify() { p.verify(func() {}) }
+
+// LastVerify is Verify, and forgets the configuration as [Project.LastLayers] does.
+func (p *Project) LastVerify() { p.verify(p.forget) }
+
+// verify calls ready when the layers are complete except for their files.
+func (p *Project) verify(ready func()) {
 	if p.Report.Failed() || p.Project == nil {
 		return
 	}
+	var layers []*plan.Layer
 	for _, g := range p.buildable() {
-		if l := p.Layer(g, nil, p.Report); !p.Report.Failed() {
-			if err := assemble.Check(l); err != nil {
-				p.Report.Add(diagnoseRefusal(l, err))
-			}
+		layers = append(layers, p.Layer(g, nil, p.Report))
+		if p.Report.Failed() {
+			return
+		}
+	}
+	ready()
+	for _, l := range layers {
+		if err := assemble.Check(l); err != nil {
+			p.Report.Add(diagnoseRefusal(l, err))
 		}
 	}
 }
@@ -489,12 +508,18 @@ func (p *Project) refuseSharedMachines(targets []*resolve.Target) {
 
 // emit generates the files of layers. A refusal is reported at the line of the refused value; the
 // result is then nil.
-func (p *Project) emit(layers []Layer) []Layer {
+func (p *Project) emit(layers []Layer, hold func(folder string) (emitters.Hold, func())) []Layer {
 	for i := range layers {
 		if p.Report.Failed() {
 			return nil
 		}
-		files, err := assemble.Emit(layers[i].Layer)
+		var held emitters.Hold
+		if hold != nil {
+			var done func()
+			held, done = hold(layers[i].Folder)
+			defer done()
+		}
+		files, err := assemble.EmitHeld(layers[i].Layer, held)
 		if err != nil {
 			p.Report.Add(diagnoseRefusal(layers[i].Layer, err))
 			return nil

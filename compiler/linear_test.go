@@ -42,7 +42,7 @@ func TestWorkIsLinearInTheNumberOfTargets(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		p := compiler.OpenFiles(map[string][]byte{"config.cue": manyTargets(n)})
-		layers := p.LastLayers(compiler.Selection{})
+		layers := p.LastLayers(compiler.Selection{}, nil)
 		runtime.ReadMemStats(&after)
 		if len(layers) != 1 || len(layers[0].Targets) != n {
 			t.Fatalf("%d targets: %d layers, %+v", n, len(layers), p.Report.All())

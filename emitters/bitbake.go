@@ -18,12 +18,17 @@ func ReadBitBake(name string, text []byte, machines map[string]bool) []Meaning {
 	return readBitBake(name, text, machines, nil)
 }
 
-func readBitBake(name string, text []byte, machines map[string]bool, causes []cause) []Meaning {
-	settings := path.Dir(name) == "conf/yoctune"
+// isBitBake reports whether bitbake reads the variables of a file.
+func isBitBake(name string) bool {
 	conf := strings.HasPrefix(name, "conf/") && path.Ext(name) == ".conf"
-	if !conf && !slices.Contains([]string{".bb", ".bbappend", ".inc"}, path.Ext(name)) {
+	return conf || slices.Contains([]string{".bb", ".bbappend", ".inc"}, path.Ext(name))
+}
+
+func readBitBake(name string, text []byte, machines map[string]bool, causes []cause) []Meaning {
+	if !isBitBake(name) {
 		return nil
 	}
+	settings := path.Dir(name) == "conf/yoctune"
 	var out []Meaning
 	base := path.Base(name)
 	pn, _, _ := strings.Cut(strings.TrimSuffix(base, path.Ext(base)), "_")

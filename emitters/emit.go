@@ -34,6 +34,7 @@ type File struct {
 	// version identifies it.
 	Unreleased bool
 	Install    *Install // set on files that the config recipe installs on the device
+	Held       string   // SHA-256 of a content that a folder holds, in place of Data; see [Hold]
 
 	causes []cause
 	read   bool // Means has the variables
@@ -41,6 +42,21 @@ type File struct {
 
 // DropContent drops what a refusal does not depend on, to save memory.
 func (f *File) DropContent() { f.Data, f.causes = nil, nil }
+
+// Hold takes the content of a file out of memory if a folder holds the same: it then returns the
+// SHA-256, in hexadecimal. Otherwise it returns "".
+type Hold func(path string, content []byte) string
+
+// HoldContent replaces the content by what hold returns. Files whose variables are read keep it.
+func (f *File) HoldContent(hold Hold) {
+	if isBitBake(f.Path) || f.Unreleased {
+		return
+	}
+	if f.Held = hold(f.Path, f.Data); f.Held != "" {
+		f.Data = nil
+	}
+	f.causes = nil
+}
 
 // PipelineUnit is the systemd unit that runs a pipeline.
 func PipelineUnit(name string) string { return "yoctuned-pipeline@" + name + ".service" }

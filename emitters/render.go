@@ -92,6 +92,10 @@ type Template struct {
 	last   Ref
 }
 
+// largeText is the size of a text, in bytes, from which on a copy of it costs more than the buffer for
+// the next one.
+const largeText = 1 << 20
+
 // cause is where in the text of a file a part of the configuration begins.
 type cause struct {
 	offset int
@@ -169,6 +173,11 @@ func (t *Template) Render(data any) ([]byte, []Ref, error) {
 			err = refused
 		}
 		return nil, nil, &Error{Emitter: t.emitter, Ref: t.last, Err: err}
+	}
+	if t.out.Len() > largeText {
+		text := t.out.Bytes()
+		t.out = bytes.Buffer{}
+		return text, t.refs, nil
 	}
 	return bytes.Clone(t.out.Bytes()), t.refs, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/layer/sign"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/signature"
@@ -87,7 +88,9 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	if err != nil {
 		return err
 	}
-	layers := p.LastLayers(o.Selection)
+	layers := p.LastLayers(o.Selection, func(folder string) (emitters.Hold, func()) {
+		return tree.Hold(filepath.Join(o.out, folder))
+	})
 	if err := showProject(cmd, dir, p); err != nil {
 		return err
 	}

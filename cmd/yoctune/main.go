@@ -22,7 +22,7 @@ import (
 const (
 	gcPercent = 400
 	largeHeap = 24 << 20
-	heapLimit = 160 << 20
+	heapLimit = 152 << 20
 )
 
 func main() {

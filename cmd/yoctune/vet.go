@@ -54,17 +54,20 @@ func vet(cmd *cobra.Command, dir string, fix bool) error {
 	if err != nil {
 		return err
 	}
-	p.Verify()
 	if fix {
+		p.Verify()
 		if p, err = makeFixes(cmd, o, dir, p); err != nil {
 			return err
 		}
 	}
-	failed := showProject(cmd, dir, p)
 	targets := 0
 	if p.Project != nil {
 		targets = len(p.Targets)
 	}
+	if !fix {
+		p.LastVerify()
+	}
+	failed := showProject(cmd, dir, p)
 	found := problemsOf(p.Report)
 	switch cli.Format(cmd) {
 	case "json":

@@ -75,8 +75,12 @@ func summaries() []summary { return []summary{packagegroup.Emit, config.Emit, re
 
 // Emit returns all files of the layer, sorted by path, with all that the manifest
 // records about them. A refusal is an [*emitters.Error].
-func Emit(l *plan.Layer) ([]emitters.File, error) {
-	files, err := write(l, true)
+func Emit(l *plan.Layer) ([]emitters.File, error) { return EmitHeld(l, nil) }
+
+// EmitHeld is Emit, and keeps in memory only the contents that hold, unless it is nil, does not
+// take: those of a layer for a thousand machines have tens of megabytes.
+func EmitHeld(l *plan.Layer, hold emitters.Hold) ([]emitters.File, error) {
+	files, err := write(l, true, hold)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +90,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 
 // Check returns the refusal that Emit would return.
 func Check(l *plan.Layer) error {
-	_, err := write(l, false)
+	_, err := write(l, false, nil)
 	return err
 }
 
 // write returns the files of the layer, sorted by path, as their emitters leave them. Without
 // content, the files lack what no refusal depends on: their bytes and the variables in them.
-func write(l *plan.Layer, content bool) ([]emitters.File, error) {
+func write(l *plan.Layer, content bool, hold emitters.Hold) ([]emitters.File, error) {
 	if err := emitters.CheckNames(l); err != nil {
 		return nil, err
 	}
@@ -102,9 +106,12 @@ func write(l *plan.Layer, content bool) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !content {
-			for i := range more {
+		for i := range more {
+			switch {
+			case !content:
 				more[i].DropContent()
+			case hold != nil:
+				more[i].HoldContent(hold)
 			}
 		}
 		files = append(files, more...)
@@ -116,6 +123,11 @@ func write(l *plan.Layer, content bool) ([]emitters.File, error) {
 		more, err := s(l, files)
 		if err != nil {
 			return nil, err
+		}
+		for i := range more {
+			if hold != nil {
+				more[i].HoldContent(hold)
+			}
 		}
 		files = append(files, more...)
 	}

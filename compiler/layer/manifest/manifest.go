@@ -23,6 +23,7 @@ package manifest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -80,7 +81,7 @@ type File struct {
 func Of(files []emitters.File) *Manifest {
 	m := &Manifest{Schema: Schema, Files: map[string]File{}}
 	for _, f := range files {
-		e := File{SHA256: Digest(f.Data), Mode: fmt.Sprintf("%04o", f.Mode.Perm()), Machine: f.Machine, From: f.From, Means: f.Means}
+		e := File{SHA256: cmp.Or(f.Held, Digest(f.Data)), Mode: fmt.Sprintf("%04o", f.Mode.Perm()), Machine: f.Machine, From: f.From, Means: f.Means}
 		if f.Install != nil {
 			e.Dest = f.Install.Dest
 		}

@@ -182,7 +182,47 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		c.Actions = append(c.Actions, a)
 	}
 	c.sort()
+	if !c.Clean() {
+		for _, list := range [][]emitters.File{c.files, files} {
+			if err := takeBack(root, list); err != nil {
+				return nil, folderError(out, err)
+			}
+		}
+	}
 	return c, nil
+}
+
+// Hold returns a function that leaves to a folder what it holds already, and one that ends its use.
+// [Compare] with the same folder takes contents back where it needs them, and reports what cannot be
+// read: that is not held.
+func Hold(out string) (emitters.Hold, func()) {
+	root, err := openFolder(out)
+	if err != nil {
+		return nil, func() {}
+	}
+	return func(name string, content []byte) string {
+		if _, same, err := holds(root, name, writeBytes(content)); err != nil || !same {
+			return ""
+		}
+		return manifest.Digest(content)
+	}, func() { root.Close() }
+}
+
+// takeBack reads the contents that the folder holds, for a comparison that shows differences.
+func takeBack(root *os.Root, files []emitters.File) error {
+	for i := range files {
+		if f := &files[i]; f.Held != "" {
+			data, _, err := readExisting(root, f.Path)
+			if err != nil {
+				return err
+			}
+			if manifest.Digest(data) != f.Held {
+				return fmt.Errorf("%s changed while it was compared", f.Path)
+			}
+			f.Data, f.Held = data, ""
+		}
+	}
+	return nil
 }
 
 // openFolder opens the folder of a layer.
@@ -220,7 +260,7 @@ func KeepUnreleased(out string, files []emitters.File) ([]emitters.File, []Kept,
 		if !f.Unreleased {
 			continue
 		}
-		_, same, err := holds(root, f.Path, func(w io.Writer) error { _, err := w.Write(f.Data); return err })
+		_, same, err := holds(root, f.Path, writeBytes(f.Data))
 		if err != nil {
 			return nil, nil, folderError(out, err)
 		}
@@ -411,7 +451,11 @@ func readManifest(root *os.Root) (*manifest.Manifest, error) {
 }
 
 func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]manifest.File) error {
-	state, same, err := holds(root, f.Path, func(w io.Writer) error { _, err := w.Write(f.Data); return err })
+	write := writeBytes(f.Data)
+	if f.Held != "" {
+		write = nil
+	}
+	state, same, err := holds(root, f.Path, write)
 	if err != nil {
 		return err
 	}
@@ -434,6 +478,14 @@ func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]ma
 			c.Same++
 			return nil
 		}
+		if f.Held != "" {
+			held := []emitters.File{f}
+			if err := takeBack(root, held); err != nil {
+				return err
+			}
+			f = held[0]
+		}
+		action.Now = f.Data
 		if action.Was = f.Data; !same {
 			if action.Was, _, err = readExisting(root, f.Path); err != nil {
 				return err
@@ -500,12 +552,17 @@ func readExisting(root *os.Root, name string) ([]byte, state, error) {
 	return b, regular, err
 }
 
-// holds reports whether a file has the content that write writes. It is read piece by piece: of the
+// writeBytes returns a function that writes a content.
+func writeBytes(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(b); return err }
+}
+
+// holds reports whether a file has the content that write writes; any content if write is nil. It is read piece by piece: of the
 // files of a large layer, only those that differ are held in memory.
 func holds(root *os.Root, name string, write func(io.Writer) error) (state, bool, error) {
 	state, err := find(root, name)
-	if err != nil || state != regular {
-		return state, false, err
+	if err != nil || state != regular || write == nil {
+		return state, state == regular, err
 	}
 	file, err := root.Open(name)
 	if err != nil {

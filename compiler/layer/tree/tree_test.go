@@ -364,3 +364,62 @@ func TestEqualFilesAreNotHeldInMemory(t *testing.T) {
 		t.Errorf("a file that differs was not read: %d bytes, %d without it", changed, equal)
 	}
 }
+
+// Contents that the folder holds leave the memory and return for a comparison that needs them.
+func TestHeldContentsReturn(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "layer")
+	if err := write(t, out, false, layer("same.txt", "x\n", "changed.txt", "old\n", "run.sh", "true\n", "recipe.bb", "A = \"1\"\n")); err != nil {
+		t.Fatal(err)
+	}
+	emit := func(files []emitters.File) []emitters.File {
+		hold, done := Hold(out)
+		defer done()
+		for i := range files {
+			files[i].HoldContent(hold)
+		}
+		return files
+	}
+	files := emit(layer("same.txt", "x\n", "changed.txt", "old\n", "run.sh", "true\n", "recipe.bb", "A = \"1\"\n"))
+	for _, f := range files {
+		if held := f.Held != "" && f.Data == nil; held == (f.Path == "recipe.bb") {
+			t.Errorf("%s: held: %v", f.Path, held)
+		}
+	}
+	if c, err := Compare(out, files); err != nil || !c.Clean() || c.Same != 4 || files[0].Data != nil {
+		t.Errorf("the same files: %+v, %v", c, err)
+	}
+
+	files = emit(layer("same.txt", "x\n", "changed.txt", "new\n", "run.sh", "true\n", "recipe.bb", "A = \"1\"\n"))
+	files[2].Mode = 0o755 // of the same content
+	c, err := Compare(out, files)
+	if err != nil || len(c.Actions) != 3 { // with the manifest
+		t.Fatalf("a changed file: %+v, %v", c, err)
+	}
+	for _, f := range append(c.EarlierFiles(), files...) {
+		if len(f.Data) == 0 || f.Held != "" {
+			t.Errorf("%s lacks its content", f.Path)
+		}
+	}
+	if a := c.Actions[2]; a.Path != "run.sh" || string(a.Now) != "true\n" || string(a.Was) != "true\n" {
+		t.Errorf("the file with another mode: %+v", a)
+	}
+	if err := c.Write(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if read(t, filepath.Join(out, "run.sh")) != "true\n" || read(t, filepath.Join(out, "changed.txt")) != "new\n" {
+		t.Error("the folder lacks a content")
+	}
+
+	files = emit(layer("same.txt", "x\n", "changed.txt", "other\n"))
+	if err := os.WriteFile(filepath.Join(out, "same.txt"), []byte("edited\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compare(out, files); !errors.Is(err, errFolder) || !strings.Contains(err.Error(), "same.txt changed") {
+		t.Errorf("a file that changes meanwhile: %v", err)
+	}
+	if hold, done := Hold(filepath.Join(out, "absent")); hold != nil {
+		t.Error("an absent folder holds files")
+	} else {
+		done()
+	}
+}
