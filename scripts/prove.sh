@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models
+#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models serve
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -417,8 +417,28 @@ models() {
 	} | tee "$results/$day-models.txt"
 }
 
+serve() {
+	title "serve: cost of a request, MLServer with the same clients, twice the load that a pipeline bears, hostile callers"
+	scripts/setup.sh models serve
+	[ -x build/grpc-venv/bin/python ] || run scripts/setup.sh python
+	make -s build
+	go build -o build/serve-bench ./bench/serve
+	local record=$results/$day-serve.md
+	run build/serve-bench -o "$record"
+	{
+		YOCTUNE_REQUIRE_TRITON=1 go test ./tests/inference ./tests/grpc -run 'Hostile|TritonClient|Burst|Others' -v -count 1 -timeout 10m
+	} >build/serve.log 2>&1 || { failed=1; cat build/serve.log >&2; }
+	{
+		printf '\n## Hostile requests\n\nEach row is sent once to see its answer and then four times; the last column is the resident memory of the server after the row.\n\n'
+		printf '| request | status | answer has | memory |\n|---|--:|---|--:|\n'
+		sed -n 's/^ *[a-z_]*.go:[0-9]*: row: \(.*\)$/| \1 |/p' build/serve.log
+		printf '\n'
+		sed -n 's/^ *[a-z_]*.go:[0-9]*: saw: \(.*\)$/- \1/p; s/^--- \(.*\)$/- \1/p' build/serve.log
+	} | tee -a "$record"
+}
+
 mkdir -p build
-all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models"
+all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models serve"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

@@ -10,6 +10,7 @@
 #   scripts/setup.sh editor   the editor client and Neovim, for prove.sh editor
 #   scripts/setup.sh rtsp     GStreamer's RTSP server and FFmpeg, for prove.sh rtsp
 #   scripts/setup.sh image    what makes and boots an image, for prove.sh image
+#   scripts/setup.sh serve    MLServer, tritonclient and perf_analyzer, for prove.sh serve
 #   scripts/setup.sh peer     OpenCV and ONNX Runtime for Python, for the case study
 set -eu
 cd "$(dirname "$0")/.."
@@ -111,6 +112,11 @@ models() { sh tests/models/fetch.sh; }
 
 peer() { venv build/peer-venv bench/casestudy/requirements.txt; }
 
+serve() {
+	venv build/serve-venv bench/serve/requirements.txt
+	bench/serve/fetch.sh build/perf-analyzer
+}
+
 browser() {
 	want=""
 	need chromium chromium
@@ -155,10 +161,10 @@ image() {
 
 kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 
-[ $# -gt 0 ] || { sed -n 2,13p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 2,14p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models | kernel | peer | browser | editor | rtsp | image) "$part" ;;
+	system | python | models | kernel | peer | serve | browser | editor | rtsp | image) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done

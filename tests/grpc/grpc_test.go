@@ -477,7 +477,7 @@ func TestHostileConnections(t *testing.T) {
 	if after := p.memory(t); after > before+(64<<10) {
 		t.Errorf("%d KiB before, %d KiB after", before, after)
 	} else {
-		t.Logf("%d KiB before, %d KiB after", before, after)
+		t.Logf("saw: hostile connections: %d MiB before, %d MiB after", before>>10, after>>10)
 	}
 }
 

@@ -159,13 +159,19 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 			t.Errorf("%s: status %d: %.300s; want %d: %s", h.name, a.status, a.body, h.status, h.error)
 		}
 	}
-	before := s.resident()
-	for range 4 {
-		for _, h := range all {
+	before, most := s.resident(), int64(0)
+	const times = 4
+	for _, h := range all {
+		for range times {
 			_, _ = s.do(h.send) // the answer was seen before
 		}
+		now := s.resident()
+		most = max(most, now)
+		t.Logf("row: %s | %d | %s | %d MiB", h.name, h.status, strings.ReplaceAll(h.error, "|", "\\|"), now>>20)
 	}
-	if after := s.resident(); after > before+48<<20 {
+	after := s.resident()
+	t.Logf("saw: %d rows, %d times each: %d MiB before, %d MiB after, %d MiB at most", len(all), times, before>>20, after>>20, most>>20)
+	if after > before+48<<20 {
 		t.Errorf("memory grew from %d to %d MiB", before>>20, after>>20)
 	}
 	// JSON as it is allowed: flat, and nested like the shape, with blanks and numbers of any form.

@@ -73,7 +73,7 @@ const version = "1"
 
 // New returns a server of models. They are served until the port of each is closed.
 func New(o Options, models ...*Model) *Server {
-	s := &Server{o: o, models: map[string]*Model{}, decoding: make(chan struct{}, max(runtime.GOMAXPROCS(0), 1)), idle: make(chan struct{})}
+	s := &Server{o: o, models: map[string]*Model{}, decoding: make(chan struct{}, max(runtime.NumCPU()-1, 1)), idle: make(chan struct{})}
 	for _, m := range models {
 		s.models[m.Name] = m
 		s.names = append(s.names, m.Name)
@@ -199,10 +199,7 @@ func (s *Server) infer(ctx context.Context, m *Model, r *Request) (*request.Call
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.fill(ctx, m, r, call); err != nil {
-		return nil, nil, err
-	}
-	if err := m.Port.Do(ctx, call); err != nil {
+	if err := m.Port.Do(ctx, call, func() error { return s.fill(ctx, m, r, call) }); err != nil {
 		return nil, nil, err
 	}
 	out := &Response{Model: m.Name, Version: version, ID: r.ID, Parameters: echo(r.Parameters)}
@@ -294,6 +291,12 @@ func (m *Model) takesRows() bool {
 func (s *Server) fill(ctx context.Context, m *Model, r *Request, call *request.Call) error {
 	inputs := m.Port.Inputs()
 	call.Inputs = make([][]byte, len(inputs))
+	if slices.ContainsFunc(inputs, func(in registry.Sent) bool { return in.Format == registry.ImageFormat }) {
+		// A picture waits for its turn to be decoded.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, call.Timeout, request.ErrExpired)
+		defer cancel()
+	}
 	for i := range r.Inputs {
 		in := &r.Inputs[i]
 		n := slices.IndexFunc(inputs, func(want registry.Sent) bool { return want.Name == in.Name })

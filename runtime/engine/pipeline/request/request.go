@@ -162,16 +162,29 @@ func (p *Port) Runs() map[int]Runs {
 	return all
 }
 
-// Do runs a call. It returns when the call is answered, or as soon as its time is over or ctx ends. The error wraps
-// one of this package, or is that of the stage that failed.
-func (p *Port) Do(ctx context.Context, c *Call) error {
+// Do runs a call. It takes a place for the call first, and then calls fill, which sets Rows and Inputs: what
+// costs time is only done for calls that are taken, and no longer than their time. fill may be nil. Do returns when the
+// call is answered, or as soon as its time is over or ctx ends. The error wraps one of this package, or is that of fill
+// or of the stage that failed.
+func (p *Port) Do(ctx context.Context, c *Call, fill func() error) error {
+	if err := p.take(c); err != nil {
+		return err
+	}
+	if fill != nil {
+		if err := fill(); err != nil {
+			p.release()
+			return err
+		}
+	}
 	if err := p.prepare(c); err != nil {
+		p.release()
 		return err
 	}
 	if err := p.enter(c); err != nil {
+		p.release()
 		return err
 	}
-	timer := time.NewTimer(time.Duration(c.until - c.arrived))
+	timer := time.NewTimer(time.Duration(c.until - p.clock.Now()))
 	defer timer.Stop()
 	var err error
 	select {
@@ -203,13 +216,6 @@ func (p *Port) prepare(c *Call) error {
 			return fmt.Errorf("input %s of the request has %d bytes, and %d rows have %d", p.inputs[n].Name, len(c.Inputs[n]), c.Rows, want)
 		}
 	}
-	if c.Priority == 0 {
-		c.Priority = DefaultPriority
-	}
-	c.Priority = min(max(c.Priority, FirstPriority), LastPriority)
-	if c.Timeout <= 0 {
-		c.Timeout = p.timeout
-	}
 	if p.outputs == nil {
 		c.Texts = make([][]byte, c.Rows)
 	}
@@ -222,8 +228,15 @@ func (p *Port) prepare(c *Call) error {
 	return nil
 }
 
-// enter adds a call to those that wait.
-func (p *Port) enter(c *Call) error {
+// take takes a place for a call, whose time begins.
+func (p *Port) take(c *Call) error {
+	if c.Priority == 0 {
+		c.Priority = DefaultPriority
+	}
+	c.Priority = min(max(c.Priority, FirstPriority), LastPriority)
+	if c.Timeout <= 0 {
+		c.Timeout = p.timeout
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -236,6 +249,23 @@ func (p *Port) enter(c *Call) error {
 	c.arrived = p.clock.Now()
 	c.until = c.arrived + int64(c.Timeout)
 	p.active++
+	return nil
+}
+
+// release gives back the place of a call that did not enter.
+func (p *Port) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active--
+}
+
+// enter adds a call that has a place to those that wait.
+func (p *Port) enter(c *Call) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed != nil {
+		return p.closed
+	}
 	p.queued++
 	p.waiting[c.Priority] = append(p.waiting[c.Priority], c)
 	signal(p.ready)
@@ -308,7 +338,7 @@ func (p *Port) Close(err error) {
 func (p *Port) Next(stop <-chan struct{}) (c *Call, row int, ok bool) {
 	for {
 		p.mu.Lock()
-		c, row = p.take()
+		c, row = p.nextRow()
 		closed := p.closed != nil
 		p.mu.Unlock()
 		switch {
@@ -325,8 +355,8 @@ func (p *Port) Next(stop <-chan struct{}) (c *Call, row int, ok bool) {
 	}
 }
 
-// take returns the next row of the most urgent call. The lock must be held.
-func (p *Port) take() (*Call, int) {
+// nextRow returns the next row of the most urgent call. The lock must be held.
+func (p *Port) nextRow() (*Call, int) {
 	for _, list := range p.waiting {
 		if len(list) == 0 {
 			continue
