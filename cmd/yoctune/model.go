@@ -21,6 +21,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/models"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/flattar"
 	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/schema/formats/evidence"
@@ -268,7 +269,7 @@ func writeArchive(work, name string) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if err := errors.Join(models.Pack(work, f), f.Close()); err != nil {
+	if err := errors.Join(flattar.Pack(work, f), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)
@@ -313,7 +314,7 @@ Exit status: 0 judged, 1 failed or refused, 2 wrong usage.`,
 				return err
 			}
 			defer archive.Close()
-			if err := models.Unpack(archive, work); err != nil {
+			if err := flattar.Unpack(archive, work); err != nil {
 				return fmt.Errorf("%s: %w", request, err)
 			}
 			e, err := jobs[0].Judge(work, data, by)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"archive/tar"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/flattar"
 	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/internal/signature"
@@ -222,7 +221,7 @@ func (f *modelFlags) load(cmd *cobra.Command, args []string) (*measurement.Reque
 			return nil, "", none, err
 		}
 		none = func() { os.RemoveAll(tmp) }
-		if err := unpack(cmd.InOrStdin(), tmp); err != nil {
+		if err := flattar.Unpack(cmd.InOrStdin(), tmp); err != nil {
 			none()
 			return nil, "", func() {}, fmt.Errorf("reading the archive: %w", err)
 		}
@@ -237,35 +236,6 @@ func (f *modelFlags) load(cmd *cobra.Command, args []string) (*measurement.Reque
 	}
 	none()
 	return nil, "", func() {}, err
-}
-
-// maxArchive bounds what an archive may unpack to, in bytes.
-const maxArchive = 16 << 30
-
-// unpack writes the files of a tar archive, which has no folders, to a folder.
-func unpack(r io.Reader, dir string) error {
-	t := tar.NewReader(r)
-	left := int64(maxArchive)
-	for {
-		h, err := t.Next()
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		case h.Typeflag != tar.TypeReg || filepath.Base(h.Name) != h.Name || h.Name == ".." || h.Size > left:
-			return fmt.Errorf("entry %.80q is not a plain file of at most %d MiB", h.Name, left>>20)
-		}
-		left -= h.Size
-		out, err := os.OpenFile(filepath.Join(dir, h.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(out, t)
-		if err = errors.Join(err, out.Close()); err != nil {
-			return err
-		}
-	}
 }
 
 // requestOf makes a request for files of the command line, which may be in any folder.

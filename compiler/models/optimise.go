@@ -1,7 +1,6 @@
 package models
 
 import (
-	"archive/tar"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/internal/flattar"
 	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/internal/tailbuf"
@@ -202,56 +202,6 @@ type note struct {
 	Error string            `json:"error,omitempty"`
 }
 
-// Pack writes the files of a work folder as a tar archive, for yoctuned bench model --archive.
-func Pack(work string, w io.Writer) error {
-	entries, err := os.ReadDir(work)
-	if err != nil {
-		return err
-	}
-	t := tar.NewWriter(w)
-	for _, e := range entries {
-		f, err := os.Open(filepath.Join(work, e.Name())) // the original is a link
-		if err != nil {
-			return err
-		}
-		st, err := f.Stat()
-		if err == nil {
-			err = t.WriteHeader(&tar.Header{Name: e.Name(), Mode: 0o644, Size: st.Size(), Typeflag: tar.TypeReg, Format: tar.FormatPAX})
-		}
-		if err == nil {
-			_, err = io.Copy(t, f)
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-	}
-	return t.Close()
-}
-
-// Unpack reads what Pack wrote.
-func Unpack(r io.Reader, work string) error {
-	t := tar.NewReader(r)
-	for {
-		h, err := t.Next()
-		if err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if h.Typeflag != tar.TypeReg || filepath.Base(h.Name) != h.Name || h.Name == ".." {
-			return fmt.Errorf("entry %.60q is not a plain file", h.Name)
-		}
-		f, err := os.OpenFile(filepath.Join(work, h.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(f, t)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-	}
-}
-
 // Device is where candidates are measured.
 type Device struct {
 	Program string // yoctuned, of this machine or of the host
@@ -284,7 +234,7 @@ func (d Device) Measure(ctx context.Context, work string, report Report) ([]byte
 			return nil, err
 		}
 		go func() {
-			_ = Pack(work, in) // ssh reports an end of the connection
+			_ = flattar.Pack(work, in) // ssh reports an end of the connection
 			_ = in.Close()
 		}()
 	}
