@@ -18,14 +18,14 @@ func ReadBitBake(name string, text []byte, machines map[string]bool) []Meaning {
 	return readBitBake(name, text, machines, nil)
 }
 
-// isBitBake reports whether bitbake reads the variables of a file.
-func isBitBake(name string) bool {
+// IsBitBake reports whether bitbake reads the variables of a file.
+func IsBitBake(name string) bool {
 	conf := strings.HasPrefix(name, "conf/") && path.Ext(name) == ".conf"
 	return conf || slices.Contains([]string{".bb", ".bbappend", ".inc"}, path.Ext(name))
 }
 
 func readBitBake(name string, text []byte, machines map[string]bool, causes []cause) []Meaning {
-	if !isBitBake(name) {
+	if !IsBitBake(name) {
 		return nil
 	}
 	settings := path.Dir(name) == "conf/yoctune"

@@ -49,7 +49,7 @@ type Hold func(path string, content []byte) string
 
 // HoldContent replaces the content by what hold returns. Files whose variables are read keep it.
 func (f *File) HoldContent(hold Hold) {
-	if isBitBake(f.Path) || f.Unreleased {
+	if IsBitBake(f.Path) || f.Unreleased {
 		return
 	}
 	if f.Held = hold(f.Path, f.Data); f.Held != "" {

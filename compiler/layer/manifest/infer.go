@@ -62,15 +62,21 @@ const maxInferred = 4 << 20
 
 // CheckSize refuses a file that was edited and has grown too large for [Describe].
 func CheckSize(f emitters.File) error {
-	if f.Means == nil && len(f.Data) > maxInferred && path.Ext(f.Path) != ".json" {
+	if f.Means == nil && len(f.Data) > maxInferred && isRead(f.Path) {
 		return fmt.Errorf("%s: %d bytes are more than the limit of %d; restore the file, or build the layer again", f.Path, len(f.Data), maxInferred)
 	}
 	return nil
 }
 
+// isRead reports whether the text of a file has meanings. Models, programs and data have none.
+func isRead(name string) bool {
+	return emitters.IsBitBake(name) || strings.Contains(path.Base(name), ".d-") ||
+		slices.Contains([]string{".cfg", ".conf", ".pub", ".service", ".slice", ".timer"}, path.Ext(name))
+}
+
 // inferMeanings reads the meanings of a file from its text, as yoctune 0.1 wrote it.
 func inferMeanings(f emitters.File, machines map[string]bool) []emitters.Meaning {
-	if len(f.Data) > maxInferred {
+	if len(f.Data) > maxInferred || !isRead(f.Path) {
 		return nil
 	}
 	base, folder, text := path.Base(f.Path), path.Base(path.Dir(f.Path)), string(f.Data)

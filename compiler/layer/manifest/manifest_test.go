@@ -183,8 +183,9 @@ func TestGrownTextIsRefused(t *testing.T) {
 	if err := CheckSize(f); err == nil || !strings.Contains(err.Error(), "conf/layer.conf") {
 		t.Errorf("got %v", err)
 	}
-	f.Data = f.Data[:80]
-	if err := CheckSize(f); err != nil {
-		t.Error(err)
+	for _, sound := range []emitters.File{{Path: f.Path, Data: f.Data[:80]}, {Path: "recipes-yoctune/yoctune-box-models/files/" + strings.Repeat("0a", 32), Data: f.Data}} {
+		if err := CheckSize(sound); err != nil {
+			t.Error(err)
+		}
 	}
 }

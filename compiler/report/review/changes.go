@@ -32,6 +32,7 @@ func compare(was, now *target) []Change {
 	c.comparePackages()
 	c.compareModels()
 	c.comparePipelines()
+	c.comparePipelineUnits()
 	c.compareRest()
 	return c.out
 }
@@ -43,6 +44,9 @@ type comparison struct {
 
 // config is the recipe that carries the files of the plan.
 func (c *comparison) config() string { return "yoctune-" + c.now.Layer + "-config" }
+
+// modelsRecipe is the recipe that carries the files of pipelines.
+func (c *comparison) modelsRecipe() string { return "yoctune-" + c.now.Layer + "-models" }
 
 // add completes a change with its kind, its origin and its risk. The position is
 // that of the new configuration, or of the old one for what is gone.
@@ -92,8 +96,12 @@ func (c *comparison) compareDevice() {
 		}
 	}
 	if c.was.Serial != c.now.Serial {
-		c.add(Change{Area: "plan", ID: "layer.serial", Name: "serial", Was: fmt.Sprint(c.was.Serial), Now: fmt.Sprint(c.now.Serial),
-			Rebuild: []string{c.config()}})
+		// It is in the version of each recipe with parts of the plan.
+		recipes := []string{c.config(), "packagegroup-yoctune-" + c.now.Layer}
+		if len(c.now.models) > 0 {
+			recipes = append(recipes, c.modelsRecipe())
+		}
+		c.add(Change{Area: "plan", ID: "layer.serial", Name: "serial", Was: fmt.Sprint(c.was.Serial), Now: fmt.Sprint(c.now.Serial), Rebuild: recipes})
 	}
 	if c.was.Rollback != c.now.Rollback {
 		c.add(Change{Area: "plan", ID: "rollback", Name: "rollback", Was: c.was.Rollback, Now: c.now.Rollback, Rebuild: []string{c.config()}})
@@ -406,8 +414,24 @@ func (c *comparison) compareKernel() {
 	})
 }
 
+// ofPipeline reports whether a pipeline makes the unit.
+func ofPipeline(u unit) bool { return strings.HasPrefix(u.id, "pipelines.") }
+
 func (c *comparison) compareServices() {
-	c.compareUnits(c.was.units, c.now.units, func(u unit) Change {
+	c.compareUnitsOf(func(u unit) bool { return !ofPipeline(u) })
+}
+
+// comparePipelineUnits adds what changes in the units of pipelines to the changes of these.
+func (c *comparison) comparePipelineUnits() { c.compareUnitsOf(ofPipeline) }
+
+// compareUnitsOf compares the units of the target that are chosen.
+func (c *comparison) compareUnitsOf(chosen func(unit) bool) {
+	choose := func(all map[string]unit) map[string]unit {
+		out := maps.Clone(all)
+		maps.DeleteFunc(out, func(_ string, u unit) bool { return !chosen(u) })
+		return out
+	}
+	c.compareUnits(choose(c.was.units), choose(c.now.units), func(u unit) Change {
 		area := "service"
 		if strings.HasSuffix(u.name, ".slice") {
 			area = "slice"
@@ -432,7 +456,14 @@ func (c *comparison) compareUnits(was, now map[string]unit, start func(unit) Cha
 		if !new {
 			u = a
 		}
-		if len(details) == 0 || strings.HasPrefix(u.id, "tmpfs.") { // a setting has it
+		if len(details) == 0 {
+			return
+		}
+		if i := slices.IndexFunc(c.out, func(ch Change) bool { return ch.ID == u.id }); i >= 0 && u.id != "" {
+			if old && new { // a setting or a pipeline makes the unit
+				c.out[i].Details = append(c.out[i].Details, details...)
+				c.out[i].Need = max(c.out[i].Need, restart)
+			}
 			return
 		}
 		ch := start(u)
@@ -493,7 +524,7 @@ func (c *comparison) comparePrograms() {
 
 // compareModels compares what the layer fetches for pipelines.
 func (c *comparison) compareModels() {
-	recipe := []string{"yoctune-" + c.now.Layer + "-models"}
+	recipe := []string{c.modelsRecipe()}
 	moved := map[string]string{} // addresses by digest
 	for address, sum := range c.was.models {
 		if c.now.models[address] == "" {
@@ -591,6 +622,9 @@ func joinRate(fields map[string]string) {
 
 // fieldName is the name of a plan's field in the configuration: max_age is maxAge.
 func fieldName(key string) string {
+	if strings.Contains(key, "environment.") {
+		return key // names of the user's
+	}
 	last := strings.LastIndexByte(key, '.') + 1 // before it may be the name of a stage
 	head, rest, _ := strings.Cut(key[last:], "_")
 	for part := range strings.SplitSeq(rest, "_") {
@@ -781,16 +815,33 @@ func buildChanges(was, now *layer) []Change {
 			ch.ID = "build.downloads.own"
 		}
 		ch.Origin = findOrigin(from.origins, ch.ID)
+		recipe, ofRecipe := strings.CutPrefix(ch.ID, "build.packageConfig.")
 		switch {
-		case strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES"), strings.HasPrefix(name, "BAD_RECOMMENDATIONS"), strings.HasPrefix(name, "DISTRO_FEATURES"):
+		case isProcess(ch.ID, name):
+		case ofRecipe:
+			recipe, _, _ = strings.Cut(recipe, ".")
+			ch.Need, ch.Rebuild = reflash, []string{recipe}
+		case strings.HasPrefix(ch.ID, "build.image."):
 			ch.Need, ch.Rebuild = reflash, []string{"the image"}
-		case strings.HasPrefix(ch.ID, "build.variables.") && !strings.HasPrefix(name, "BB_"):
+		case strings.HasPrefix(ch.ID, "build.distroFeatures"), strings.HasPrefix(ch.ID, "build.machineFeatures"):
+			ch.Need, ch.Rebuild = reflash, []string{"every recipe that reads it", "the image"}
+		default:
 			ch.Need, ch.Rebuild = reflash, []string{"every recipe that reads it"}
 		}
 		ch.Risk, ch.Why = risk(ch)
 		out = append(out, ch)
 	})
 	return out
+}
+
+// process are the parts of build that decide how an image is built. All others decide what is in it.
+var process = []string{"parallel", "pressure", "rmWork", "rmWorkExclude", "sstate", "downloads", "hashserve", "diskMonitor"}
+
+// isProcess reports whether a variable of the settings file only decides how images are built.
+func isProcess(id, name string) bool {
+	field, ok := strings.CutPrefix(id, "build.")
+	field, _, _ = strings.Cut(field, ".")
+	return ok && (slices.Contains(process, field) || field == "variables" && strings.HasPrefix(name, "BB_"))
 }
 
 // buildID is the field that a variable of the settings file comes from: the one

@@ -26,13 +26,20 @@ type Side struct {
 // it; the manifest has the rest.
 type layer struct {
 	name    string
-	vars    []variable // of the settings file that are for every machine
+	files   map[string]emitters.File // with what they mean, by path
+	vars    []variable               // of the settings file that are for every machine
 	targets map[string]*target
 	common  map[string]string  // packages of every target, as those of one
 	program map[string]program // yoctune's own programs, by name
 	service map[string]unit    // units that come with them
 	origins plan.Origins       // of what is the layer's and not a target's
 }
+
+// Folders of the settings file, and of the units that come with the programs.
+const (
+	settingsFiles = "conf/yoctune/"
+	programFiles  = "recipes-yoctune/yoctuned/files/"
+)
 
 // program is one of yoctune's programs, as a recipe installs it.
 type program struct {
@@ -67,7 +74,7 @@ type variable struct{ name, value, id string }
 func read(side Side) (*layer, error) {
 	files := manifest.Describe(side.Files, nil)
 	slices.SortFunc(files, func(a, b emitters.File) int { return strings.Compare(a.Path, b.Path) })
-	l := &layer{targets: map[string]*target{}, common: map[string]string{}, program: map[string]program{}, service: map[string]unit{},
+	l := &layer{files: map[string]emitters.File{}, targets: map[string]*target{}, common: map[string]string{}, program: map[string]program{}, service: map[string]unit{},
 		origins: maps.Clone(side.Origins)}
 	for _, f := range files {
 		if path.Base(f.Path) != "plan.json" {
@@ -91,6 +98,7 @@ func read(side Side) (*layer, error) {
 	}
 	var kernels []string
 	for _, f := range files {
+		l.files[f.Path] = f
 		if err := manifest.CheckSize(f); err != nil {
 			return nil, err
 		}
@@ -132,7 +140,7 @@ func (l *layer) add(f emitters.File, m emitters.Meaning) {
 		p.sums += m.SHA256
 		l.program[m.Name] = p
 	case m.Kind == emitters.Variable:
-		if strings.HasPrefix(f.Path, "conf/yoctune/") {
+		if strings.HasPrefix(f.Path, settingsFiles) {
 			l.addVariable(t, m)
 		}
 	case slices.Contains(elsewhere, m.Kind):
@@ -179,19 +187,25 @@ func (l *layer) keepOrigin(t *target, m emitters.Meaning) {
 	}
 }
 
-// addUnit takes in a unit of the configuration, or of one of yoctune's programs. The
-// units that a pipeline or a setting makes are not compared: that is.
+// addUnit takes in a unit of a target, or of one of yoctune's programs.
 func (l *layer) addUnit(t *target, f emitters.File, m emitters.Meaning) {
 	base := path.Base(f.Path)
-	u := parseUnit(string(f.Data))
+	var u unit
+	switch m.Value {
+	case "enabled": // the file is the recipe that does it
+		base = m.Name
+		u = unit{keys: []string{"starts"}, values: map[string][]string{"starts": {"at boot"}}}
+	default:
+		u = parseUnit(string(f.Data))
+	}
 	u.name, u.id = m.Name, m.ID
 	if m.Value == "drop-in" {
 		u.name += ", drop-in"
 	}
 	switch {
-	case t != nil && !strings.HasPrefix(base, "yoctune-") && !strings.HasPrefix(base, "yoctuned"):
+	case t != nil:
 		t.units[base] = u
-	case t == nil && strings.HasPrefix(f.Path, "recipes-yoctune/yoctuned/files/"):
+	case t == nil && strings.HasPrefix(f.Path, programFiles):
 		l.service[base] = u
 	}
 }

@@ -165,6 +165,14 @@ func Compare(was, now Side, across bool) (*Review, error) {
 	for _, p := range pairTargets(before, after, across) {
 		r.addTarget(p[0], p[1])
 	}
+	r.addUnexplained(before, after)
+	r.Targets = slices.DeleteFunc(r.Targets, func(t Target) bool {
+		same := t.Kind == Changed && len(t.Changes) == 0
+		if same {
+			r.Same++
+		}
+		return same
+	})
 	slices.SortFunc(r.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
 	r.collectShared()
 	return r, nil
@@ -273,10 +281,6 @@ func (r *Review) addTarget(was, now *target) {
 		t.Kind, shown = Removed, was
 	default:
 		t.Changes = compare(was, now)
-		if len(t.Changes) == 0 {
-			r.Same++
-			return
-		}
 	}
 	t.Name, t.Machine, t.Board, t.Release = shown.Target, shown.machine, shown.Board, shown.Release
 	r.Targets = append(r.Targets, t)

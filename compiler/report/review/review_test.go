@@ -352,3 +352,51 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Whatever differs is a change, or a text for people.
+func TestNoDifferenceIsCalledNone(t *testing.T) {
+	files := "recipes-yoctune/yoctune-box-config/files/" + machine + "/"
+	tmpfs := func(options string) Side {
+		s := newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "tmpfs./var/x", Domain: plan.DomainMemory, Want: "1048576", Needs: plan.NeedsReboot}}}, nil)
+		s.Files = append(s.Files, emitters.File{Path: files + "var-x.mount", Data: []byte("[Mount]\nOptions=" + options + "\n"), Machine: machine,
+			Means: []emitters.Meaning{{Kind: emitters.Unit, Name: "var-x.mount", Value: "unit", ID: "tmpfs./var/x"}}})
+		return s
+	}
+	with := func(name, text string, means ...emitters.Meaning) Side {
+		s := newSide(t, plan.Plan{}, nil)
+		s.Files = append(s.Files, emitters.File{Path: name, Data: []byte(text), Means: means})
+		return s
+	}
+	for _, c := range []struct {
+		name     string
+		was, now Side
+		need     Need
+		want     string // "": nothing
+	}{
+		{"the mode of a tmpfs", tmpfs("size=1048576,mode=0750"), tmpfs("size=1048576,mode=0700"), restart, "mode=0750 → size=1048576,mode=0700"},
+		{"the algorithm of zram", newSide(t, plan.Plan{}, Files{files + "yoctune-zram.service": []byte("[Service]\nExecStart=/z start 1 lz4\n")}),
+			newSide(t, plan.Plan{}, Files{files + "yoctune-zram.service": []byte("[Service]\nExecStart=/z start 1 zstd\n")}), restart, "start 1 lz4 → /z start 1 zstd"},
+		{"a script", with(files+"yoctune-zram.sh", "#!/bin/sh\na\n"), with(files+"yoctune-zram.sh", "#!/bin/sh\nb\n"), reboot, "line 1: a → b"},
+		{"the interpreter of a script", with(files+"x.sh", "#!/bin/sh\na\n"), with(files+"x.sh", "#!/bin/dash\na\n"), reboot, "#!/bin/dash"},
+		{"a comment", with("conf/x.conf", "# a\n"), with("conf/x.conf", "# b\n"), noNeed, ""},
+		{"a class", with("classes/x.bbclass", "A = \"1\"\n"), with("classes/x.bbclass", "A = \"2\"\n"), reflash, "file classes/x.bbclass"},
+		{"the distribution of kas", with("kas-cam.yml", "distro: poky\n"), with("kas-cam.yml", "distro: nodistro\n"), reflash, "distro: poky → distro: nodistro"},
+		{"a feature of the machine", newSide(t, plan.Plan{}, nil), with("conf/yoctune/box.conf", "MACHINE_FEATURES:append = \" wifi\"\n",
+			emitters.Meaning{Kind: emitters.Variable, Name: "MACHINE_FEATURES:append", Value: "wifi", ID: "build.machineFeatures.append"}), reflash, "MACHINE_FEATURES:append: wifi"},
+		{"threads of the build", newSide(t, plan.Plan{}, nil), with("conf/yoctune/box.conf", "BB_NUMBER_THREADS = \"4\"\n",
+			emitters.Meaning{Kind: emitters.Variable, Name: "BB_NUMBER_THREADS", Value: "4", ID: "build.parallel.tasks"}), build, "BB_NUMBER_THREADS: 4"},
+		{"the format of packages", newSide(t, plan.Plan{}, nil), with("conf/yoctune/box.conf", "PACKAGE_CLASSES = \"package_ipk\"\n",
+			emitters.Meaning{Kind: emitters.Variable, Name: "PACKAGE_CLASSES", Value: "package_ipk", ID: "build.format"}), reflash, "PACKAGE_CLASSES: package_ipk"},
+		{"a pipeline that starts at boot", newSide(t, plan.Plan{}, nil), with("recipes-yoctune/yoctune-box-config/yoctune-box-config_1.0.bb", "",
+			emitters.Meaning{Kind: emitters.Unit, Name: "yoctuned-pipeline@p.service", Value: "enabled", Machine: machine, ID: "pipelines.p"}), restart, "starts: at boot"},
+	} {
+		r := compared(t, c.was, c.now)
+		var b strings.Builder
+		if err := r.WriteText(&b, false); err != nil {
+			t.Fatal(err)
+		}
+		if (c.want == "") != (r.Changes() == 0) || !strings.Contains(b.String(), c.want) || r.Need() != c.need {
+			t.Errorf("%s: need %v; no %q in\n%s", c.name, r.Need(), c.want, b.String())
+		}
+	}
+}

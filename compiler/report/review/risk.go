@@ -14,6 +14,7 @@ var areaRisks = map[string]struct {
 	"trust":       {high, "a device accepts plans signed with one of its keys only; without keys it accepts every plan"},
 	"power table": {high, "the whole nvpmodel table: a wrong mode slows the board down or exceeds its power supply"},
 	"kernel":      {high, "another kernel: out-of-tree modules are rebuilt, drivers may differ"},
+	"file":        {medium, "what the file does is not known: read its difference"},
 	"program":     {medium, "the program that enforces the plan: try it on one device first"},
 }
 
