@@ -12,7 +12,7 @@
 #   YOCTUNE_OE_CORE     checkout of openembedded-core, for its reader of buildstats  (tasks)
 #   YOCTUNE_CORE_CHECKOUTS  folder with RELEASE/{bitbake,openembedded-core,meta-yocto-bsp}  (boards)
 #   YOCTUNE_UPSTREAM    folder with clones of bitbake, oe-core, meta-tegra, meta-openembedded
-#                       meta-tegra-community, meta-virtualization, kmod, glibc and tuned, with unpacked
+#                       meta-tegra-community, meta-virtualization, kmod, glibc, tuned, docker and podman, with unpacked
 #                       sources in systemd/VERSION, and base-passwd with its two files   (facts)
 #   YOCTUNE_MIRRORS     folder with clones of the kernels that the tables name, each as OWNER+NAME (facts)
 #   YOCTUNE_BITBAKE_ENV  RELEASE=FILE of outputs of bitbake -e, separated by blanks  (facts)
@@ -358,12 +358,12 @@ bench() {
 import() {
 	title "import: public layers imported and built, read before and after by other parsers"
 	[ -n "${YOCTUNE_LAYERS-}" ] || { skip "set YOCTUNE_LAYERS"; return; }
-	[ -x build/bb-venv/bin/python ] || run scripts/setup.sh python
+	run scripts/setup.sh import
 	make -s build
 	local more=()
 	[ ! -e "$YOCTUNE_LAYERS/COMMITS" ] || more=(--commits "$YOCTUNE_LAYERS/COMMITS")
 	[ ! -d "${YOCTUNE_CHECKOUTS-}/scarthgap" ] || more+=(--checkouts "$YOCTUNE_CHECKOUTS/scarthgap")
-	run build/bb-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${more[@]}" -o "$results/$day-import.json" --alarms build/alarms.json "$YOCTUNE_LAYERS"/*/
+	run build/import-venv/bin/python tests/import/prove.py --yoctune build/bin/yoctune --runtime build/lib/yoctune "${more[@]}" -o "$results/$day-import.json" --alarms build/alarms.json "$YOCTUNE_LAYERS"/*/
 	[ -d "${YOCTUNE_UPSTREAM-}" ] || { skip "false alarms: set YOCTUNE_UPSTREAM"; return; }
 	local kernels=() tree defconfig
 	for tree in ${YOCTUNE_KERNELS-}; do
@@ -371,7 +371,7 @@ import() {
 		[ ! -e "$tree/arch/arm64/configs/tegra_defconfig" ] || defconfig=tegra_defconfig
 		kernels+=(--kernel "$(awk -F' *= *' '/^VERSION/ {v = $2} /^PATCHLEVEL/ {print v "." $2; exit}' "$tree/Makefile")=$tree:$defconfig")
 	done
-	run build/bb-venv/bin/python tests/import/alarms.py "${kernels[@]}" --yoctune build/bin/yoctune --board-file examples/own-board/boards/qemuarm64.json --layers "$YOCTUNE_LAYERS" --tegra "$YOCTUNE_UPSTREAM/meta-tegra" --core "$YOCTUNE_UPSTREAM/openembedded-core" --imported build/alarms.json -o "$results/$day-false-alarms.json"
+	run build/import-venv/bin/python tests/import/alarms.py "${kernels[@]}" --yoctune build/bin/yoctune --board-file examples/own-board/boards/qemuarm64.json --layers "$YOCTUNE_LAYERS" --tegra "$YOCTUNE_UPSTREAM/meta-tegra" --core "$YOCTUNE_UPSTREAM/openembedded-core" --imported build/alarms.json -o "$results/$day-false-alarms.json"
 }
 
 attack() {

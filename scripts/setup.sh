@@ -8,6 +8,7 @@
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 #   scripts/setup.sh browser  headless Chromium and Playwright, for prove.sh browser
 #   scripts/setup.sh editor   the editor client and Neovim, for prove.sh editor
+#   scripts/setup.sh import   Augeas, Kconfiglib and oelint-parser, for prove.sh import
 #   scripts/setup.sh rtsp     GStreamer's RTSP server and FFmpeg, for prove.sh rtsp
 #   scripts/setup.sh image    what makes and boots an image, for prove.sh image
 #   scripts/setup.sh serve    MLServer, tritonclient and perf_analyzer, for prove.sh serve
@@ -136,6 +137,13 @@ editor() {
 	venv build/lsp-venv tests/editor/requirements.txt
 }
 
+import() {
+	want=""
+	need augtool augeas-tools
+	install
+	venv build/import-venv tests/import/requirements.txt
+}
+
 rtsp() {
 	want=""
 	need gst-launch-1.0 gstreamer1.0-tools
@@ -161,10 +169,10 @@ image() {
 
 kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 
-[ $# -gt 0 ] || { sed -n 2,14p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 2,15p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models | kernel | peer | serve | browser | editor | rtsp | image) "$part" ;;
+	system | python | models | kernel | peer | serve | browser | editor | import | rtsp | image) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -168,12 +169,13 @@ func describePresence(f sysctl.Fact) string {
 func newFactsShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show the facts about a board, a release, a sysctl, a kernel argument or a module",
+		Short: "Show the facts about a board, a release, a sysctl, a kernel argument, a module or a variable",
 		Long: `Show all facts about a board, a release (a branch of meta-tegra), a sysctl, a kernel
-argument or a kernel module, with their sources.`,
+argument, a kernel module or a variable of bitbake, with their sources.`,
 		Example: `  yoctune facts show orin-nano-8gb
   yoctune facts show isolcpus
   yoctune facts show scarthgap
+  yoctune facts show BB_NUMBER_THREADS
   yoctune facts show vm.swappiness --format json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return showFacts(cli.NewPrinter(cmd), args[0]) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -212,7 +214,8 @@ func showFacts(p cli.Printer, id string) error {
 		if ok {
 			break
 		}
-		return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", id, facts.Suggest(id))
+		return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows boards and releases; sysctls, arguments, modules and variables are looked up by their names)",
+			id, cmp.Or(facts.Suggest(id), suggestName(id)))
 	}
 	writeFactsSummary(p, 1, 0)
 	return nil

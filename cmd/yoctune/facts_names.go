@@ -10,6 +10,8 @@ import (
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 	"github.com/yoctune/yoctune/schema/facts/linux"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/facts/variable"
 )
 
 // shownArg and shownModule are the facts about a name in one kernel.
@@ -43,7 +45,13 @@ func showName(p cli.Printer, name string) (ok bool, err error) {
 			modules = append(modules, s)
 		}
 	}
-	if len(args) == 0 && len(modules) == 0 {
+	var variables []shownVariable
+	for _, r := range release.Names() {
+		if f, ok := variable.Lookup(r, name); ok {
+			variables = append(variables, shownVariable{r, scopeNames[f.Scope], f.List, f.Separator, f.Lost, f.Where})
+		}
+	}
+	if len(args) == 0 && len(modules) == 0 && len(variables) == 0 {
 		return false, nil
 	}
 	if p.JSON {
@@ -59,9 +67,59 @@ func showName(p cli.Printer, name string) (ok bool, err error) {
 				Kernels []shownModule `json:"kernels"`
 			}{name, modules})
 		}
+		if len(variables) > 0 {
+			p.Line("variable", struct {
+				Name     string          `json:"name"`
+				Releases []shownVariable `json:"releases"`
+			}{name, variables})
+		}
 		return true, nil
 	}
-	return true, writeName(p, name, args, modules)
+	if err := writeName(p, name, args, modules); err != nil || len(variables) == 0 {
+		return true, err
+	}
+	return true, writeVariable(p, name, variables)
+}
+
+// shownVariable is a variable of bitbake in one release.
+type shownVariable struct {
+	Release   string `json:"release"`
+	Scope     string `json:"scope"`
+	List      bool   `json:"list"`
+	Separator string `json:"separator,omitempty"`
+	Lost      string `json:"lost,omitempty"`
+	Where     string `json:"where,omitempty"`
+}
+
+var scopeNames = map[variable.Scope]string{variable.Global: "configuration", variable.Machine: "machine", variable.Recipe: "one recipe"}
+
+func writeVariable(out io.Writer, name string, releases []shownVariable) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s, a variable of bitbake\n  release\tset in\tvalue\tassigned later by\tused by\n", name)
+	for _, v := range releases {
+		value := "text"
+		if v.List {
+			value = fmt.Sprintf("list, separated by %q", v.Separator)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", v.Release, v.Scope, value, cmp.Or(v.Lost, "-"), cmp.Or(v.Where, "-"))
+	}
+	return w.Flush()
+}
+
+// suggestName finds an argument, a module or a variable that a name was meant to be, as the end of a
+// message; "" if none is near.
+func suggestName(name string) string {
+	sets, releases := kernel.Sets(), release.Names()
+	line := sets[len(sets)-1].Name
+	if near, distance := linux.NearestArg(line, name); near != "" && distance <= 2 {
+		return fmt.Sprintf(": did you mean %q?", near)
+	}
+	for _, near := range []string{linux.NearestModule(line, name), variable.Nearest(releases[len(releases)-1], name)} {
+		if near != "" {
+			return fmt.Sprintf(": did you mean %q?", near)
+		}
+	}
+	return ""
 }
 
 func writeName(out io.Writer, name string, args []shownArg, modules []shownModule) error {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	containerfacts "github.com/yoctune/yoctune/schema/facts/container"
 )
 
 func containerRules() []Rule {
@@ -33,6 +35,26 @@ func containerRules() []Rule {
 			Right: `services: "a.service": {exec: ["/usr/bin/docker", "run", "registry.example.com/nvidia/cuda:11.4.3-runtime-ubuntu20.04"], external: true}`,
 			See:   "developer.nvidia.com/blog/simplifying-cuda-upgrades-for-nvidia-jetson-users",
 			run:   checkContainerCUDA,
+		},
+		{
+			ID: "container-option", Severity: diag.Error,
+			Title: "an option that the container engine does not have",
+			Cause: "The option is one slip away from an option of the engine. Engines refuse unknown options, and the container does not start.",
+			Fix:   "write the name that the engine has",
+			Wrong: `services: "a.service": {exec: ["/usr/bin/docker", "run", "--cpuset-cpu", "4-5", "acme/vision"], external: true}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/docker", "run", "--cpuset-cpus", "4-5", "acme/vision"], external: true}`,
+			See:   "docker/cli cli/command/container/opts.go, containers/podman cmd/podman/common/create.go",
+			run:   checkContainerOption,
+		},
+		{
+			ID: "container-cgroup", Severity: diag.Warning,
+			Title: "a limit of the service does not hold its container",
+			Cause: "The service's command asks a daemon for the container, which starts in a control group of its own: limits, cores and the slice of the service hold the command alone. Podman has no daemon, and its containers inherit cores, nice and the scheduling policy, but they too have a control group of their own, unless --cgroups is split, no-conmon or disabled.",
+			Fix:   "write the engine's own option",
+			Wrong: `services: "a.service": {exec: ["/usr/bin/docker", "run", "acme/vision"], external: true, memoryMax: "1GiB"}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/docker", "run", "--memory", "1g", "acme/vision"], external: true}`,
+			See:   "docker-run(1), podman-run(1)",
+			run:   checkContainerCgroup,
 		},
 	}
 }
@@ -141,13 +163,17 @@ func checkContainerCUDA(s *subject) {
 // images calls do for each word of the commands of services and pipelines, which may be the name of
 // an image. of names the service or the pipeline.
 func (s *subject) images(do func(w config.String, image, of string)) {
-	check := func(of string, words []config.String) {
+	s.commands(func(of string, words []config.String) {
 		for _, w := range words {
 			for word := range strings.FieldsSeq(w.Text) {
 				do(w, strings.Trim(word, `"'`), of)
 			}
 		}
-	}
+	})
+}
+
+// commands calls check for each command of the services and pipelines.
+func (s *subject) commands(check func(of string, words []config.String)) {
 	for _, svc := range s.Config.Services.Entries {
 		for _, c := range commandsOf(svc) {
 			check(svc.Key(), c.Items)
@@ -159,5 +185,117 @@ func (s *subject) images(do func(w config.String, image, of string)) {
 			check("pipeline "+c.Key(), st.Exec.Items)
 		}
 		check("pipeline "+c.Key(), c.Sink.Exec.Items)
+	}
+}
+
+// engineCall is a command line of a container engine.
+type engineCall struct {
+	engine  string
+	starts  bool // a container: run, create, start or compose
+	options []config.String
+}
+
+// parseEngine reads the call of a container engine in a command, which may be that of a shell. The
+// options are those of "run" and "create" up to the image.
+func parseEngine(command []config.String) (engineCall, bool) {
+	var words []config.String
+	for _, w := range command {
+		for word := range strings.FieldsSeq(w.Text) {
+			words = append(words, config.String{Place: w.Place, Text: strings.Trim(word, `"'`)})
+		}
+	}
+	at := slices.IndexFunc(words, func(w config.String) bool { return engineOf(w.Text) != "" })
+	if at < 0 {
+		return engineCall{}, false
+	}
+	c := engineCall{engine: engineOf(words[at].Text)}
+	rest := words[at+1:]
+	at = slices.IndexFunc(rest, func(w config.String) bool {
+		return slices.Contains([]string{"run", "create", "start", "compose", "up"}, w.Text)
+	})
+	if at < 0 {
+		return c, true
+	}
+	c.starts = true
+	if verb := rest[at].Text; verb != "run" && verb != "create" || at > 0 && rest[at-1].Text == "compose" {
+		return c, true
+	}
+	for rest = rest[at+1:]; len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-"); rest = rest[1:] {
+		name, _, inOne := strings.Cut(strings.TrimLeft(rest[0].Text, "-"), "=")
+		takes, known := containerfacts.TakesValue(c.engine, name)
+		switch long := strings.HasPrefix(rest[0].Text, "--"); {
+		case long:
+			c.options = append(c.options, rest[0])
+			if !known {
+				return c, true // whether a value follows is unknown
+			}
+		case !known && name != "": // letters together; the last one may take a value
+			takes, _ = containerfacts.TakesValue(c.engine, name[len(name)-1:])
+		}
+		if takes && !inOne && len(rest) > 1 {
+			rest = rest[1:]
+		}
+	}
+	return c, true
+}
+
+// engineOf returns the name of the container engine that a word starts; "" for another word.
+func engineOf(word string) string {
+	if base := path.Base(strings.TrimLeft(word, "-+!:@|")); base == "docker" || base == "podman" || base == "nerdctl" {
+		return base
+	}
+	return ""
+}
+
+func checkContainerOption(s *subject) {
+	check := func(of string, words []config.String) {
+		call, ok := parseEngine(words)
+		if !ok {
+			return
+		}
+		for _, o := range call.options {
+			name, _, _ := strings.Cut(strings.TrimPrefix(o.Text, "--"), "=")
+			if _, known := containerfacts.TakesValue(call.engine, name); known || len(name) < 3 {
+				continue
+			}
+			if near := containerfacts.Nearest(call.engine, name); near != "" {
+				s.reportAt(o, o.Text, fmt.Sprintf("did you mean --%s?", near), "%s run has no option --%s, and the container of %s does not start", call.engine, name, of)
+			}
+		}
+	}
+	s.commands(check)
+}
+
+func checkContainerCgroup(s *subject) {
+	for _, svc := range s.Config.Services.Entries {
+		for _, command := range commandsOf(svc) {
+			call, ok := parseEngine(command.Items)
+			if !ok || !call.starts {
+				continue
+			}
+			isOwn := call.engine == "podman" && slices.ContainsFunc(call.options, func(o config.String) bool {
+				return strings.HasPrefix(o.Text, "--cgroups") // the default is enabled, and needs no option
+			})
+			for _, f := range []struct {
+				at      config.Place
+				option  string
+				inherit bool // by a child of the command
+			}{
+				{svc.CPUs.Where(), "--cpuset-cpus", true}, {svc.MemoryMax.Where(), "--memory", false}, {svc.MemoryHigh.Where(), "--memory-reservation", false},
+				{svc.CPUQuota.Where(), "--cpus", false}, {svc.CPUWeight.Where(), "--cpu-shares", false}, {svc.IOWeight.Where(), "--blkio-weight", false},
+				{svc.Slice.Where(), "--cgroup-parent", false}, {svc.CPUPartition.Where(), "", false}, {svc.OOMScoreAdjust.Where(), "--oom-score-adj", true},
+				{svc.Nice.Where(), "", true}, {svc.Scheduling.Where(), "", true}, {svc.Priority.Where(), "", true}, {svc.MemoryLock.Where(), "--ulimit memlock=-1", true},
+			} {
+				if !f.at.IsSet() || isOwn || f.inherit && call.engine == "podman" {
+					continue
+				}
+				help := "set it inside of the container"
+				if f.option != "" {
+					help = "write " + f.option + " of " + call.engine + " run"
+				}
+				s.reportAt(f.at, "", help, "%s holds the command %s of %s, not the container that it asks for", f.at.Key(), call.engine, svc.Key())
+			}
+			break
+		}
 	}
 }

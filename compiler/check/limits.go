@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,10 +154,9 @@ func parseContainer(command []config.String) (container, bool) {
 	var c container
 	starts := false
 	for i, w := range words {
-		switch base := path.Base(strings.TrimLeft(w.Text, "-+!:@|")); {
-		case c.engine == "" && (base == "docker" || base == "podman" || base == "nerdctl"):
-			c.engine = base
+		switch {
 		case c.engine == "":
+			c.engine = engineOf(w.Text)
 		case w.Text == "run" || w.Text == "create":
 			starts = true
 		case starts:

@@ -230,6 +230,7 @@ func checkBoardValue(s *subject) {
 		return
 	}
 	s.checkCPUValues()
+	s.checkHugePages()
 	for _, e := range s.Config.Storage.Entries {
 		for _, b := range s.File.Block {
 			if matches(e.Key(), b.Name) {
@@ -263,6 +264,22 @@ func (s *subject) offered(v config.String, list []string, what string, severity 
 	s.raise(v, "%q is no %s", v.Text, what).withValue(v.Show())
 	f := s.found[len(s.found)-1]
 	f.Help, f.Severity = "the device offers "+strings.Join(list, ", "), min(severity, f.Severity)
+}
+
+// checkHugePages compares the sizes of reserved pages with those of the device's kernel.
+func (s *subject) checkHugePages() {
+	if s.File.Memory == nil || len(s.File.Memory.HugePages) == 0 {
+		return
+	}
+	var offered []string
+	for _, n := range s.File.Memory.HugePages {
+		offered = append(offered, units.Size(n))
+	}
+	for _, pages := range s.Config.Memory.Hugepages.Entries {
+		if !slices.Contains(offered, pages.Key()) {
+			s.reportKey(pages, "the device offers "+strings.Join(offered, ", "), "the kernel of %s has no pages of %s", s.Board.ID, pages.Key())
+		}
+	}
 }
 
 func (s *subject) checkCPUValues() {

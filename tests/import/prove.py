@@ -10,7 +10,8 @@ calls understood are read again by parsers that are not yoctune's: bitbake's own
 (ConfHandler's grammar before, its data store after), the expressions of the kernel's
 merge_config.sh for options, the grammars of sysctl.d(5), modules-load.d(5) and
 systemd.syntax(7), written here, and those of knobs.py for scripts, tuned profiles, .link files,
-udev rules, tmpfiles.d, fstab, modprobe.d and power mode files. What such a line sets must be in the layer that yoctune builds.
+udev rules, tmpfiles.d, fstab, modprobe.d and power mode files. The programs of foreign.py read
+sysctl.d, units, timers, modprobe.d, fragments and local.conf once more. What such a line sets must be in the layer that yoctune builds.
 Adjusted and left lines are named in the report and are only counted.
 
 A line that is not found again is a silent loss. So is a file of the layer that the report does
@@ -41,6 +42,11 @@ import bb.data  # noqa: E402
 import knobs  # noqa: E402
 import bb.parse  # noqa: E402
 from bb.parse.parse_py import ConfHandler  # noqa: E402
+
+try:
+    import foreign
+except ImportError:  # the second readers are not installed
+    foreign = None
 
 STOCK = ["--board", "orin-nano-8gb", "--release", "scarthgap"]
 MACHINE = "jetson-orin-nano-devkit"
@@ -131,7 +137,7 @@ class After:
                 self.options.update(kernel_options(text))
             elif "sysctl" in name or name == "95-yoctune.conf":
                 self.sysctls.update(sysctls(text))
-            elif name.endswith((".service", ".conf")) and "[Service]" in text or "[Unit]" in text:
+            elif re.search(r"^\[(Service|Timer|Unit)\]", text, re.M) and name.endswith((".service", ".timer", ".conf")):
                 self.units[name] = directives(text)
         self.words = words
         self.plan = ""
@@ -199,7 +205,7 @@ class Referee:
                 elif f.startswith("nvpmodel") and f.endswith(".conf"):
                     self.layer(top, path, "a file by name", [*STOCK, "--machine", MACHINE])
                     self.layer(top, path, "a file by name, older module", ["--board", "xavier-nx", "--release", "scarthgap-l4t-r35.x"])
-                elif f.endswith((".rules", ".link", ".network")) or f == "fstab" or re.search(r"/(tmpfiles|modprobe|sysctl)\.d/", path) or f.endswith(".sh") and TUNES.search(read(path)):
+                elif f.endswith((".rules", ".link", ".network", ".timer")) or f == "fstab" or re.search(r"/(tmpfiles|modprobe|sysctl)\.d/", path) or f.endswith(".sh") and TUNES.search(read(path)):
                     kind = os.path.splitext(f)[1]
                     tried[kind] += 1
                     if tried[kind] > MOST:
@@ -236,7 +242,10 @@ class Referee:
                 return
             self.total["runs"] += 1
             self.layers.append(dict(layer=name, run=label, **{k: summary.get(k, 0) for k in ("lines", "understood", "adjusted", "left", "comments", "traps", "skipped")}))
-            self.compare(name, label, layer, rows, After(out, summary["machine"]))
+            after = After(out, summary["machine"])
+            self.compare(name, label, layer, rows, after)
+            if foreign and foreign.AUGTOOL:
+                self.compare_again(name, label, rows, after)
             if self.options.checkouts and label == "a file by name" and self.total["runs of bitbake -e, before and after"] < MOST_BITBAKE:
                 self.real_bitbake(name, label, layer, rows, out)
 
@@ -278,7 +287,7 @@ class Referee:
         lines = [logical(source, r["line"]).strip() for r in rows
                  if r.get("verdict") == "understood" and (r.get("path") or "").startswith("build.") and not r["path"].startswith("build.kas")
                  and not (r.get("why") or "").startswith("continues")]
-        lines = [line for line in lines if ConfHandler.__config_regexp__.match(line)]
+        lines = [line for line in lines if ConfHandler.__config_regexp__.match(line) and not re.match(r"\w+_(append|prepend|remove)\b|\w+_(append|prepend|remove)_", line)]  # scarthgap refuses the older syntax
         if not lines or tuple(lines) in self.tried:
             return
         self.tried.add(tuple(lines))
@@ -293,6 +302,8 @@ class Referee:
             m = ConfHandler.__config_regexp__.match(line)
             var = m.group("var").split(":")[0]
             old, new = before.get(var, ""), after.get(var, "")
+            if var.endswith("MIRRORS"):  # bitbake reads "\\n" as a blank there
+                old, new = old.replace("\\n", " "), new.replace("\\n", " ")
             same = old.split() == new.split() or var == "BB_DISKMON_DIRS" and monitors(old) == monitors(new) or {w for w in m.group("value").split() if w in old.split()} <= set(new.split())
             self.total["variables equal in bitbake -e"] += same
             if not same:
@@ -365,6 +376,71 @@ class Referee:
                     self.lose(name, label, what, f"{os.path.relpath(path, layer)}:{r['line']}: {r['text']} -> {r['path']}")
                 else:
                     self.total["understood, the same after"] += 1
+
+    def compare_again(self, name, label, rows, after):
+        """Compares with the readers of foreign.py: of each file the understood lines, and the layer."""
+        by_file = collections.defaultdict(list)
+        for r in rows:
+            if r.get("type") == "line":
+                by_file[r["file"]].append(r)
+        todo = []  # kind, file, text
+        for path, of in by_file.items():
+            if not os.path.isfile(path):
+                continue
+            source = read(path).lstrip("\ufeff").replace("\r\n", "\n").split("\n")
+            for kind, prefix in (("sysctl", "sysctl."), ("systemd", "services."), ("modprobe", "modules."), ("options", "kernel.config."), ("variables", "build.")):
+                if not fits(kind, path):
+                    continue
+                lines = [source[r["line"] - 1] for r in of if r["line"] <= len(source) and (
+                    r["verdict"] == "understood" and ((r.get("path") or "").startswith(prefix) or "continues line" in (r.get("why") or "")) or kind == "systemd" and r["text"].startswith("["))]
+                if any("=" in line or kind in ("modprobe", "options") and line for line in lines):
+                    todo.append((kind, path, "\n".join(lines) + "\n"))
+        if not todo:
+            return
+        layer = [("sysctl", f, text) for f, text in after.texts.items() if f.endswith(".conf") and "sysctl" in f or f.endswith("95-yoctune.conf")]
+        layer += [("systemd", f, text) for f, text in after.texts.items() if re.search(r"^\[(Service|Timer|Unit)\]", text, re.M) and f.endswith((".service", ".timer", ".conf"))]
+        layer += [("modprobe", f, text) for f, text in after.texts.items() if "modprobe" in f]
+        texts = [t for t in todo + layer if t[0] in foreign.LENSES]
+        trees = dict(zip([t[:2] for t in texts], foreign.augeas([(kind, text) for kind, _, text in texts])))
+        have = {"sysctl": {}, "options": {}, "variables": {}, "modprobe": set()}
+        for f, text in after.texts.items():
+            if f.endswith(".cfg"):
+                have["options"].update(foreign.options(text))
+            elif "/conf/yoctune/" in f and f.endswith(".conf"):
+                have["variables"].update(foreign.variables(text))
+        units = collections.defaultdict(list)
+        for kind, f, _ in layer:
+            tree = trees.get((kind, f))
+            if tree is None:
+                self.total["files of layers that the second reader refuses"] += 1
+            elif kind == "sysctl":
+                have["sysctl"].update(foreign.sysctls(tree))
+            elif kind == "modprobe":
+                have["modprobe"] |= {v.replace("-", "_") for k, v in tree if k.startswith("blacklist")}
+            else:
+                units[os.path.basename(f)].append(foreign.units(tree))
+        for kind, path, text in todo:
+            tree = trees.get((kind, path))
+            if kind in foreign.LENSES and tree is None:
+                self.total["files that the second reader refuses"] += 1
+                continue
+            if kind == "systemd":
+                folder, base = os.path.basename(os.path.dirname(path)), os.path.basename(path)
+                stem = os.path.splitext(folder[:-2] if folder.endswith(".d") else base)[0]
+                found = [u for n, us in units.items() if n.startswith(stem) for u in us]
+                pairs = {f"{section}.{key}": ((section, key), words) for (section, key), words in foreign.units(tree).items()}
+                missing = {name: words for name, (key, words) in pairs.items() if not same_words(key, words, found)}
+            elif kind == "modprobe":
+                pairs = {v.replace("-", "_"): "" for k, v in tree if k.startswith("blacklist")}
+                missing = {m: "" for m in pairs if m not in have[kind]}
+            else:
+                pairs = foreign.sysctls(tree) if kind == "sysctl" else foreign.options(text) if kind == "options" else foreign.variables(text)
+                if kind == "variables":  # fields write other variables too, which the first reader compares
+                    pairs = {k: v for k, v in pairs.items() if k in have[kind] and k not in ("BB_DISKMON_DIRS", "PACKAGE_CLASSES", "PREMIRRORS", "SSTATE_MIRRORS")}
+                missing = {k: v for k, v in pairs.items() if not same_value(have[kind].get(k), v)}
+            self.total[f"pairs the same to the second reader, {kind}"] += len(pairs) - len(missing)
+            for k, v in missing.items():
+                self.lose(name, label, f"the second reader: {k} is {have.get(kind, {}).get(k) if kind != 'modprobe' else 'missing'}, not {v!r}", path)
 
     def check(self, r, source, after):
         """Why the effect of a line is not in the layer; "" where it is."""
@@ -458,7 +534,7 @@ class Referee:
 
     def check_unit(self, r, source, base, after):
         folder = os.path.basename(os.path.dirname(r["file"]))
-        unit = folder[:-2] if folder.endswith(".service.d") else base
+        unit = folder[:-2] if folder.endswith((".service.d", ".timer.d")) else base
         have = [d for n, d in after.units.items() if n.startswith(os.path.splitext(unit)[0])]
         section = ""
         for line in source[: r["line"]]:
@@ -479,6 +555,38 @@ class Referee:
             if word not in flat and not (word.lower() in ("yes", "true", "on", "1") and any(w in flat for w in ("true", "yes"))):
                 return f"{section}.{key} of {unit} is {got}, not {value!r}"
         return "" if have else f"{unit} is not in the layer"
+
+
+def fits(kind, path):
+    """Whether a file has the format of a second reader."""
+    base, ext = os.path.basename(path), os.path.splitext(path)[1]
+    return {"sysctl": ext == ".conf" and base != "tuned.conf", "systemd": ext in (".service", ".timer") or ext == ".conf" and os.path.basename(os.path.dirname(path)).endswith((".service.d", ".timer.d")),
+            "modprobe": "modprobe" in path or "blacklist" in base, "options": ext in (".cfg", ".fragment", ".config") or base.endswith("defconfig"),
+            "variables": "local.conf" in base}[kind]
+
+
+def same_value(have, want):
+    """Whether two values are the same, a bool by its first letter and -j with or without a blank."""
+    if have is None:
+        return want == "n"
+    have, want = re.sub(r"-j\s+", "-j", have), re.sub(r"-j\s+", "-j", want)
+    return have == want or have.rstrip("/") == want.rstrip("/") or re.fullmatch(r"[ymn]\s.*", want) and have == want[0]
+
+
+def same_words(key, words, found):
+    """Whether one of the units has the words of a directive."""
+    if (key[1], words) in (("Restart", ["no"]), ("Type", ["simple"]), ("Nice", ["0"])) and not any(u.get(key) for u in found):
+        return True
+    truth = {"yes": "true", "1": "true", "on": "true", "no": "false", "0": "false", "off": "false"}
+    normal = lambda ws: [truth.get(w.lower(), w) for w in ws]
+    key = {"MemoryLimit": (key[0], "MemoryMax")}.get(key[1], key)
+    for u in found:
+        have = u.get(key, [])
+        if plain_value(" ".join(words)) == plain_value(" ".join(have)) or set(normal(words)) <= set(normal(have)):
+            return True
+        if all(any(plain_value(w) == plain_value(h) for h in have) for w in words):
+            return True
+    return False
 
 
 def monitors(text):
@@ -542,7 +650,7 @@ def write(options, referee):
             if any(os.path.basename(f.rstrip("/")) == folder for f in options.folders):
                 commits[folder.replace("+", "/", 1)] = commit
     record = {
-        "real": "bitbake's ConfHandler and data store; import and build of the program" + ("; bitbake -e of scarthgap with openembedded-core and meta-tegra" if options.checkouts else ""),
+        "real": "bitbake's ConfHandler and data store; import and build of the program" + ("; Augeas, Kconfiglib and oelint-parser as second readers" if foreign and foreign.AUGTOOL else "") + ("; bitbake -e of scarthgap with openembedded-core and meta-tegra" if options.checkouts else ""),
         "stand-in": "the grammars of merge_config.sh, sysctl.d(5), modules-load.d(5), systemd.syntax(7), sh (words, variables, loops over words), tuned.conf, systemd.link(5), udev(7), tmpfiles.d(5), fstab(5), modprobe.d(5) and nvpmodel.conf, written for this check; a stock Jetson machine for layers of other boards",
         "sources": commits,
         "layers": len({row["layer"] for row in referee.layers}),

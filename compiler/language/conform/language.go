@@ -2102,7 +2102,7 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, number: 119},
 		&shape{op: matches, text: "^[A-Za-z0-9]+([A-Za-z0-9_.@:-]|\\\\x[0-9a-f]{2})*\\.(service|target|socket|device|mount|path|timer|slice)$"},
 	}}},
-	{name: "#UnitReference", doc: "The name of a unit that another one refers to.", value: &shape{op: either, parts: []*shape{
+	{name: "#UnitReference", doc: "a systemd unit name with its type at the end (.service, .target, .socket, .device, .mount, .path, .timer, .slice), such as \"docker.service\"", value: &shape{op: either, parts: []*shape{
 		&shape{op: named, def: "#UnitName"},
 		&shape{op: object, obj: &structure{
 			fields: []*member{

@@ -41,7 +41,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("missing command: update, machines, units, renamed, kernel-recipes, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle")
+		return fmt.Errorf("missing command: update, machines, units, renamed, kernel-recipes, variables, packages, system, directives, tuned, containers, kernels, names, threads, interfaces or idle")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -56,6 +56,8 @@ func run(args []string) error {
 		kmod      = flags.String("kmod", "", "git `repository` of kmod")
 		glibc     = flags.String("glibc", "", "git `repository` of glibc")
 		tuned     = flags.String("tuned", "", "git `repository` of tuned")
+		docker    = flags.String("docker", "", "git `repository` of Docker's command line")
+		podman    = flags.String("podman", "", "git `repository` of Podman")
 		sources   = flags.String("sources", "", "`folder` of the repositories that linux.Sources names, each as OWNER+NAME")
 		indexes   []string
 		trees     []string
@@ -115,6 +117,8 @@ func run(args []string) error {
 		return writeDirectives(trees, repository(*kmod), tags, repository(*glibc), glibcTags, filepath.Join(facts, "directive", "data", "directives.txt"))
 	case "tuned":
 		return writeTuned(repository(*tuned), filepath.Join(facts, "tuned", "data", "tuned.txt"))
+	case "containers":
+		return writeContainers(repository(*docker), repository(*podman), filepath.Join(facts, "container", "data"))
 	case "kernels":
 		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
 	case "threads":
@@ -126,7 +130,7 @@ func run(args []string) error {
 	case "names":
 		return writeNames(*sources, *metaTegra, filepath.Join(facts, "linux"))
 	}
-	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, kernel-recipes, variables, packages, system, directives, tuned, kernels, names, threads, interfaces or idle", args[0])
+	return fmt.Errorf("unknown command %q: want update, machines, units, renamed, kernel-recipes, variables, packages, system, directives, tuned, containers, kernels, names, threads, interfaces or idle", args[0])
 }
 
 // writeJSON writes v so that a change of one fact is a change of one line.

@@ -58,6 +58,7 @@ func TestTheGeneratorWritesTheSameBytes(t *testing.T) {
 		{"system", slices.Concat(layers(all...), systemd, layers("base-passwd")), []string{"system/system.bin"}},
 		{"directives", slices.Concat(systemd, layers("kmod", "glibc"), tags), []string{"directive/data/directives.txt"}},
 		{"tuned", layers("tuned"), []string{"tuned/data/tuned.txt"}},
+		{"containers", layers("docker", "podman"), []string{"container/data/options.txt"}},
 		{"machines", layers("meta-tegra"), []string{"release/data/machines.json"}},
 		{"units", layers("meta-tegra"), []string{"release/data/units.json"}},
 		{"renamed", layers("oe-core", "bitbake"), []string{"release/data/renamed.json"}},
