@@ -135,6 +135,8 @@ var samples = []struct{ path, cue, text string }{
 	{"packages", `packages: htop: "install"`, "    htop \\"},
 	{"pipelines.start", `pipelines: p: {start: true, source: {kind: "synthetic", format: "nv12", width: 64, height: 64, fps: 5}, stages: a: {kind: "preprocess", input: "source", width: 32, height: 32}}`, ""},
 	{"pipelines", `pipelines: p: {source: {kind: "synthetic", format: "nv12", width: 64, height: 64, fps: 5}, stages: a: {kind: "preprocess", input: "source", width: 32, height: 32}}`, ""},
+	{"cluster", `cluster: {name: "plant", embedded: {listen: "0.0.0.0:4222", plain: false}, tls: {ca: "/etc/s/ca.crt", certificate: "/etc/s/s.crt", key: "/etc/s/s.key"}, domain: "gate", replicas: 1, store: {size: "1GiB", sync: "1s"}}`, ""},
+	{"cluster", `cluster: {name: "plant", url: "tls://nats.example.com", credentials: "/etc/s/s.creds"}, pipelines: p: {source: {kind: "synthetic", format: "nv12", width: 64, height: 64, fps: 5}, sink: kind: "nats", stages: a: {kind: "preprocess", input: "source", width: 32, height: 32}}`, ""},
 	{"monitor", `monitor: {interval: "1s", metrics: true}`, ""},
 	{"runtime.keys", `runtime: keys: release: "RWTNUVs4vsM0k82KQlC5R6/ihB0csf6K230jAtxrcEv0YnAXOEMTuF4M"`, ""},
 	{"runtime.manifest", `runtime: manifest: "manifest.json"`, ""},

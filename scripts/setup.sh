@@ -95,6 +95,7 @@ python() {
 		lsp-venv tests/editor/requirements.txt
 		trace-venv tests/trace/requirements.txt
 		grpc-venv tests/grpc/requirements.txt
+		nats-venv tests/nats/requirements.txt
 	END
 	optimiser &
 	pids="$pids $!"

@@ -112,8 +112,8 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
 		return err
 	}
-	if o.Plan.Serves() && o.Source == "" && !serving {
-		return execServer("pipeline " + o.Name + " answers requests")
+	if (o.Plan.Sink.NATS != nil || o.Plan.Serves() && o.Source == "") && !serving {
+		return execServer("pipeline " + o.Name + " needs a server")
 	}
 	if err := enterEnvironment(o.Plan.Environment); err != nil {
 		return err
@@ -127,7 +127,7 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
 	o.Host = tensorrt.DetectHost(root, id.Compatible)
 	o.Stdout, o.Device, o.Cache = out, dev, filepath.Join(root, core.CacheDir)
-	if !out.JSON && o.Plan.Sink.Path == "" {
+	if !out.JSON && o.Plan.Sink.Path == "" && o.Plan.Sink.NATS == nil {
 		o.Sink = sink.NewText(out)
 	}
 	setScheduling(cmd, &o.Plan)
@@ -165,6 +165,9 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	}
 	if o.Plan.Lease {
 		defer api.Hold(filepath.Join(root, api.Socket), lease.Profile, o.Note)()
+	}
+	if err := openDelivery(ctx, dev, file.Plan, &o); err != nil {
+		return err
 	}
 	p, err := startPipeline(ctx, o)
 	switch {

@@ -22,7 +22,7 @@ func groups() []cli.Group {
 			newMonitorCommand, newDoctorCommand, newMemCommand, newProbeCommand, newServeCommand,
 		}},
 		{Title: "Inference pipelines", Commands: []func() *cobra.Command{
-			newPipelineCommand, newEnginesCommand, newTraceCommand, newProfileCommand, newWorkerCommand, newStageHostCommand, newStageExecCommand,
+			newPipelineCommand, newEnginesCommand, newTraceCommand, newProfileCommand, newWorkerCommand, newStageHostCommand, newStageExecCommand, newClusterCommand,
 		}},
 		{Title: "Compute core", Commands: []func() *cobra.Command{
 			newDevicesCommand, newBenchCommand, newBenchModelProcessCommand, newTuneCommand, newOccupancyCommand, newExplainMemoryCommand,

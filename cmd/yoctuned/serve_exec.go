@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // Linking the HTTP server, Prometheus and SQLite more than doubles the memory of the
@@ -60,3 +62,21 @@ func execServer(what string) error {
 func runRequests(context.Context, *cobra.Command, *pipeline.Pipeline, pipeline.Options, string) (*pipeline.Summary, error) {
 	return nil, execServer("requests")
 }
+
+func newClusterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cluster",
+		Short: "Deliver results over NATS JetStream",
+		Long: `Execute yoctuned-serve, which must be installed beside this program or in $PATH. Its
+commands are shown by "yoctuned-serve cluster --help".
+
+Exit status: that of yoctuned-serve, 1 if it is not installed, 2 wrong usage.`,
+		Example:            `  yoctuned cluster status`,
+		DisableFlagParsing: true,
+		Args:               cobra.ArbitraryArgs,
+		RunE:               func(*cobra.Command, []string) error { return execServer("cluster") },
+	}
+}
+
+// openDelivery opens no sink: those that need a server are in yoctuned-serve.
+func openDelivery(context.Context, *rootfs.Root, *plan.Plan, *pipeline.Options) error { return nil }

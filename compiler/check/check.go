@@ -59,7 +59,7 @@ func Rules() []Rule {
 	for _, group := range [][]Rule{
 		ownBoardRules(),
 		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(), nameRules(), packageRules(), threadRules(), busRules(), transientRules(),
-		sysctlRules(), serviceRules(), verifyRules(), limitRules(), timerRules(), blacklistRules(), programRules(), unitRules(), directiveRules(), unusedRules(), budgetRules(), deviceRules(), interfaceRules(), firmwareRules(), storageRules(), containerRules(), pipelineRules(), launchRules(), modelRules(), namedModelRules(), headRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(), conflictRules(), variableRules(), clockRules(), featureRules(), sandboxRules(),
+		sysctlRules(), serviceRules(), verifyRules(), limitRules(), timerRules(), blacklistRules(), programRules(), unitRules(), directiveRules(), unusedRules(), budgetRules(), deviceRules(), interfaceRules(), firmwareRules(), storageRules(), containerRules(), pipelineRules(), clusterRules(), launchRules(), modelRules(), namedModelRules(), headRules(), promiseRules(), stageRules(), inferenceRules(), buildRules(), conflictRules(), variableRules(), clockRules(), featureRules(), sandboxRules(),
 	} {
 		all = append(all, group...)
 	}

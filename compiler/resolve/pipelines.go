@@ -62,7 +62,7 @@ func (r *resolver) addModel(uri config.String, m plan.ModelFile) {
 
 func (r *resolver) pipeline(c *config.Pipeline) plan.Pipeline {
 	p := plan.Pipeline{
-		Source: r.source(c.Key(), &c.Source), Stages: r.stages(&c.Stages), Sink: r.sink(&c.Sink),
+		Source: r.source(c.Key(), &c.Source), Stages: r.stages(&c.Stages), Sink: r.sink(c.Key(), &c.Sink),
 		CPUs: cpulist.Format(config.Cores(c.CPUs)), Scheduling: c.Scheduling.Text, Priority: c.Priority.Value,
 		Budget: r.budget(&c.Budget), Isolation: nonDefaultText("process", c.Isolation), Degrade: r.degrade(&c.Degrade),
 		Utilisation: decimalText(c.Utilisation), Lease: c.Lease.On, Counters: c.Counters.On,
@@ -158,7 +158,7 @@ func (r *resolver) degrade(c *config.Degrade) *plan.PipelineDegrade {
 	return d
 }
 
-func (r *resolver) sink(c *config.Sink) plan.PipelineSink {
+func (r *resolver) sink(name string, c *config.Sink) plan.PipelineSink {
 	s := plan.PipelineSink{
 		Kind: c.Kind.Text, Path: c.Path.Text, URL: c.URL.Text, Exec: config.Texts(c.Exec),
 		Timeout: r.nanoseconds(c.Timeout, 0), Slots: c.Slots.Value,
@@ -168,7 +168,34 @@ func (r *resolver) sink(c *config.Sink) plan.PipelineSink {
 	if c.Rotate.IsSet() {
 		s.Rotate = &plan.Rotate{Size: r.readBytes(c.Rotate.Size), Keep: c.Rotate.Keep.Or(1)}
 	}
+	if s.Kind == pipeline.NATSSink.Kind {
+		s.NATS = &plan.Delivery{
+			Stream: cmp.Or(c.Stream.Text, name), Subject: cmp.Or(c.Subject.Text, "results."+name),
+			Records: c.Batch.Records.Value, Delay: r.nanoseconds(c.Batch.Delay, 0), Codec: c.Compression.Codec.Text, Level: c.Compression.Level.Value,
+			Size: r.readBytes(c.Retain.Size), Age: r.nanoseconds(c.Retain.Age, 0),
+			Outbox: r.readBytes(c.Outbox.Size), Rate: r.rate(c.Outbox.Rate), Full: nonDefaultText(pipeline.DropOldest, c.Full),
+		}
+	}
 	return s
+}
+
+// resolveCluster reads where results are delivered.
+func (r *resolver) resolveCluster() {
+	c := &r.c.Cluster
+	if !c.IsSet() {
+		return
+	}
+	k := &plan.Cluster{
+		Name: c.Name.Text, Embedded: c.Embedded.IsSet(), Listen: c.Embedded.Listen.Text, Plain: c.Embedded.Plain.On, URL: c.URL.Text,
+		Credentials: c.Credentials.Text, Domain: c.Domain.Text, Replicas: c.Replicas.Value,
+		Store: plan.ClusterStore{Size: r.readBytes(c.Store.Size), Sync: r.nanoseconds(c.Store.Sync, 0)},
+	}
+	k.Store.Size = cmp.Or(k.Store.Size, pipeline.ClusterSize)
+	if c.TLS.IsSet() {
+		k.TLS = &plan.ClientTLS{CA: c.TLS.CA.Text, Certificate: c.TLS.Certificate.Text, Key: c.TLS.Key.Text}
+	}
+	r.plan.Cluster = k
+	r.origins["cluster"] = c.Pos()
 }
 
 func (r *resolver) source(name string, c *config.Source) plan.PipelineSource {

@@ -357,6 +357,7 @@ func (r *resolver) resolveAll() {
 	r.resolvePackages()
 	r.resolvePipelines()
 	r.resolveMonitor()
+	r.resolveCluster()
 	slices.SortFunc(r.t.Kernel.Config, func(a, b plan.ConfigOption) int { return strings.Compare(a.Symbol, b.Symbol) })
 	r.expectOptions()
 	slices.SortStableFunc(r.plan.Settings, func(a, b plan.Setting) int { return strings.Compare(a.ID, b.ID) })

@@ -105,6 +105,9 @@ func meanings(t *plan.Target) []emitters.Meaning {
 	for _, name := range slices.Sorted(maps.Keys(t.Plan.Pipelines)) {
 		out = append(out, emitters.Meaning{Kind: emitters.Pipeline, Name: name, Value: t.Plan.Pipelines[name].Source.Kind, ID: "pipelines." + name})
 	}
+	if c := t.Plan.Cluster; c != nil {
+		out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: "cluster", Value: c.Name})
+	}
 	if m := t.Plan.Monitor; m != nil {
 		out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: "monitor", Value: time.Duration(m.Interval).String()})
 	}

@@ -27,6 +27,8 @@ var (
 	pipeline string
 	//go:embed engines.tmpl
 	engines string
+	//go:embed cluster.tmpl
+	cluster string
 	//go:embed scheduling.tmpl
 	scheduling string
 )
@@ -36,15 +38,15 @@ const unitDir = "${systemd_system_unitdir}/"
 // reserved are units this layer or the system owns: a service of the
 // configuration with one of these names and a command of its own would replace
 // it.
-var reserved = []string{"yoctuned.service", "yoctuned-serve.service", enginesUnit, "yoctune-zram.service", "yoctune-late.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
+var reserved = []string{"yoctuned.service", "yoctuned-serve.service", enginesUnit, clusterUnit, "yoctune-zram.service", "yoctune-late.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
 type templates struct {
-	service, timer, slice, pipeline, scheduling, engines *emitters.Template
+	service, timer, slice, pipeline, scheduling, engines, cluster *emitters.Template
 }
 
 func newTemplates() *templates {
 	one := func(text string) *emitters.Template { return emitters.NewTemplate("units", text) }
-	return &templates{one(service), one(timer), one(slice), one(pipeline), one(scheduling), one(engines)}
+	return &templates{one(service), one(timer), one(slice), one(pipeline), one(scheduling), one(engines), one(cluster)}
 }
 
 // Emit returns the units of each target.
@@ -68,7 +70,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 				files = append(files, f)
 			}
 		}
-		for _, emit := range []func(*plan.Layer, *plan.Target) ([]emitters.File, error){t.emitScheduling, t.emitSlices, t.emitPipelines} {
+		for _, emit := range []func(*plan.Layer, *plan.Target) ([]emitters.File, error){t.emitScheduling, t.emitSlices, t.emitCluster, t.emitPipelines} {
 			more, err := emit(l, target)
 			if err != nil {
 				return nil, err
@@ -152,7 +154,8 @@ func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitter
 			Engines, Lock       bool
 			Disks               []disk
 			Requests            *requests
-		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locksMemory(p), disks(p), requestsOf(p)})
+			Delivers            bool
+		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locksMemory(p), disks(p), requestsOf(p), p.Sink.NATS != nil})
 		if err != nil {
 			return nil, err
 		}
@@ -182,15 +185,42 @@ func requestsOf(p plan.Pipeline) *requests {
 	if q.Socket != "" {
 		r.Folder = path.Dir(q.Socket)
 	}
-	if at, err := netip.ParseAddrPort(q.Address); err == nil {
-		r.Low = at.Port() > 0 && at.Port() < 1024
-	}
+	r.Low = isLowPort(q.Address)
 	if q.TLS != nil {
 		r.Credentials = append(r.Credentials, credential{"certificate", q.TLS.Certificate}, credential{"key", q.TLS.Key}, credential{"client-ca", q.TLS.ClientCA})
 	}
 	r.Credentials = append(r.Credentials, credential{"tokens", q.Tokens})
 	r.Credentials = slices.DeleteFunc(r.Credentials, func(c credential) bool { return c.Path == "" })
 	return r
+}
+
+// emitCluster returns the unit of the NATS server of a target that has a cluster.
+func (t *templates) emitCluster(l *plan.Layer, target *plan.Target) ([]emitters.File, error) {
+	c := target.Plan.Cluster
+	if c == nil || !l.Runtime.Installed() {
+		return nil, nil
+	}
+	var all []credential
+	if c.TLS != nil {
+		all = append(all, credential{"ca", c.TLS.CA}, credential{"certificate", c.TLS.Certificate}, credential{"key", c.TLS.Key})
+	}
+	all = slices.DeleteFunc(append(all, credential{"user", c.Credentials}), func(c credential) bool { return c.Path == "" })
+	f, err := t.cluster.Fill(emitters.NewDeviceFile(l, target, clusterUnit, unitDir+clusterUnit), struct {
+		Layer, Target string
+		Low           bool
+		Credentials   []credential
+	}{l.Name, target.Name, isLowPort(c.Listen), all})
+	f.Install.Unit = clusterUnit
+	return []emitters.File{unit(f, clusterUnit, "unit", "cluster")}, err
+}
+
+// clusterUnit is the NATS server of a device.
+const clusterUnit = "yoctuned-cluster.service"
+
+// isLowPort reports whether an address has a port that only root may use.
+func isLowPort(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && at.Port() > 0 && at.Port() < 1024
 }
 
 // enginesUnit builds the engines of a target's pipelines before they start.

@@ -114,6 +114,9 @@ func servedBy(t *plan.Target) string {
 			return "pipelines." + name
 		}
 	}
+	if t.Plan.Cluster != nil && !t.Measures() {
+		return "cluster"
+	}
 	return "monitor"
 }
 

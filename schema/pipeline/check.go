@@ -27,6 +27,7 @@ const (
 	Cascade                 // a stage that works on crops cannot do so as configured
 	Expression              // an expression that cannot be computed
 	Requests                // callers cannot be answered as configured
+	Deliveries              // results cannot be put into a stream as configured
 )
 
 // Fault is one reason why a pipeline cannot run.
@@ -80,7 +81,7 @@ func Check(p *plan.Pipeline) []Fault {
 			Reason: fmt.Sprintf("it ends with a %s stage, which gives %s, and a sink takes results", last.Kind, in.Data),
 			Advice: "add a postprocess stage that takes its input from " + last.ID})
 	}
-	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkOnce(p), checkGateRow(p), checkGPUs(p), checkSink(&p.Sink), checkRequests(p))
+	return slices.Concat(checkSource(&p.Source), all, checkInlets(p), checkPictures(p), checkOnce(p), checkGateRow(p), checkGPUs(p), checkSink(&p.Sink), checkDelivery(&p.Sink), checkRequests(p))
 }
 
 // checkPictures checks that results in pixels have a picture.

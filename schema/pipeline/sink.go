@@ -26,9 +26,10 @@ var (
 	HTTP        = Sink{Kind: "http", Network: true, Timeout: 2 * time.Second}
 	CommandSink = Sink{Kind: "command", Program: true, Timeout: 2 * time.Second}
 	RingSink    = Sink{Kind: "shm"}
+	NATSSink    = Sink{Kind: "nats", Network: true}
 	ReplySink   = Sink{Kind: "reply", Replies: true}
 
-	sinks = []Sink{NDJSON, HTTP, CommandSink, RingSink, ReplySink}
+	sinks = []Sink{NDJSON, HTTP, CommandSink, RingSink, NATSSink, ReplySink}
 )
 
 // SinkOf finds the entry of a kind, "" being the first.

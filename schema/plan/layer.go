@@ -78,7 +78,7 @@ func (t *Target) Serves() bool {
 			return true
 		}
 	}
-	return t.Measures()
+	return t.Measures() || t.Plan.Cluster != nil
 }
 
 // Measures reports whether the target serves its measurements.

@@ -42,6 +42,7 @@ type Plan struct {
 	Fan        *Fan                `json:"fan,omitempty"`
 	Units      []Unit              `json:"units"`
 	Pipelines  map[string]Pipeline `json:"pipelines"`
+	Cluster    *Cluster            `json:"cluster,omitempty" since:"2"`
 	Monitor    *Monitor            `json:"monitor,omitempty"`
 	Digest     string              `json:"digest"` // "sha256:<hex>" over the canonical form without this field
 }
@@ -411,7 +412,7 @@ func (p *Pipeline) RunsModel() bool {
 }
 
 // Serves reports whether only yoctuned-serve can run the pipeline.
-func (p *Pipeline) Serves() bool { return p.Source.Request != nil }
+func (p *Pipeline) Serves() bool { return p.Source.Request != nil || p.Sink.NATS != nil }
 
 // FirstModel returns the name of the first pipeline that runs a model, "" for none.
 func (p *Plan) FirstModel() string {
@@ -584,7 +585,7 @@ type Match struct {
 
 // PipelineSink takes results.
 type PipelineSink struct {
-	Kind string `json:"kind" format1:"ndjson,http,command,shm"` // ndjson, http, command, shm, reply
+	Kind string `json:"kind" format1:"ndjson,http,command,shm"` // ndjson, http, command, shm, nats, reply
 	Path string `json:"path,omitempty"`                         // ndjson: stdout when empty; shm: the ring's file
 
 	Rotate   *Rotate  `json:"rotate,omitempty"`    // ndjson
@@ -596,6 +597,23 @@ type PipelineSink struct {
 	Capacity int      `json:"capacity,omitempty"`  // of its queue, 0: as the others
 	Policy   string   `json:"policy,omitempty"`    // of its queue, "": as the others
 	Time     int64    `json:"time,omitempty"`      // longest of one result, ns; as declared, 0: not known
+
+	NATS *Delivery `json:"nats,omitempty" since:"2"` // nats
+}
+
+// Delivery is how a sink puts results into a stream of the cluster.
+type Delivery struct {
+	Stream  string `json:"stream"`
+	Subject string `json:"subject"`           // the identity of the device follows it
+	Records int    `json:"records,omitempty"` // of a batch, 0: see schema/pipeline
+	Delay   int64  `json:"delay,omitempty"`   // ns until a batch that is not full is sent, 0: see schema/pipeline
+	Codec   string `json:"codec,omitempty"`   // s2, zstd; "": none
+	Level   int    `json:"level,omitempty"`   // of the codec, 0: 1
+	Size    int64  `json:"size,omitempty"`    // bytes of the stream in the cluster, 0: see schema/pipeline
+	Age     int64  `json:"age,omitempty"`     // ns after which results are removed there, 0: never
+	Outbox  int64  `json:"outbox,omitempty"`  // bytes that wait on the device for a cluster elsewhere, 0: see schema/pipeline
+	Rate    int64  `json:"rate,omitempty"`    // bytes a second sent from there, 0: not limited
+	Full    string `json:"full,omitempty"`    // drop-oldest, drop-newest, block; "": drop-oldest
 }
 
 // Rotate bounds the files of a sink.
@@ -622,6 +640,33 @@ type PipelineSLO struct {
 	LatencyP99 int64 `json:"latency_p99,omitempty" since:"2"` // ns, capture to sink
 	Memory     int64 `json:"memory,omitempty" since:"2"`      // bytes resident of the pipeline's process
 	Energy     int64 `json:"energy,omitempty" since:"2"`      // microjoules of the module for a frame
+}
+
+// Cluster is the NATS server on the device, and the one elsewhere that results go to.
+type Cluster struct {
+	Name        string       `json:"name"`
+	Embedded    bool         `json:"embedded,omitempty"`    // the streams are on the device; otherwise results wait there for URL
+	Listen      string       `json:"listen,omitempty"`      // host:port of TCP on the device; "": a unix socket only
+	Plain       bool         `json:"plain,omitempty"`       // TCP on the loopback address without TLS
+	URL         string       `json:"url,omitempty"`         // of an existing server
+	TLS         *ClientTLS   `json:"tls,omitempty"`         // of the client with URL, of the server with Listen
+	Credentials string       `json:"credentials,omitempty"` // file with the credentials or the nkey of a user
+	Domain      string       `json:"domain,omitempty"`      // of JetStream: of URL, or of the server on the device
+	Replicas    int          `json:"replicas,omitempty"`    // of a stream, 0: 1
+	Store       ClusterStore `json:"store"`
+}
+
+// ClusterStore is what the device keeps.
+type ClusterStore struct {
+	Size int64 `json:"size"`           // bytes of all streams
+	Sync int64 `json:"sync,omitempty"` // ns between writes to the disk, 0: before each acknowledgement
+}
+
+// ClientTLS names the files of a client's identity, and of whom it trusts.
+type ClientTLS struct {
+	CA          string `json:"ca,omitempty"` // "": the authorities of the system
+	Certificate string `json:"certificate,omitempty"`
+	Key         string `json:"key,omitempty"`
 }
 
 // Monitor configures sampling on the device.

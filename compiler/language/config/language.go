@@ -86,6 +86,7 @@ type Profile struct {
 	Tools     Tools
 	Models    Map[Model]
 	Pipelines Map[Pipeline]
+	Cluster   Cluster
 	Monitor   Monitor
 	Runtime   Runtime
 }
@@ -112,6 +113,7 @@ func (c *Profile) decode(p Place) {
 	c.Tools.decode(c.field("tools"))
 	c.Models.decode(c.field("models"))
 	c.Pipelines.decode(c.field("pipelines"))
+	c.Cluster.decode(c.field("cluster"))
 	c.Monitor.decode(c.field("monitor"))
 	c.Runtime.decode(c.field("runtime"))
 }
@@ -614,6 +616,31 @@ func (c *Pipeline) decode(p Place) {
 	c.GPUs.decode(c.field("gpus"))
 	c.Counters.decode(c.field("counters"))
 	c.Lease.decode(c.field("lease"))
+}
+
+// Cluster is a struct of the language.
+type Cluster struct {
+	Place
+	Name        String
+	Embedded    EmbeddedServer
+	URL         String
+	TLS         ClusterTLS
+	Credentials String
+	Domain      String
+	Replicas    Int
+	Store       ClusterStore
+}
+
+func (c *Cluster) decode(p Place) {
+	c.Place = p
+	c.Name.decode(c.field("name"))
+	c.Embedded.decode(c.field("embedded"))
+	c.URL.decode(c.field("url"))
+	c.TLS.decode(c.field("tls"))
+	c.Credentials.decode(c.field("credentials"))
+	c.Domain.decode(c.field("domain"))
+	c.Replicas.decode(c.field("replicas"))
+	c.Store.decode(c.field("store"))
 }
 
 // Monitor is a struct of the language.
@@ -1313,17 +1340,24 @@ func (c *Stage) decode(p Place) {
 // Sink is a struct of the language.
 type Sink struct {
 	Place
-	Kind     String
-	Capacity Int
-	Policy   String
-	Time     Duration
-	Path     String
-	Rotate   Rotate
-	URL      String
-	Timeout  Duration
-	Exec     List[String]
-	Slots    Int
-	SlotSize Size
+	Kind        String
+	Capacity    Int
+	Policy      String
+	Time        Duration
+	Path        String
+	Rotate      Rotate
+	URL         String
+	Timeout     Duration
+	Exec        List[String]
+	Slots       Int
+	SlotSize    Size
+	Stream      String
+	Subject     String
+	Batch       Deliveries
+	Compression Compression
+	Retain      Retention
+	Outbox      Outbox
+	Full        String
 }
 
 func (c *Sink) decode(p Place) {
@@ -1339,6 +1373,13 @@ func (c *Sink) decode(p Place) {
 	c.Exec.decode(c.field("exec"))
 	c.Slots.decode(c.field("slots"))
 	c.SlotSize.decode(c.field("slotSize"))
+	c.Stream.decode(c.field("stream"))
+	c.Subject.decode(c.field("subject"))
+	c.Batch.decode(c.field("batch"))
+	c.Compression.decode(c.field("compression"))
+	c.Retain.decode(c.field("retain"))
+	c.Outbox.decode(c.field("outbox"))
+	c.Full.decode(c.field("full"))
 }
 
 // Queue is a struct of the language.
@@ -1445,6 +1486,47 @@ func (c *PipelineMemory) decode(p Place) {
 	c.Place = p
 	c.Lock.decode(c.field("lock"))
 	c.Hugepages.decode(c.field("hugepages"))
+}
+
+// EmbeddedServer is a struct of the language.
+type EmbeddedServer struct {
+	Place
+	Listen String
+	Plain  Bool
+}
+
+func (c *EmbeddedServer) decode(p Place) {
+	c.Place = p
+	c.Listen.decode(c.field("listen"))
+	c.Plain.decode(c.field("plain"))
+}
+
+// ClusterTLS is a struct of the language.
+type ClusterTLS struct {
+	Place
+	CA          String
+	Certificate String
+	Key         String
+}
+
+func (c *ClusterTLS) decode(p Place) {
+	c.Place = p
+	c.CA.decode(c.field("ca"))
+	c.Certificate.decode(c.field("certificate"))
+	c.Key.decode(c.field("key"))
+}
+
+// ClusterStore is a struct of the language.
+type ClusterStore struct {
+	Place
+	Size Size
+	Sync Duration
+}
+
+func (c *ClusterStore) decode(p Place) {
+	c.Place = p
+	c.Size.decode(c.field("size"))
+	c.Sync.decode(c.field("sync"))
 }
 
 // Mirror is a struct of the language.
@@ -1694,6 +1776,58 @@ func (c *Rotate) decode(p Place) {
 	c.Place = p
 	c.Size.decode(c.field("size"))
 	c.Keep.decode(c.field("keep"))
+}
+
+// Deliveries is a struct of the language.
+type Deliveries struct {
+	Place
+	Records Int
+	Delay   Duration
+}
+
+func (c *Deliveries) decode(p Place) {
+	c.Place = p
+	c.Records.decode(c.field("records"))
+	c.Delay.decode(c.field("delay"))
+}
+
+// Compression is a struct of the language.
+type Compression struct {
+	Place
+	Codec String
+	Level Int
+}
+
+func (c *Compression) decode(p Place) {
+	c.Place = p
+	c.Codec.decode(c.field("codec"))
+	c.Level.decode(c.field("level"))
+}
+
+// Retention is a struct of the language.
+type Retention struct {
+	Place
+	Size Size
+	Age  Duration
+}
+
+func (c *Retention) decode(p Place) {
+	c.Place = p
+	c.Size.decode(c.field("size"))
+	c.Age.decode(c.field("age"))
+}
+
+// Outbox is a struct of the language.
+type Outbox struct {
+	Place
+	Size Size
+	Rate Rate
+}
+
+func (c *Outbox) decode(p Place) {
+	c.Place = p
+	c.Size.decode(c.field("size"))
+	c.Rate.decode(c.field("rate"))
 }
 
 // KeepFree is a struct of the language.

@@ -163,7 +163,7 @@ func goName(field string) string {
 		{"Io", "IO"}, {"Cpu", "CPU"}, {"Gpu", "GPU"}, {"Irq", "IRQ"}, {"Uri", "URI"}, {"Url", "URL"}, {"Sha256", "SHA256"},
 		{"Emc", "EMC"}, {"L4t", "L4T"}, {"Slo", "SLO"}, {"Fps", "FPS"}, {"Iou", "IoU"}, {"Ksm", "KSM"}, {"Thp", "THP"},
 		{"Mglru", "MGLRU"}, {"Cuda", "CUDA"}, {"Zram", "ZRAM"}, {"Smt", "SMT"}, {"Epp", "EPP"}, {"Pwm", "PWM"}, {"Rpm", "RPM"}, {"Mtu", "MTU"},
-		{"Rps", "RPS"}, {"Xps", "XPS"}, {"Sstate", "SState"}, {"Roi", "ROI"}, {"Oom", "OOM"}, {"Dtype", "DType"}, {"Pcie", "PCIe"}, {"Usb", "USB"}, {"Aspm", "ASPM"}, {"Tls", "TLS"},
+		{"Rps", "RPS"}, {"Xps", "XPS"}, {"Sstate", "SState"}, {"Roi", "ROI"}, {"Oom", "OOM"}, {"Dtype", "DType"}, {"Pcie", "PCIe"}, {"Usb", "USB"}, {"Aspm", "ASPM"}, {"Tls", "TLS"}, {"Ca", "CA"},
 	} {
 		if rest, ok := strings.CutPrefix(name, s[0]); ok && (rest == "" || rest == "s" || strings.ToUpper(rest[:1]) == rest[:1]) {
 			name = s[1] + rest

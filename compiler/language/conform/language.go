@@ -299,6 +299,35 @@ var language = Schema{defs: []*definition{
 			{name: "max", required: false, doc: "Highest clock; a step of the device's table.", value: &shape{op: named, def: "#Frequency"}},
 		},
 	}}},
+	{name: "#Cluster", doc: "Where pipelines with a sink of kind nats deliver their results: NATS JetStream, with a server on the device or in a cluster that exists. Exactly one of embedded and url is set.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "name", required: true, doc: "Name of the cluster.", value: &shape{op: named, def: "#Name"}},
+			{name: "embedded", required: false, doc: "Run a NATS server on the device, as yoctuned-cluster.service. Its streams hold the results.", value: &shape{op: named, def: "#EmbeddedServer"}},
+			{name: "url", required: false, doc: "Address of an existing server, such as \"tls://nats.example.com:4222\". Results wait on the device until that server has stored them.", value: &shape{op: matches, text: "^(nats|tls)://[A-Za-z0-9.-]+(:[0-9]{1,5})?$"}},
+			{name: "tls", required: false, doc: "Certificates, as files of the device in PEM: those of the client with url, those of the server with embedded.", value: &shape{op: named, def: "#ClusterTLS"}},
+			{name: "credentials", required: false, doc: "File of the device with the credentials of a user: a .creds file, or the seed of an nkey.", value: &shape{op: named, def: "#AbsPath"}},
+			{name: "domain", required: false, doc: "JetStream domain: of the existing server, or the one that the server on the device has; by default none, and name.", value: &shape{op: named, def: "#Name"}},
+			{name: "replicas", required: false, doc: "Copies of a stream in the cluster: 1, 3 or 5. 1 by default.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 5},
+			}}},
+			{name: "store", required: false, doc: "What the device keeps.", value: &shape{op: named, def: "#ClusterStore"}},
+		},
+	}}},
+	{name: "#ClusterStore", doc: "What the device keeps in /var/lib/yoctune-cluster.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "size", required: false, doc: "Most that all streams on the device may take; 1 GiB by default.", value: &shape{op: named, def: "#Size"}},
+			{name: "sync", required: false, doc: "Time between writes to the disk, which is what a loss of power may cost. By default results are on the disk before they are acknowledged.", value: &shape{op: named, def: "#Duration"}},
+		},
+	}}},
+	{name: "#ClusterTLS", doc: "Certificates of the cluster.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "ca", required: false, doc: "Certificates of the authorities that are trusted; by default those of the system. The server on the device admits only clients with a certificate of theirs.", value: &shape{op: named, def: "#AbsPath"}},
+			{name: "certificate", required: false, doc: "Certificate of this side, and those between it and the authority.", value: &shape{op: named, def: "#AbsPath"}},
+			{name: "key", required: false, doc: "Private key of the certificate.", value: &shape{op: named, def: "#AbsPath"}},
+		},
+	}}},
 	{name: "#Coalesce", doc: "Interrupt coalescing: an interrupt is raised after a delay or a number of packets.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "rxUsecs", required: false, doc: "Longest delay of a receive interrupt, in microseconds.", value: &shape{op: all, parts: []*shape{
@@ -323,6 +352,19 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "adaptiveRx", required: false, doc: "Let the driver adapt the receive delay to the traffic.", value: &shape{op: basic, kind: load.Bool}},
 			{name: "adaptiveTx", required: false, doc: "Let the driver adapt the transmit delay to the traffic.", value: &shape{op: basic, kind: load.Bool}},
+		},
+	}}},
+	{name: "#Compression", doc: "Compression of a nats sink.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "codec", required: true, doc: "Codec: s2 is faster, zstd smaller.", value: &shape{op: either, parts: []*shape{
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "s2", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "zstd", True: false}},
+			}}},
+			{name: "level", required: false, doc: "Level: 1 to 3 for s2, 1 to 4 for zstd; 1 by default.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 4},
+			}}},
 		},
 	}}},
 	{name: "#Config", doc: "A whole configuration: one Yocto layer and the targets it serves.", value: &shape{op: object, obj: &structure{
@@ -472,6 +514,16 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#Deliveries", doc: "Batches of a nats sink.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "records", required: false, doc: "Results in a batch at most; 100 by default.", value: &shape{op: all, parts: []*shape{
+				&shape{op: basic, kind: load.Int},
+				&shape{op: bound, rel: ">=", number: 1},
+				&shape{op: bound, rel: "<=", number: 10000},
+			}}},
+			{name: "delay", required: false, doc: "Time after which a batch that is not full is sent; 10 ms by default.", value: &shape{op: named, def: "#Duration"}},
+		},
+	}}},
 	{name: "#DetectorOutputs", doc: "Names of the outputs of a detector.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "boxes", required: false, doc: "Boxes, [1 boxes 4].", value: &shape{op: named, def: "#Text"}},
@@ -523,6 +575,12 @@ var language = Schema{defs: []*definition{
 			&shape{op: bound, rel: ">="},
 		}},
 		&shape{op: matches, text: "^[0-9]+(\\.[0-9]+)?(ns|us|ms|s|min|h)$"},
+	}}},
+	{name: "#EmbeddedServer", doc: "A NATS server on the device. Pipelines use it through a unix socket.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "listen", required: false, doc: "Address and port of TCP for other clients, such as \"192.0.2.7:4222\"; by default none. It needs tls with ca, certificate and key.", value: &shape{op: named, def: "#Word"}},
+			{name: "plain", required: false, doc: "Listen on the loopback address without TLS: every user of the device may then read and write streams.", value: &shape{op: basic, kind: load.Bool}},
+		},
 	}}},
 	{name: "#Ensemble", doc: "An ensemble of models.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
@@ -1062,6 +1120,12 @@ var language = Schema{defs: []*definition{
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.+-]*$"},
 	}}},
 	{name: "#OptionalPath", doc: "an absolute path, with \"-\" before it if the file may be absent", value: &shape{op: matches, text: "^-?(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$"}},
+	{name: "#Outbox", doc: "Results that wait on the device for the cluster.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "size", required: false, doc: "Most that may wait; 64 MiB by default.", value: &shape{op: named, def: "#Size"}},
+			{name: "rate", required: false, doc: "Rate at which waiting results are sent; by default as fast as the link allows.", value: &shape{op: named, def: "#Rate"}},
+		},
+	}}},
 	{name: "#PCIe", doc: "Power management of PCI Express.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "aspm", required: false, doc: "Policy of Active State Power Management: \"performance\" keeps links awake, \"powersave\" and \"powersupersave\" let them sleep, \"default\" is what the firmware has set.", value: &shape{op: either, parts: []*shape{
@@ -1378,6 +1442,7 @@ var language = Schema{defs: []*definition{
 					{key: &shape{op: named, def: "#Name"}, value: &shape{op: named, def: "#Pipeline"}},
 				},
 			}}},
+			{name: "cluster", required: false, doc: "Delivery of results to other machines.", value: &shape{op: named, def: "#Cluster"}},
 			{name: "monitor", required: false, doc: "Measurements on the running device.", value: &shape{op: named, def: "#Monitor"}},
 			{name: "runtime", required: false, doc: "Source of the yoctuned program.", value: &shape{op: named, def: "#Runtime"}},
 		},
@@ -1462,6 +1527,12 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", number: 1},
 				&shape{op: bound, rel: "<=", number: 1048576},
 			}}}},
+		},
+	}}},
+	{name: "#Retention", doc: "Limits of a stream in the cluster.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "size", required: false, doc: "Size of the stream; 1 GiB by default, and 256 MiB on the device.", value: &shape{op: named, def: "#Size"}},
+			{name: "age", required: false, doc: "Age after which results are removed; by default they stay until size is reached.", value: &shape{op: named, def: "#Duration"}},
 		},
 	}}},
 	{name: "#Ring", doc: "Length of the hardware queues.", value: &shape{op: object, obj: &structure{
@@ -1662,11 +1733,12 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Sink", doc: "A sink of results.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "Kind of sink: JSON lines, HTTP requests, a program's standard input, a ring in shared memory, or the reply to a request, which is the default for a source of requests.", value: &shape{op: either, parts: []*shape{
+			{name: "kind", required: true, doc: "Kind of sink: JSON lines, HTTP requests, a program's standard input, a ring in shared memory, a stream of the cluster, or the reply to a request, which is the default for a source of requests.", value: &shape{op: either, parts: []*shape{
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "http", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "command", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
+				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "nats", True: false}},
 				&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "reply", True: false}},
 			}}},
 			{name: "capacity", required: false, doc: "Number of frames that can wait for the sink; by default as for the other queues.", value: &shape{op: all, parts: []*shape{
@@ -1709,6 +1781,21 @@ var language = Schema{defs: []*definition{
 						&shape{op: bound, rel: "<=", number: 65536},
 					}}},
 					{name: "slotSize", required: false, doc: "Size of a record; 4 KiB by default.", value: &shape{op: named, def: "#Size"}},
+				},
+			}},
+			{field: "kind", value: "nats", then: &structure{
+				fields: []*member{
+					{name: "stream", required: false, doc: "Name of the stream; by default that of the pipeline.", value: &shape{op: named, def: "#Name"}},
+					{name: "subject", required: false, doc: "Subject of the results; by default \"results.\" and the name of the pipeline. The identity of the device follows it.", value: &shape{op: matches, text: "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$"}},
+					{name: "batch", required: false, doc: "Results that are sent together.", value: &shape{op: named, def: "#Deliveries"}},
+					{name: "compression", required: false, doc: "Compression of batches. It stays off while it gains less than 15 %.", value: &shape{op: named, def: "#Compression"}},
+					{name: "retain", required: false, doc: "Limits of the stream, used when it is made.", value: &shape{op: named, def: "#Retention"}},
+					{name: "outbox", required: false, doc: "Results that wait on the device, with url of the cluster.", value: &shape{op: named, def: "#Outbox"}},
+					{name: "full", required: false, doc: "Policy when outbox, or with an embedded server the stream, is full: drop-oldest by default.", value: &shape{op: either, parts: []*shape{
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+						&shape{op: exactly, literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+					}}},
 				},
 			}},
 		},

@@ -23,7 +23,7 @@ var readable = [...]string{
 	"/etc/nvfancontrol.conf", "/etc/systemd/journald.conf", "/etc/systemd/journald.conf.d", "/usr/lib/systemd/journald.conf.d",
 	"/etc/systemd/system/multi-user.target.wants", "/usr/lib/systemd/system/multi-user.target.wants",
 	"/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/irqbalance.env",
-	"/var/log/journal", "/etc/group", "/etc/yoctune", "/usr/lib/yoctune", "/usr/share/yoctune", "/run/yoctune", "/var/lib/yoctune",
+	"/var/log/journal", "/etc/group", "/etc/machine-id", "/etc/yoctune", "/usr/lib/yoctune", "/usr/share/yoctune", "/run/yoctune", "/var/lib/yoctune",
 }
 
 // processFiles are the files of a process that may be read.

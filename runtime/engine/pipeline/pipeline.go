@@ -37,6 +37,8 @@ type Options struct {
 	Source  string    // file to read instead of the plan's; relative to the working directory
 	Frames  uint64    // frames to read, 0: all
 	Sink    sink.Sink // overrides the plan's sink
+	// Delivery is the sink of a plan that needs a server, see [plan.Pipeline.Serves]; nil: this program has none.
+	Delivery sink.Sink
 	// Requests is the port of a source of requests, see [NewPort]; nil for other sources.
 	Requests *request.Port
 	Stdout   io.Writer     // for a sink without a path
@@ -93,6 +95,7 @@ type Pipeline struct {
 	budget *budgetGuard // nil without a budget
 
 	requests *request.Port  // nil: it answers no requests
+	delivery sink.Sink      // nil: the sink is one of the engine's own
 	closers  []func() error // to be called in reverse order
 }
 
@@ -124,7 +127,7 @@ func New(o Options) (_ *Pipeline, err error) {
 	if err := p.setQueues(o.Plan); err != nil {
 		return nil, err
 	}
-	p.energy.power, p.requests = o.Power, o.Requests
+	p.energy.power, p.requests, p.delivery = o.Power, o.Requests, o.Delivery
 	p.hot, p.tell, p.served = o.Hot, o.Tell, o.Requests != nil
 	p.view = liveView{path: o.Live, throttled: o.Throttled, note: o.Note}
 	p.trace = o.Trace
@@ -150,7 +153,7 @@ func New(o Options) (_ *Pipeline, err error) {
 	if err := b.stages(); err != nil {
 		return nil, err
 	}
-	if p.sink, err = sink.Open(sink.Options{Sink: o.Plan.Sink, Dir: o.Dir, Lines: o.Sink, Stdout: o.Stdout}); err != nil {
+	if p.sink, err = sink.Open(sink.Options{Sink: o.Plan.Sink, Dir: o.Dir, Lines: o.Sink, Delivery: o.Delivery, Stdout: o.Stdout}); err != nil {
 		return nil, fmt.Errorf("sink: %w", err)
 	}
 	p.closers = append(p.closers, p.sink.Close)

@@ -100,6 +100,9 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 			Active:   c.Active, Waiting: c.Waiting, Limit: p.requests.Limit(),
 		}
 	}
+	if d, ok := p.delivery.(interface{ Delivery() *live.Delivery }); ok {
+		s.Delivery = d.Delivery()
+	}
 	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: histogram.Histogram{Buckets: [][2]uint64{}}})
 	for k, q := range e.queues {
 		st := live.Stage{

@@ -13,20 +13,16 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/yoctune/yoctune/internal/socket"
+	"github.com/yoctune/yoctune/runtime/serve/access"
 	"github.com/yoctune/yoctune/schema/plan"
 )
-
-// Group is the group whose members may send requests to a pipeline's socket.
-const Group = "yoctune"
 
 // Front is a listener, and how its callers prove who they are.
 type Front struct {
@@ -68,7 +64,7 @@ func Listen(ctx context.Context, r *plan.Request, path string) (fronts []Front, 
 		}
 	}
 	if r.Tokens != "" {
-		if f.Tokens, err = ReadTokens(credential("tokens", r.Tokens)); err != nil {
+		if f.Tokens, err = ReadTokens(access.Credential("tokens", r.Tokens)); err != nil {
 			return fronts, notes, err
 		}
 	}
@@ -89,41 +85,12 @@ func listenUnix(ctx context.Context, path string, everyone bool) (l *net.UnixLis
 		l, err = socket.Listen(ctx, path, 0o666)
 		return l, nil, err
 	}
-	if l, err = socket.Listen(ctx, path, 0o660); err != nil {
-		return nil, nil, err
-	}
-	g, err := user.LookupGroup(Group)
-	if err == nil {
-		var id int
-		if id, err = strconv.Atoi(g.Gid); err == nil {
-			err = os.Chown(path, -1, id)
-		}
-	}
-	if err != nil {
-		note = fmt.Errorf("only this user and root may connect to %s: group %s: %w", path, Group, err)
-	}
-	return l, note, nil
-}
-
-// credential is the file that the service manager hands over in place of one that the service's user
-// cannot read.
-func credential(name, path string) string {
-	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
-		if handed := filepath.Join(dir, name); isFile(handed) {
-			return handed
-		}
-	}
-	return path
-}
-
-func isFile(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.Mode().IsRegular()
+	return access.Listen(ctx, path)
 }
 
 // loadTLS reads the certificates of a server.
 func loadTLS(t *plan.TLS) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(credential("certificate", t.Certificate), credential("key", t.Key))
+	pair, err := tls.LoadX509KeyPair(access.Credential("certificate", t.Certificate), access.Credential("key", t.Key))
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
@@ -131,7 +98,7 @@ func loadTLS(t *plan.TLS) (*tls.Config, error) {
 	if t.ClientCA == "" {
 		return c, nil
 	}
-	text, err := os.ReadFile(credential("client-ca", t.ClientCA))
+	text, err := os.ReadFile(access.Credential("client-ca", t.ClientCA))
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}

@@ -26,6 +26,12 @@ func pipelineMetrics() []metric {
 		{"pipeline_requests_active", "Requests that wait or are in work.", []string{"pipeline"}},
 		{"pipeline_requests_waiting", "Requests that wait for the first stage.", []string{"pipeline"}},
 		{"pipeline_requests_limit", "Requests at once; others are refused.", []string{"pipeline"}},
+		{"pipeline_delivery_state", "1 for the current state of results that go to a stream: stored, waiting, full, refused.", []string{"pipeline", "state"}},
+		{"pipeline_delivery_accepted", "Number of the last result that the sink took; numbers count on when the pipeline starts again.", []string{"pipeline"}},
+		{"pipeline_delivery_stored", "Number of the last result that the stream on the device has.", []string{"pipeline"}},
+		{"pipeline_delivery_dropped_total", "Results that the stream did not take.", []string{"pipeline"}},
+		{"pipeline_delivery_batches_total", "Batches that were stored.", []string{"pipeline"}},
+		{"pipeline_delivery_bytes_total", "Size of results in stored batches (results), and of the batches (sent).", []string{"pipeline", "kind"}},
 		{"pipeline_stage_seconds", "Time of a frame in a stage: in its queue (queue), or in work (service).", []string{"pipeline", "stage", "kind"}},
 		{"pipeline_stage_instances", "Workers of a stage.", []string{"pipeline", "stage"}},
 		{"pipeline_queue_depth_frames", "Frames in the queue of a stage.", []string{"pipeline", "stage"}},
@@ -161,6 +167,17 @@ func (s *sender) sendPipeline(p *live.Snapshot) {
 		s.send("pipeline_requests_active", prometheus.GaugeValue, float64(r.Active), name)
 		s.send("pipeline_requests_waiting", prometheus.GaugeValue, float64(r.Waiting), name)
 		s.send("pipeline_requests_limit", prometheus.GaugeValue, float64(r.Limit), name)
+	}
+	if d := p.Delivery; d != nil {
+		for _, state := range []string{live.Stored, live.Waiting, live.Full, live.Refused} {
+			s.flag("pipeline_delivery_state", d.State == state, name, state)
+		}
+		s.send("pipeline_delivery_accepted", prometheus.GaugeValue, float64(d.Accepted), name)
+		s.send("pipeline_delivery_stored", prometheus.GaugeValue, float64(d.Stored), name)
+		count("pipeline_delivery_dropped_total", d.Dropped)
+		count("pipeline_delivery_batches_total", d.Batches)
+		count("pipeline_delivery_bytes_total", d.Bytes, "results")
+		count("pipeline_delivery_bytes_total", d.Sent, "sent")
 	}
 	for _, st := range p.Stages {
 		s.histogram("pipeline_stage_seconds", stageSteps, st.Service, name, st.ID, "service")

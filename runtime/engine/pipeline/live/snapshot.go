@@ -31,6 +31,7 @@ type Snapshot struct {
 	// Objectives are those of the plan, and how the pipeline has met them since its start.
 	Objectives []Objective `json:"objectives,omitempty"`
 	Requests   *Requests   `json:"requests,omitempty"` // of a pipeline that answers requests
+	Delivery   *Delivery   `json:"delivery,omitempty"` // of a pipeline whose results go to a stream
 
 	Latency histogram.Histogram `json:"latency_ns"` // of frames that were done, capture to sink
 	Stages  []Stage             `json:"stages"`     // from source to sink
@@ -48,6 +49,30 @@ type Snapshot struct {
 
 	// Throttled names what heat or power throttles now; null: unknown.
 	Throttled []string `json:"throttled"`
+}
+
+// States of a delivery.
+const (
+	Stored  = "stored"  // the stream has what was sent
+	Waiting = "waiting" // the server does not answer; results wait
+	Full    = "full"    // the stream takes no more
+	Refused = "refused" // the stream cannot be used
+)
+
+// Delivery is what became of the results that go to a stream of the cluster. Numbers of results count on when the
+// pipeline starts again.
+type Delivery struct {
+	Stream   string `json:"stream"`
+	Subject  string `json:"subject"`
+	State    string `json:"state"`           // one of the states above
+	Why      string `json:"why,omitempty"`   // of any but stored
+	Accepted uint64 `json:"accepted"`        // number of the last result that the sink took
+	Stored   uint64 `json:"stored"`          // number of the last result that the stream on the device has
+	Dropped  uint64 `json:"dropped"`         // since the start
+	Batches  uint64 `json:"batches"`         // since the start
+	Bytes    uint64 `json:"bytes"`           // of results in them
+	Sent     uint64 `json:"sent_bytes"`      // of them, compressed
+	Codec    string `json:"codec,omitempty"` // of the last batch, "": none
 }
 
 // Objective is one figure that the plan wants. Latencies are in ns, memory in bytes, energy in microjoules for a

@@ -34,10 +34,12 @@ var sinkOpeners = map[string]func(plan.PipelineSink) (Sink, error){
 
 // Options for opening a sink.
 type Options struct {
-	Sink   plan.PipelineSink
-	Dir    string    // base of relative paths
-	Lines  Sink      // replaces the plan's NDJSON sink; may be nil
-	Stdout io.Writer // of a sink without a path, nil: standard output
+	Sink  plan.PipelineSink
+	Dir   string // base of relative paths
+	Lines Sink   // replaces the plan's NDJSON sink; may be nil
+	// Delivery is the sink of a kind that the engine does not have; nil: it cannot be opened.
+	Delivery Sink
+	Stdout   io.Writer // of a sink without a path, nil: standard output
 }
 
 // noSink is of pipelines whose callers get the results.
@@ -59,6 +61,12 @@ func Open(o Options) (Sink, error) {
 	kind, ok := registry.SinkOf(s.Kind)
 	if !ok {
 		return nil, fmt.Errorf("%w: unknown kind %q", registry.ErrPlan, s.Kind)
+	}
+	if s.NATS != nil {
+		if o.Delivery == nil {
+			return nil, fmt.Errorf("%w: yoctuned-serve has sinks of kind %s", registry.ErrPlan, s.Kind)
+		}
+		return o.Delivery, nil
 	}
 	if open := sinkOpeners[kind.Kind]; open != nil {
 		return open(s)

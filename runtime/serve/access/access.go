@@ -1,0 +1,49 @@
+// Package access holds what servers on the device share about who may use them: sockets of a group, and files
+// that the service manager hands over.
+package access
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"github.com/yoctune/yoctune/internal/socket"
+)
+
+// Group is the group whose members may use the unix sockets of pipelines and of the cluster.
+const Group = "yoctune"
+
+// Listen listens on path for root and the members of [Group]. note is set where only this user and root may
+// connect.
+func Listen(ctx context.Context, path string) (l *net.UnixListener, note, err error) {
+	if l, err = socket.Listen(ctx, path, 0o660); err != nil {
+		return nil, nil, err
+	}
+	g, err := user.LookupGroup(Group)
+	if err == nil {
+		var id int
+		if id, err = strconv.Atoi(g.Gid); err == nil {
+			err = os.Chown(path, -1, id)
+		}
+	}
+	if err != nil {
+		note = fmt.Errorf("only this user and root may connect to %s: group %s: %w", path, Group, err)
+	}
+	return l, note, nil
+}
+
+// Credential returns the file that the service manager hands over under a name, or path if it hands over none.
+// The user of a service need not be able to read path.
+func Credential(name, path string) string {
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
+		handed := filepath.Join(dir, name)
+		if st, err := os.Stat(handed); err == nil && st.Mode().IsRegular() {
+			return handed
+		}
+	}
+	return path
+}
