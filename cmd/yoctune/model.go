@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +146,8 @@ func newModelOptimiseCommand() *cobra.Command {
 candidate and the evidence are written beside the model; without one the original stays,
 and the reason is printed.
 
-The device is this machine, or with --on a host that ssh reaches and that has yoctuned.
+The device is this machine, or with --on a host that ssh reaches and that has yoctuned;
+ssh asks for nothing, so that the host's key must be known and the login need no password.
 With --prepare nothing is measured: FILE is an archive that 'yoctuned bench model
 --archive' takes on a device that is out of reach, and 'yoctune model judge' judges the
 signed record that it writes.
@@ -177,7 +179,12 @@ Exit status: 0 judged, whether or not a candidate was accepted, 1 failed, 2 wron
 			if !env.Ready() {
 				return models.ErrNoEnvironment
 			}
-			d := models.Device{Host: on, Library: library}
+			d := models.Device{Host: on, Program: program, Library: library, Other: env.Library()}
+			if cmd.Flags().Changed("on") {
+				if err := models.CheckHost(on); err != nil {
+					return cli.UsageError(fmt.Errorf("--on: %w", err))
+				}
+			}
 			if on == "" && prepare == "" {
 				if d.Program, err = findYoctuned(program); err != nil {
 					return err
@@ -194,13 +201,16 @@ Exit status: 0 judged, whether or not a candidate was accepted, 1 failed, 2 wron
 	}
 	f.add(cmd)
 	s := cmd.Flags()
-	s.StringVar(&on, "on", "", "`HOST` to measure on, for ssh (default: this machine)")
-	s.StringVar(&program, "yoctuned", "", "`PROGRAM` yoctuned of this machine (default: beside yoctune, or in PATH)")
-	s.StringVar(&library, "library", "", "`FILE` of the ONNX Runtime library of this machine")
+	s.StringVar(&on, "on", "", "`HOST` to measure on, for ssh: [USER@]HOST or ssh://[USER@]HOST[:PORT] (default: this machine)")
+	s.StringVar(&program, "yoctuned", "", "`PROGRAM` yoctuned on the device (default: in PATH; on this machine also beside yoctune)")
+	s.StringVar(&library, "library", "", "`FILE` of the ONNX Runtime library on the device (default: the installed one)")
 	s.StringVar(&prepare, "prepare", "", "`FILE` to write the request to, instead of measuring")
 	s.IntVar(&effort.Rounds, "rounds", 20, "`N` rounds of measurement")
 	s.IntVar(&effort.Runs, "runs", 10, "`N` runs of each model in a round")
 	s.DurationVar(&limit, "limit", 10*time.Minute, "`TIME` limit of making a candidate, and of each step of its measurement")
+	for _, other := range []string{"on", "yoctuned", "library"} { // nothing is measured
+		cmd.MarkFlagsMutuallyExclusive("prepare", other)
+	}
 	return cmd
 }
 
@@ -404,7 +414,7 @@ func showEvidence(p cli.Printer, command, file string, e *evidence.Evidence) err
 		return p.Err()
 	}
 	p.Printf("%s for %s: %d examples, %s; ONNX Runtime %s on %s; %s\n", e.Model, e.Target, e.Count, e.Accept.Metric, e.Runtime.ONNXRuntime,
-		strings.Join(e.Device.Identities, " "), e.Measurement.By)
+		cmp.Or(e.Device.Model, strings.Join(e.Device.Identities, " "), e.Device.CPU, "an unnamed device"), e.Measurement.By)
 	p.Printf("  asked for: a loss of at most %s, a speedup of at least %s", e.Accept.MaxLoss, e.Accept.MinSpeedup)
 	if e.Accept.MaxMemory > 0 {
 		p.Printf(", at most %s of memory", units.RoundSize(e.Accept.MaxMemory))
@@ -429,7 +439,7 @@ func showEvidence(p cli.Printer, command, file string, e *evidence.Evidence) err
 		}
 		p.Printf("  %s %s: %s\n", c.Name, word, c.Reason)
 		for _, name := range slices.Sorted(maps.Keys(c.Notes)) {
-			p.Printf("    %s: %s\n", name, c.Notes[name])
+			p.Printf("    %s: %s\n", name, shorten(c.Notes[name]))
 		}
 	}
 	if e.Chosen == nil {
@@ -439,6 +449,16 @@ func showEvidence(p cli.Printer, command, file string, e *evidence.Evidence) err
 	}
 	p.Printf("%s: the evidence\n", file)
 	return p.Err()
+}
+
+// shorten keeps a note to a line; the evidence has all of it.
+func shorten(text string) string {
+	const width = 160
+	if len(text) <= width {
+		return text
+	}
+	cut := strings.LastIndexByte(text[:width], ' ')
+	return fmt.Sprintf("%s … (%d characters)", text[:max(cut, 0)], len(text))
 }
 
 func intervalText(i *evidence.Interval) string {

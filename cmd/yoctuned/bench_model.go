@@ -23,6 +23,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/modelbench"
+	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
 	"github.com/yoctune/yoctune/schema/formats/measurement"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -32,6 +33,7 @@ import (
 // modelFlags are the flags of bench model.
 type modelFlags struct {
 	request, examples, metric, head, library, check, output, key string
+	precision, engines                                           string
 	archive, sign, quiet                                         bool
 	batches                                                      []int
 	sizes, providers                                             []string
@@ -83,6 +85,9 @@ a tar archive on standard input. The record is JSON with --format json or -o FIL
 --sign, FILE.minisig is its signature by the device's key (yoctuned keygen), which makes
 a record that was carried by hand acceptable to 'yoctune model judge'.
 
+A model whose providers include tensorrt gets its engine first, which stays in the store:
+a pipeline with the same batch sizes loads it.
+
 --check compares the first model with declared objectives: the 95th percentile of the
 time of a run, examples a second, and memory. mobilenet is 10 ms, 100 a second and 50 MB;
 resnet-50 is 30 ms, 30 and 100 MB; bert is 50 ms, 20 and 200 MB; efficientnet-b0 is 12 ms,
@@ -105,6 +110,8 @@ objective is missed.`,
 	s.IntSliceVar(&f.batches, "batch", []int{1}, "`SIZES` of batches, ascending")
 	s.StringArrayVar(&f.sizes, "size", nil, "`AXIS=N` size of a free axis; may be repeated")
 	s.StringSliceVar(&f.providers, "provider", nil, "`PROVIDERS` of ONNX Runtime, best first (default: cpu)")
+	cli.ChoiceVar(cmd, &f.precision, "precision", "", "`PRECISION` of TensorRT engines", "fp32", "fp16")
+	s.StringVar(&f.engines, "engines", "", "`DIR` of TensorRT engines (default: "+tensorrt.Dir+")")
 	s.IntVar(&f.threads, "threads", 0, "`N` threads inside an operator (default: one per core)")
 	s.IntVar(&f.rounds, "rounds", 10, "`N` rounds")
 	s.IntVar(&f.runs, "runs", 10, "`N` runs of each model in a round")
@@ -161,7 +168,8 @@ func runBenchModel(cmd *cobra.Command, args []string, f modelFlags) error {
 		return cli.UsageError(err)
 	}
 	sampler := monitor.New(root)
-	o := modelbench.Options{Program: program, Dir: dir, Library: f.library, Sizes: sizes, Device: identifyDevice(root, sampler), Now: time.Now}
+	engines := engineFlags{dir: f.engines}
+	o := modelbench.Options{Host: tensorrt.DetectHost(rootDir(cmd), rootfs.Identify(root).Compatible), Engines: engines.store(rootDir(cmd)), Program: program, Dir: dir, Library: f.library, Sizes: sizes, Device: identifyDevice(root, sampler), Now: time.Now}
 	if sampler.Take().ModulePower() != nil {
 		o.Power = func() *int64 { return sampler.Take().ModulePower() }
 	}
@@ -252,7 +260,7 @@ func (f *modelFlags) requestOf(args []string) (*measurement.Request, error) {
 	if f.limit <= 0 {
 		return nil, cli.UsageError(fmt.Errorf("--limit %v: choose a longer time", f.limit))
 	}
-	req := &measurement.Request{Batches: f.batches, Threads: f.threads, Providers: f.providers, Rounds: f.rounds, Runs: f.runs, Limit: int64(f.limit)}
+	req := &measurement.Request{Batches: f.batches, Threads: f.threads, Providers: f.providers, Precision: f.precision, Rounds: f.rounds, Runs: f.runs, Limit: int64(f.limit)}
 	if f.examples != "" {
 		path, err := filepath.Abs(f.examples)
 		if err != nil {

@@ -207,9 +207,25 @@ def half(r):
     keep = list(r.get("keep") or [])
     named(model, keep, "keep")
     over = overflowing(model, r)
-    out = convert_float_to_float16(model, keep_io_types=True, node_block_list=keep + over)
+    out = without_twins(convert_float_to_float16(model, keep_io_types=True, node_block_list=keep + over))
     onnx.save(out, r["output"])
     return {"kept": keep, "overflow": over, "casts": ops(out).get("Cast", 0)}
+
+
+def without_twins(model):
+    """The converter casts a tensor once for each node that stays in float32, under one name."""
+    made, names, nodes = set(), set(), []
+    for n in model.graph.node:
+        if n.op_type == "Cast" and n.output[0] in made:
+            continue
+        made.update(n.output)
+        while n.name and n.name in names:
+            n.name += "_"
+        names.add(n.name)
+        nodes.append(n)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
 
 
 def overflowing(model, r):
@@ -292,8 +308,9 @@ def drop_unused(model):
 
 QUANTISED = ["Conv", "MatMul", "Gemm", "Add", "Mul", "Concat", "AveragePool", "GlobalAveragePool", "MaxPool", "Relu", "Clip", "Sigmoid", "LeakyRelu", "Resize", "Softmax"]
 
-# One scale for tensors whose ranges differ by more than this rounds the smaller ones to 0.
-RANGE_RATIO = 16
+# One scale for tensors whose ranges differ by more than this rounds the smaller ones to 0: of tensors
+# that are joined, scores of 1 must keep some steps; of a sum, the smaller term is below one step.
+RANGE_RATIO = {"Concat": 16, "Add": 256, "Sub": 256, "Where": 256}
 
 
 def widest(t):
@@ -304,9 +321,17 @@ def widest(t):
 
 
 def mixed_heads(model, ranges):
-    """Concatenations of tensors with very different ranges, such as coordinates and scores at the end
-    of a detector, and what follows them."""
+    """Nodes that join tensors with very different ranges, such as coordinates and scores at the end of a
+    detector or a mask of attention, and what follows them. A constant counts too: the epsilon of a
+    normalisation must not vanish."""
+    import numpy
+    from onnx import numpy_helper
+
     width = {name: widest(t) for name, t in ranges.items()}
+    for w in model.graph.initializer:
+        if w.name not in width and w.data_type == w.FLOAT and len(w.dims) < 2:
+            v = numpy_helper.to_array(w)
+            width[w.name] = float(numpy.abs(v).max()) if v.size else 0.0
     users = {}
     for n in model.graph.node:
         for i in n.input:
@@ -315,7 +340,7 @@ def mixed_heads(model, ranges):
     found, queue = {}, []
     for n in model.graph.node:
         widths = [width[i] for i in n.input if width.get(i)]
-        if n.op_type == "Concat" and len(widths) > 1 and max(widths) > RANGE_RATIO * min(widths):
+        if n.op_type in RANGE_RATIO and len(widths) > 1 and max(widths) > RANGE_RATIO[n.op_type] * min(widths):
             queue.append(n)
             queue += [makers[i] for i in n.input if i in makers and makers[i].op_type in ("Sigmoid", "Mul", "Add", "Sub", "Softmax", "Concat")]
     while queue:
@@ -395,9 +420,13 @@ def int8(r):
         feeds = [examples.feed(i) for i in range(0, examples.count, step)][:8]
         reference = [(f, s.run(None, f)) for f in feeds]
 
+        # TensorRT takes zero points of 0 only, weights as floats with a pair behind them, and biases as floats.
+        tensorrt = bool(r.get("tensorrt"))
+        scheme = {"ActivationSymmetric": tensorrt, "WeightSymmetric": True, "QuantizeBias": not tensorrt, "AddQDQPairToWeight": tensorrt}
+
         def quantise(without, path):
             q = QDQQuantizer(load(prepared), r.get("perChannel", False), False, QuantType.QInt8, QuantType.QInt8, ranges, [], without,
-                             [t for t in QUANTISED if t in ops(model)], {"ActivationSymmetric": False, "WeightSymmetric": True})
+                             [t for t in QUANTISED if t in ops(model)], scheme)
             q.quantize_model()
             q.model.save_model_to_file(path, False)
             return similarity(path, model, reference)
@@ -417,7 +446,7 @@ def int8(r):
                     os.replace(trial, r["output"])
                 count *= 2
         after = load(r["output"])
-        return {"excluded": exclude, "heads": heads, "sensitive": sensitive, "similarity": round(best, 6),
+        return {"excluded": exclude, "heads": heads, "scheme": "TensorRT's" if tensorrt else None, "sensitive": sensitive, "similarity": round(best, 6),
                 "quantised": ops(after).get("QuantizeLinear", 0), "examples": examples.count, "widest": covered(r, original, ranges)}
 
 
@@ -429,7 +458,7 @@ def covered(r, model, ranges):
     if not r.get("examples"):
         return None
     seen, sets = Set(r["calibration"], model), Set(r["examples"], model)
-    worst = 0.0
+    worst = None
     for name, v in sets.inputs.items():
         if v.dtype.kind != "f" or name not in seen.inputs:
             continue
@@ -437,8 +466,8 @@ def covered(r, model, ranges):
         a = float(numpy.abs(seen.inputs[name][: max(n, 64)]).max())
         b = float(numpy.abs(v[:n]).max())
         if b > 0:
-            worst = max(worst, b / a if a > 0 else 1e9)
-    return round(worst, 3)
+            worst = max(worst or 0.0, b / a if a > 0 else 1e9)
+    return None if worst is None else round(worst, 3)
 
 
 def by_sensitivity(original, quantised, feeds, tmp, model, without):

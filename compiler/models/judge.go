@@ -139,7 +139,11 @@ func judgeModel(r *measurement.Record, i int, c Criteria) evidence.Candidate {
 	if m.Failed != "" {
 		refuse("it failed: %s", m.Failed)
 	} else if want := r.Runtime.Providers[0]; m.Provider != want {
-		refuse("%s ran it, and %s is the first choice: what one loses, the other may hide", m.Provider, want)
+		why := ""
+		if m.Missing != "" {
+			why = fmt.Sprintf(" (%.300s)", m.Missing)
+		}
+		refuse("%s ran it, and %s is the first choice%s: what one loses, the other may hide", m.Provider, want, why)
 	}
 	metric, _ := measurement.MetricOf(c.Metric)
 	first := r.Models[0].Find(c.Batches[0])
@@ -194,7 +198,11 @@ func judgeModel(r *measurement.Record, i int, c Criteria) evidence.Candidate {
 	if len(reasons) > 0 {
 		out.Reason = reasons[0]
 		if len(reasons) > 1 {
-			out.Reason += fmt.Sprintf("; %d more reasons, the last: %s", len(reasons)-1, reasons[len(reasons)-1])
+			more := "one more reason"
+			if len(reasons) > 2 {
+				more = fmt.Sprintf("%d more reasons, the last", len(reasons)-1)
+			}
+			out.Reason += "; " + more + ": " + reasons[len(reasons)-1]
 		}
 		return out
 	}

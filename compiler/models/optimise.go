@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/flattar"
 	"github.com/yoctune/yoctune/internal/infile"
 	"github.com/yoctune/yoctune/internal/outfile"
@@ -36,6 +38,8 @@ type Job struct {
 
 	providers []string
 	threads   int
+	precision string // of TensorRT engines
+	workspace int64
 }
 
 // Jobs lists the models of a target that have candidates, or the one of a name.
@@ -60,7 +64,8 @@ func Jobs(dir string, t *resolve.Target, model string) ([]Job, error) {
 			p := t.Plan.Pipelines[c.Key()]
 			for i := range p.Stages {
 				if c.Stages.Get(p.Stages[i].ID).Model.Text == m.Key() {
-					j.providers, j.threads = p.Stages[i].ModelProviders(), p.Stages[i].Model.Threads
+					m := p.Stages[i].Model
+					j.providers, j.threads, j.precision, j.workspace = p.Stages[i].ModelProviders(), m.Threads, m.Precision, m.Workspace
 				}
 			}
 		}
@@ -107,7 +112,7 @@ func (j *Job) Make(ctx context.Context, env Environment, work string, limit time
 		request := map[string]any{
 			"kind": o.Kind.Text, "model": source, "output": filepath.Join(work, m.File), "examples": examples,
 			"level": o.Level.Text, "keep": config.Texts(o.Keep), "exclude": config.Texts(o.Exclude), "perChannel": o.PerChannel.On,
-			"method": o.Method.Text, "pattern": o.Pattern.Text,
+			"method": o.Method.Text, "pattern": o.Pattern.Text, "tensorrt": slices.Contains(j.providers, "tensorrt"),
 		}
 		if o.Kind.Text == "prune" {
 			amount, err := strconv.ParseFloat(resolve.FormatAmount(o), 64)
@@ -161,7 +166,7 @@ func (j *Job) Request(work string, made []Made, e Effort) (*measurement.Request,
 	}
 	r := &measurement.Request{
 		Schema: measurement.RequestSchema, Examples: examplesFile, Metric: j.Accept.Metric, Head: j.Model.Accept.Head.Text, Batches: j.Accept.Batches,
-		Threads: j.threads, Providers: j.providers, Rounds: e.Rounds, Runs: e.Runs, Limit: int64(e.Limit),
+		Threads: j.threads, Providers: j.providers, Precision: j.precision, Workspace: j.workspace, Rounds: e.Rounds, Runs: e.Runs, Limit: int64(e.Limit),
 	}
 	add := func(name, file string) error {
 		sum, err := digest(filepath.Join(work, file))
@@ -204,9 +209,10 @@ type note struct {
 
 // Device is where candidates are measured.
 type Device struct {
-	Program string // yoctuned, of this machine or of the host
+	Program string // yoctuned on the device; "": in the PATH of the host
 	Host    string // for ssh; "": this machine
-	Library string // of ONNX Runtime, on this machine; "": the installed one
+	Library string // of ONNX Runtime, on the device; "": the installed one
+	Other   string // of ONNX Runtime, where none is installed on this machine
 }
 
 // By describes how a record came.
@@ -215,6 +221,34 @@ func (d Device) By() string {
 		return "ssh " + d.Host
 	}
 	return "local"
+}
+
+// remoteCommand is what the host's shell runs.
+func (d Device) remoteCommand() (string, error) {
+	words := []string{cmp.Or(d.Program, "yoctuned"), "bench", "model", "--archive", "--format", "json"}
+	if d.Library != "" {
+		words = append(words, "--library", d.Library)
+	}
+	for i, w := range words {
+		quoted, err := quote.Shell(w)
+		if err != nil {
+			return "", err
+		}
+		words[i] = quoted
+	}
+	return strings.Join(words, " "), nil
+}
+
+// CheckHost returns why a host is not one for ssh, which would pass some names on to a shell: the form is
+// [USER@]HOST or ssh://[USER@]HOST[:PORT].
+func CheckHost(host string) error {
+	name := strings.TrimPrefix(host, "ssh://")
+	if name == "" || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@.:_-[]%", r))
+	}) {
+		return fmt.Errorf("%.80q is not a host: write [USER@]HOST or ssh://[USER@]HOST[:PORT]", host)
+	}
+	return nil
 }
 
 // Measure runs yoctuned bench model on the device and returns the record's bytes.
@@ -226,9 +260,13 @@ func (d Device) Measure(ctx context.Context, work string, report Report) ([]byte
 			args = append(args, "--library", d.Library)
 		}
 		cmd = exec.CommandContext(ctx, d.Program, args...)
+		cmd.Env = append(os.Environ(), measurement.LibraryVariable+"="+d.Other)
 	} else {
-		// The words of the remote command are ours: nothing in them needs quoting.
-		cmd = exec.CommandContext(ctx, "ssh", "-o", "BatchMode=yes", "--", d.Host, "yoctuned bench model --archive --format json")
+		command, err := d.remoteCommand()
+		if err != nil {
+			return nil, err
+		}
+		cmd = exec.CommandContext(ctx, "ssh", "-o", "BatchMode=yes", "--", d.Host, command)
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			return nil, err
@@ -256,7 +294,7 @@ func (d Device) Measure(ctx context.Context, work string, report Report) ([]byte
 	data, err := io.ReadAll(io.LimitReader(out, measurement.MaxSize+1))
 	if werr := cmd.Wait(); werr != nil {
 		lines := strings.Split(strings.TrimSpace(tail.String()), "\n")
-		return nil, fmt.Errorf("%s: measuring: %w: %s", d.By(), werr, lines[len(lines)-1])
+		return nil, fmt.Errorf("%s: measuring: %w: %.500s", d.By(), werr, lines[len(lines)-1])
 	}
 	return data, err
 }
@@ -325,8 +363,13 @@ func (j *Job) compare(work string, req *measurement.Request, r *measurement.Reco
 			return fmt.Errorf("the request holds another file for model %s", m.Name)
 		}
 	}
-	if !slices.Equal(req.Providers, r.Runtime.Providers) || req.Threads != r.Runtime.Threads {
-		return errors.New("the record is of other providers or threads than the request")
+	if data, err := plan.Canonical(req); err != nil {
+		return err
+	} else if sumOf(data) != r.Request {
+		return errors.New("the record is of another request: measure this one")
+	}
+	if !slices.Equal(req.Providers, j.providers) || req.Threads != j.threads || req.Precision != j.precision || req.Workspace != j.workspace || req.Head != j.Model.Accept.Head.Text {
+		return errors.New("the request is of other providers, threads, precision, workspace or head than the stages have now")
 	}
 	for what, pair := range map[string][2]string{
 		"model":        {j.file(j.Model.Source.Text), req.Models[0].SHA256},

@@ -47,6 +47,15 @@ func (e Environment) complete() string { return filepath.Join(e.dir, "complete")
 
 func (e Environment) python() string { return filepath.Join(e.dir, "bin", "python") }
 
+// Library is the environment's ONNX Runtime library, "" if it has none.
+func (e Environment) Library() string {
+	found, err := filepath.Glob(filepath.Join(e.dir, "lib", "python3*", "site-packages", "onnxruntime", "capi", "libonnxruntime.so.*"))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
+
 // Ready reports whether the environment was set up.
 func (e Environment) Ready() bool {
 	_, err := os.Stat(e.complete())
@@ -74,6 +83,7 @@ func (e Environment) SetUp(ctx context.Context, python string, w io.Writer) erro
 		}
 		return nil
 	}
+	fmt.Fprintf(w, "installing the libraries into %s takes some minutes\n", e.dir)
 	if err := run(python, "-c", "import sys, venv, ensurepip; sys.exit(0 if sys.version_info >= (3, 11) else 'Python 3.11 or later is needed')"); err != nil {
 		return err
 	}
@@ -84,7 +94,7 @@ func (e Environment) SetUp(ctx context.Context, python string, w io.Writer) erro
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
-	if err := run(e.python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:", "--require-hashes", "-r", list); err != nil {
+	if err := run(e.python(), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:", "--require-hashes", "-r", list); err != nil {
 		return err
 	}
 	return os.WriteFile(e.complete(), nil, 0o644)

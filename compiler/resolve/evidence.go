@@ -225,7 +225,13 @@ func (t *Target) chosen(model string) *evidence.File {
 // CompareProviders returns the stage whose providers are not those of the evidence, and why; "" if
 // there is none.
 func (e Evidence) CompareProviders(st *plan.PipelineStage) string {
-	if e.Evidence == nil || slices.Equal(e.Runtime.Providers, st.ModelProviders()) {
+	switch {
+	case e.Evidence == nil:
+		return ""
+	case slices.Equal(e.Runtime.Providers, st.ModelProviders()):
+		if st.Model != nil && (e.Runtime.Precision != st.Model.Precision || e.Runtime.Workspace != st.Model.Workspace) {
+			return fmt.Sprintf("%s: it was measured with a TensorRT engine of another precision or workspace than stage %s has", e.Path, st.ID)
+		}
 		return ""
 	}
 	return fmt.Sprintf("%s: it was measured with %s, and stage %s runs on %s", e.Path, strings.Join(e.Runtime.Providers, ", "), st.ID, strings.Join(st.ModelProviders(), ", "))

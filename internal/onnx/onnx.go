@@ -102,6 +102,7 @@ type Model struct {
 	Nodes    int
 	Ops      map[string]int // nodes by operator
 	Weights  int64          // bytes of the weights
+	Half     bool           // some of them are float16
 	External bool           // some of them are in other files
 	Files    []string       // names of these files, as far as they are given
 }
@@ -327,6 +328,7 @@ func (m *Model) readWeight(d *decoder, f field, names map[string]bool) error {
 	}
 	if kind > 0 && int(kind) < len(types) {
 		m.Weights += (elements*types[kind].bits + 7) / 8
+		m.Half = m.Half || Type(kind) == Float16
 	}
 	if err == nil && m.Weights > 16*maxElements {
 		err = errors.New("declared weight size is implausible")

@@ -2,6 +2,7 @@ package modelbench
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -83,10 +84,19 @@ func (h *host) open(c call) (answer, error) {
 	if len(h.names) > 1 {
 		o.Inputs = h.names
 	}
+	o.Engine = func() (string, error) {
+		if c.Engine == "" {
+			return "", errors.New(cmp.Or(c.NoEngine, "it has no engine"))
+		}
+		return c.Engine, nil
+	}
 	if h.session, err = h.rt.NewSessionFromBytes(model, o); err != nil {
 		return answer{}, err
 	}
 	a := answer{Bytes: int64(len(model)), ONNXRuntime: h.rt.Version(), Provider: h.session.Provider()}
+	if missing := h.session.Missing(); len(missing) > 0 && len(c.Providers) > 0 && missing[0].Provider == c.Providers[0] {
+		a.Missing = missing[0].Why
+	}
 	if about.Producer == GeneratedBy {
 		a.Weights = "generated"
 	}

@@ -39,6 +39,8 @@ type call struct {
 	Sizes     map[string]int64 `json:"sizes,omitempty"` // of free axes, with random inputs
 	Providers []string         `json:"providers,omitempty"`
 	Threads   int              `json:"threads,omitempty"`
+	Engine    string           `json:"engine,omitempty"`    // path of the TensorRT engine
+	NoEngine  string           `json:"no_engine,omitempty"` // why there is none
 
 	Batch int `json:"batch,omitempty"` // of bind
 	Runs  int `json:"runs,omitempty"`  // of time
@@ -55,6 +57,7 @@ type answer struct {
 	Bytes       int64  `json:"bytes,omitempty"`
 	ONNXRuntime string `json:"onnxruntime,omitempty"`
 	Provider    string `json:"provider,omitempty"`
+	Missing     string `json:"missing,omitempty"` // why the first provider did not run it
 	Weights     string `json:"weights,omitempty"`
 	Count       int    `json:"count,omitempty"` // examples
 

@@ -20,7 +20,9 @@ import (
 
 	"github.com/yoctune/yoctune/internal/tailbuf"
 	"github.com/yoctune/yoctune/internal/version"
+	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
 	"github.com/yoctune/yoctune/schema/formats/measurement"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // ErrOriginal means that the original could not be measured, so that there is nothing to compare
@@ -34,6 +36,8 @@ type Options struct {
 	Library  string           // of ONNX Runtime; "": the installed one
 	Sizes    map[string]int64 // of free axes, with random inputs
 	Device   measurement.Device
+	Host     tensorrt.Host
+	Engines  tensorrt.Store           // where the engines of models are kept that TensorRT runs
 	Power    func() *int64            // of the whole module in mW, nil if it is not known
 	Progress func(model, what string) // may be nil
 	Now      func() time.Time
@@ -53,10 +57,15 @@ func Run(ctx context.Context, r *measurement.Request, o Options) (*measurement.R
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
+	request, err := plan.Canonical(r)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(request)
 	x := &run{Request: r, Options: o, reference: filepath.Join(tmp, "outputs")}
 	rec := &measurement.Record{
-		Schema: measurement.Schema, Created: o.Now().UTC().Format(time.RFC3339), Device: o.Device,
-		Runtime: measurement.Runtime{Yoctuned: version.Version, Providers: r.Providers, Threads: r.Threads},
+		Schema: measurement.Schema, Request: hex.EncodeToString(sum[:]), Created: o.Now().UTC().Format(time.RFC3339), Device: o.Device,
+		Runtime: measurement.Runtime{Yoctuned: version.Version, Providers: r.Providers, Threads: r.Threads, Precision: r.Precision, Workspace: r.Workspace},
 		Metric:  r.Metric, Rounds: r.Rounds, Runs: r.Runs,
 	}
 	if len(rec.Runtime.Providers) == 0 {
@@ -74,7 +83,7 @@ func Run(ctx context.Context, r *measurement.Request, o Options) (*measurement.R
 			}
 		} else {
 			out := &rec.Models[i]
-			out.Bytes, out.Provider, out.Weights = a.Bytes, a.Provider, a.Weights
+			out.Bytes, out.Provider, out.Missing, out.Weights = a.Bytes, a.Provider, a.Missing, a.Weights
 			rec.Runtime.ONNXRuntime = a.ONNXRuntime
 			if a.Count > 0 && rec.Examples == nil {
 				sum, err := Digest(resolve(o.Dir, r.Examples))
@@ -124,11 +133,15 @@ func (x *run) report(model, what string) {
 
 // start starts the process of a model.
 func (x *run) start(ctx context.Context, m measurement.RequestModel) (*process, answer, error) {
+	engine, noEngine, err := x.engine(ctx, m)
+	if err != nil {
+		return nil, answer{}, err
+	}
 	p, err := startProcess(ctx, x.Program, time.Duration(x.Limit))
 	if err != nil {
 		return nil, answer{}, err
 	}
-	c := call{Op: opOpen, File: resolve(x.Dir, m.File), SHA256: m.SHA256, Library: x.Library, Metric: x.Metric, Head: x.Head,
+	c := call{Engine: engine, NoEngine: noEngine, Op: opOpen, File: resolve(x.Dir, m.File), SHA256: m.SHA256, Library: x.Library, Metric: x.Metric, Head: x.Head,
 		Sizes: x.Sizes, Providers: x.Request.Providers, Threads: x.Threads}
 	if x.Examples != "" {
 		c.Examples = resolve(x.Dir, x.Examples)

@@ -28,6 +28,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/formats/measurement"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
@@ -213,6 +214,9 @@ func Find(explicit string, dirs ...string) (string, error) {
 		return slices.MaxFunc(found, func(a, b string) int {
 			return slices.Compare(libraryVersion(a), libraryVersion(b))
 		}), nil
+	}
+	if path := os.Getenv(measurement.LibraryVariable); path != "" {
+		return filepath.Abs(path)
 	}
 	return "", fmt.Errorf("%w: no libonnxruntime.so* in %s; install onnxruntime, or set the path with --library or %s",
 		ErrNoLibrary, strings.Join(dirs, ", "), EnvLibrary)

@@ -68,10 +68,7 @@ func newEngineJob(host tensorrt.Host, files *modelFiles, stages []plan.PipelineS
 	}
 	key := tensorrt.Key{
 		Model: sum, TensorRT: host.TensorRT, GPU: host.GPU,
-		Precision: s.Model.Precision, Workspace: s.Model.Workspace,
-	}
-	if key.Precision == "" {
-		key.Precision = "fp32"
+		Precision: tensorrt.Precision(s.Model.Precision, about), Workspace: s.Model.Workspace,
 	}
 	if key.Shapes, err = engineShapes(stages, k, about); err != nil {
 		return EngineJob{}, fmt.Errorf("model %s: %w", path, err)

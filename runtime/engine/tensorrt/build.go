@@ -3,10 +3,13 @@ package tensorrt
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -29,6 +32,8 @@ type Job struct {
 	Key     Key
 	Model   string // path of the ONNX file
 	Builder string // path of trtexec
+
+	timings string // the build's timing cache, "" if TensorRT has none
 }
 
 // Progress reports the progress of a build: one for each output line of the builder, and at
@@ -86,7 +91,13 @@ func (s Store) Build(ctx context.Context, j Job, report func(Progress)) (built b
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	start := time.Now()
 	out := filepath.Join(work, "engine.plan")
+	if err := s.borrowTimings(&j, work); err != nil {
+		return false, err
+	}
 	if err := runBuilder(ctx, j, out, func(line string) { report(Progress{time.Since(start), line}) }); err != nil {
+		if ctx.Err() == nil && j.timings != "" {
+			err = errors.Join(err, removeIfExists(s.timings(j.Key))) // it may be what the builder stumbled over
+		}
 		return false, err
 	}
 	engine, err := os.ReadFile(out)
@@ -99,10 +110,55 @@ func (s Store) Build(ctx context.Context, j Job, report func(Progress)) (built b
 	if err := os.Remove(out); err != nil {
 		return false, err
 	}
+	if err := s.keepTimings(j); err != nil {
+		return false, err
+	}
 	if err := os.Rename(work, final); err != nil {
 		return false, err
 	}
 	return true, syncDir(s.Dir)
+}
+
+// timings is the path of the timing cache: how fast TensorRT's implementations of layers are on a GPU.
+// With it, the next build measures only what is new.
+func (s Store) timings(k Key) string {
+	sum := sha256.Sum256([]byte(k.TensorRT + "\n" + k.GPU))
+	return filepath.Join(s.Dir, timings+hex.EncodeToString(sum[:8]))
+}
+
+// borrowTimings copies the timing cache into a build's folder: a build that is killed leaves the
+// original as it was. TensorRT has such caches from version 8 on.
+func (s Store) borrowTimings(j *Job, work string) error {
+	if !isNewer(j.Key.TensorRT, "8") {
+		return nil
+	}
+	j.timings = filepath.Join(work, "timings")
+	data, err := os.ReadFile(s.timings(j.Key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return os.WriteFile(j.timings, data, 0o644)
+}
+
+// keepTimings puts a build's timing cache in the place of the store's.
+func (s Store) keepTimings(j Job) error {
+	if j.timings == "" {
+		return nil
+	}
+	err := os.Rename(j.timings, s.timings(j.Key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the builder wrote none
+	}
+	return err
+}
+
+func removeIfExists(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // writeEngine writes the files of an engine and syncs them to disk.
@@ -145,8 +201,11 @@ func syncDir(dir string) error {
 // engine.
 func (j Job) Arguments(out string) []string {
 	args := []string{"--onnx=" + j.Model, "--saveEngine=" + out, "--iterations=1", "--duration=0", "--warmUp=0"}
-	if j.Key.Precision == "fp16" {
+	if strings.Contains(j.Key.Precision, "fp16") {
 		args = append(args, "--fp16")
+	}
+	if strings.Contains(j.Key.Precision, "int8") {
+		args = append(args, "--int8") // the scales are in the model
 	}
 	if mib := j.Key.Workspace >> 20; mib > 0 {
 		flag := "--memPoolSize=workspace:" // from 8.4 on
@@ -154,6 +213,9 @@ func (j Job) Arguments(out string) []string {
 			flag = "--workspace="
 		}
 		args = append(args, flag+strconv.FormatInt(mib, 10))
+	}
+	if j.timings != "" {
+		args = append(args, "--timingCacheFile="+j.timings)
 	}
 	var low, best, high []string
 	for _, name := range slices.Sorted(maps.Keys(j.Key.Shapes)) {

@@ -48,9 +48,25 @@ type Key struct {
 	Model     string           `json:"model"`     // SHA-256 of the ONNX file
 	TensorRT  string           `json:"tensorrt"`  // 10.3.0
 	GPU       string           `json:"gpu"`       // nvidia,tegra234
-	Precision string           `json:"precision"` // fp32, fp16
+	Precision string           `json:"precision"` // see [Precision]
 	Workspace int64            `json:"workspace"` // bytes; 0: TensorRT's default
 	Shapes    map[string]Range `json:"shapes,omitempty"`
+}
+
+// Precision returns the precisions of an engine, fp32, fp16, int8 or int8+fp16: what is asked for, ""
+// for fp32, and those that the model itself has. TensorRT refuses pairs of QuantizeLinear and
+// DequantizeLinear without int8, and float16 weights without fp16.
+func Precision(asked string, m *onnx.Model) string {
+	half := asked == "fp16" || m.Half
+	switch quantised := m.Ops["QuantizeLinear"]+m.Ops["DequantizeLinear"] > 0; {
+	case quantised && half:
+		return "int8+fp16"
+	case quantised:
+		return "int8"
+	case half:
+		return "fp16"
+	}
+	return "fp32"
 }
 
 // Range is the range of shapes of an input with dynamic axes.
@@ -84,6 +100,7 @@ const (
 	fileEngine = "engine.onnx"
 	fileAbout  = "about.json"
 	building   = ".building-"
+	timings    = "timings-" // caches, one for each TensorRT version and GPU
 )
 
 // Store is a directory of engines.

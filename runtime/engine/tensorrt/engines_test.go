@@ -78,7 +78,7 @@ func TestAnEngineIsBuiltOnceAndItsProgressIsReported(t *testing.T) {
 		t.Fatalf("%t, %v", built, err)
 	}
 	want := "--onnx=" + j.Model + " --saveEngine=" + filepath.Join(s.Dir, ".building-"+j.Key.String(), "engine.plan") +
-		" --iterations=1 --duration=0 --warmUp=0 --fp16 --memPoolSize=workspace:256 --minShapes=x:1x3x64x64 --optShapes=x:4x3x64x64 --maxShapes=x:4x3x64x64"
+		" --iterations=1 --duration=0 --warmUp=0 --fp16 --memPoolSize=workspace:256 --timingCacheFile=" + filepath.Join(s.Dir, ".building-"+j.Key.String(), "timings") + " --minShapes=x:1x3x64x64 --optShapes=x:4x3x64x64 --maxShapes=x:4x3x64x64"
 	if len(lines) != 2 || !strings.HasSuffix(lines[0], "# "+want) || lines[1] != "[I] Engine built in 61 sec." {
 		t.Errorf("got %q\nwant %s", lines, want)
 	}
@@ -112,6 +112,90 @@ func TestAnEngineIsBuiltOnceAndItsProgressIsReported(t *testing.T) {
 	all, err := s.List(true)
 	if err != nil || len(all) != 1 || all[0].Err != nil || all[0].Bytes != int64(len(b)) {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A model with scales in it, as yoctune model optimise makes them, needs int8, and float16 weights need
+// fp16, whatever the stage asks for.
+func TestThePrecisionIsThatOfTheStageAndTheModel(t *testing.T) {
+	node := onnx.Node{Op: "Mul", In: []string{"x", "w"}, Out: []string{"y"}}
+	scaled := onnx.Node{Op: "QuantizeLinear", In: []string{"y", "s"}, Out: []string{"q"}}
+	weight := onnx.Weight{Name: "w", Dims: []int64{1}, Data: []float32{1}}
+	for _, c := range []struct {
+		half  bool
+		nodes []onnx.Node
+		asked string
+		want  string
+	}{
+		{false, []onnx.Node{node}, "", "fp32"},
+		{false, []onnx.Node{node}, "fp16", "fp16"},
+		{true, []onnx.Node{node}, "", "fp16"},
+		{false, []onnx.Node{node, scaled}, "fp32", "int8"},
+		{false, []onnx.Node{node, scaled}, "fp16", "int8+fp16"},
+		{true, []onnx.Node{node, scaled}, "", "int8+fp16"},
+	} {
+		g := onnx.Graph{Nodes: c.nodes, Weights: []onnx.Weight{weight}, Inputs: []onnx.Value{onnx.Tensor("x", onnx.Float32, 1)}, Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 1)}}
+		data := g.Encode()
+		if c.half { // its type, which the reader takes from the weight's head
+			data = bytes.Replace(data, []byte("\x10\x01\x42\x01w"), []byte("\x10\x0a\x42\x01w"), 1)
+		}
+		m, err := onnx.Read(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := tensorrt.Precision(c.asked, m)
+		if got != c.want {
+			t.Errorf("%q: %s, want %s", c.asked, got, c.want)
+		}
+		j := tensorrt.Job{Key: tensorrt.Key{Precision: got}}
+		args := strings.Join(j.Arguments("out"), " ")
+		for flag, want := range map[string]bool{"--int8": strings.Contains(c.want, "int8"), "--fp16": strings.Contains(c.want, "fp16")} {
+			if strings.Contains(args, flag) != want {
+				t.Errorf("%s: %s", got, args)
+			}
+		}
+	}
+}
+
+// What TensorRT measured of its implementations serves the next build; a build that is stopped or fails
+// leaves no cache that it may have damaged.
+func TestTheTimingCacheGoesFromBuildToBuild(t *testing.T) {
+	s := tensorrt.Store{Dir: t.TempDir()}
+	const script = "for a; do case $a in --timingCacheFile=*) cache=${a#--timingCacheFile=};; esac; done\n" +
+		"echo \"had $(cat \"$cache\" 2>/dev/null)\"\nprintf x >> \"$cache\"\nprintf ENGINE > \"$out\"\n"
+	build := func(change func(*tensorrt.Job), script string) (string, error) {
+		j := job(t, script)
+		change(&j)
+		said := ""
+		_, err := s.Build(t.Context(), j, func(p tensorrt.Progress) {
+			if strings.HasPrefix(p.Line, "had") {
+				said = p.Line
+			}
+		})
+		return strings.TrimSpace(said), err
+	}
+	for _, c := range []struct {
+		name, script string
+		change       func(*tensorrt.Job)
+		want         string
+		fails        bool
+	}{
+		{"first", script, func(*tensorrt.Job) {}, "had", false},
+		{"another model", script, func(j *tensorrt.Job) { j.Key.Workspace = 1 << 20 }, "had x", false},
+		{"another GPU", script, func(j *tensorrt.Job) { j.Key.GPU = "nvidia,tegra264" }, "had", false},
+		{"another TensorRT", script, func(j *tensorrt.Job) { j.Key.TensorRT = "10.7.0" }, "had", false},
+		{"failed", script + "exit 1\n", func(j *tensorrt.Job) { j.Key.Workspace = 2 << 20 }, "had xx", true},
+		{"after it", script, func(j *tensorrt.Job) { j.Key.Workspace = 3 << 20 }, "had", false},
+		{"no caches yet", "printf ENGINE > \"$out\"\ncase \"$*\" in *timing*) exit 1;; esac\n", func(j *tensorrt.Job) { j.Key.TensorRT = "7.1.3" }, "", false},
+	} {
+		if got, err := build(c.change, c.script); got != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: %q, want %q; %v", c.name, got, c.want, err)
+		}
+	}
+	// Caches are neither engines nor rubbish.
+	all, err := s.List(true)
+	if err != nil || slices.ContainsFunc(all, func(e tensorrt.Entry) bool { return e.Err != nil }) {
+		t.Errorf("%+v %v", all, err)
 	}
 }
 

@@ -44,9 +44,11 @@ type Request struct {
 	Batches   []int          `json:"batches"`            // examples in one run, ascending
 	Threads   int            `json:"threads,omitempty"`  // 0: one per core
 	Providers []string       `json:"providers,omitempty"`
-	Rounds    int            `json:"rounds"` // models take turns
-	Runs      int            `json:"runs"`   // of each model in a round
-	Limit     int64          `json:"limit"`  // time limit of each model, ns
+	Precision string         `json:"precision,omitempty"` // of TensorRT engines: fp32, fp16; "": fp32
+	Workspace int64          `json:"workspace,omitempty"` // bytes that TensorRT may use to build one, 0: its own choice
+	Rounds    int            `json:"rounds"`              // models take turns
+	Runs      int            `json:"runs"`                // of each model in a round
+	Limit     int64          `json:"limit"`               // time limit of each model, ns
 }
 
 // RequestModel is a model of a request.
@@ -59,6 +61,7 @@ type RequestModel struct {
 // Record is the result of a request.
 type Record struct {
 	Schema   string    `json:"$schema"`
+	Request  string    `json:"request"` // SHA-256 of the request's canonical JSON
 	Created  string    `json:"created"` // RFC 3339, UTC
 	Device   Device    `json:"device"`
 	Runtime  Runtime   `json:"runtime"`
@@ -85,8 +88,10 @@ type Device struct {
 type Runtime struct {
 	Yoctuned    string   `json:"yoctuned"`
 	ONNXRuntime string   `json:"onnxruntime"`
-	Providers   []string `json:"providers"` // that were allowed, best first
-	Threads     int      `json:"threads"`   // 0: one per core
+	Providers   []string `json:"providers"`           // that were allowed, best first
+	Threads     int      `json:"threads"`             // 0: one per core
+	Precision   string   `json:"precision,omitempty"` // of TensorRT engines, as in the request
+	Workspace   int64    `json:"workspace,omitempty"` // as in the request
 }
 
 // Examples is the labelled set.
@@ -102,6 +107,7 @@ type Model struct {
 	Bytes    int64   `json:"bytes"`
 	Weights  string  `json:"weights,omitempty"`  // "generated": made for the measurement, not trained
 	Provider string  `json:"provider,omitempty"` // that ran it
+	Missing  string  `json:"missing,omitempty"`  // why the first provider did not run it
 	Memory   *int64  `json:"memory,omitempty"`   // growth of the process at its peak
 	Failed   string  `json:"failed,omitempty"`   // why it was not measured
 	Batches  []Batch `json:"batches"`
@@ -140,6 +146,10 @@ func DecodeRequest(data []byte) (*Request, error) {
 		return nil, invalid("the time limit is missing")
 	case r.Threads < 0 || r.Threads > 256:
 		return nil, invalid("%d threads", r.Threads)
+	case r.Precision != "" && r.Precision != "fp32" && r.Precision != "fp16":
+		return nil, invalid("unknown precision %.40q", r.Precision)
+	case r.Workspace < 0:
+		return nil, invalid("a workspace of %d bytes", r.Workspace)
 	case (r.Metric == "") != (r.Examples == ""):
 		return nil, invalid("a labelled set and a metric belong together")
 	}
@@ -275,6 +285,10 @@ func decode(data []byte, schema string, into any) error {
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
+
+// LibraryVariable is the environment variable with the ONNX Runtime library that yoctuned takes where
+// none is named or installed: yoctune passes that of the Python environment, which makes candidates.
+const LibraryVariable = "YOCTUNE_ORT_FALLBACK"
 
 // RequestFile is the name of a request beside its files.
 const RequestFile = "request.json"
