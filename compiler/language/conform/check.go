@@ -11,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
@@ -187,7 +188,7 @@ func (c *Checker) checkDefinition(n *load.Node, def, path string, partial bool) 
 	c.def = def
 	found := c.checkValue(n, d.value, path, partial)
 	c.def = outer
-	if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
+	if len(found) == 1 && found[0].Path == path && d.value.op != object && describesForm(d.doc) && found[0].ID != "YT0103" {
 		found[0].Expected = d.doc
 		found[0].See = seeSchema(def)
 		if (def == "#URL" || def == "#MirrorURL") && strings.HasPrefix(n.Text, "/") {
@@ -227,11 +228,31 @@ func (c *Checker) checkText(n *load.Node, sh *shape, path string) []diag.Diagnos
 	length := int64(utf8.RuneCountInString(n.Text))
 	switch {
 	case sh.op == matches && c.compilePattern(sh).MatchString(n.Text) == sh.invert:
-		return c.newFault("YT0109", n, sh, path, "invalid text")
+		found := c.newFault("YT0109", n, sh, path, "invalid text")
+		if near := c.correctEnding(n.Text, sh); near != "" {
+			found[0].Help = fmt.Sprintf("did you mean %q?", near)
+		}
+		return found
 	case sh.op == maxRunes && length > sh.number, sh.op == minRunes && length < sh.number:
 		return c.newFault("YT0109", n, sh, path, fmt.Sprintf("text of %d characters", length))
 	}
 	return nil
+}
+
+// endings are the alternatives at the end of a pattern, such as \.(service|socket)$.
+var endings = lazyregexp.New(`\\\.\(([a-z|]+)\)\$$`)
+
+// correctEnding returns a text with the ending that was probably meant, "" if none is near.
+func (c *Checker) correctEnding(text string, sh *shape) string {
+	known, dot := endings.FindStringSubmatch(sh.text), strings.LastIndexByte(text, '.')
+	if known == nil || dot < 0 || sh.invert {
+		return ""
+	}
+	near := text[:dot+1] + diag.Nearest(text[dot+1:], strings.Split(known[1], "|"))
+	if !c.compilePattern(sh).MatchString(near) {
+		return ""
+	}
+	return near
 }
 
 func (c *Checker) compilePattern(sh *shape) *regexp.Regexp {

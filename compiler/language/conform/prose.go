@@ -58,13 +58,19 @@ func (s *Schema) describeValues(sh *shape) string {
 		if d.value.op == object {
 			return "a struct, " + sh.def
 		}
-		// A sentence is about what the value does, not about its form.
-		if first, _ := utf8.DecodeRuneInString(d.doc); unicode.IsLower(first) {
+		if describesForm(d.doc) {
 			return d.doc
 		}
 		return s.describeValues(d.value)
 	}
 	return "any value"
+}
+
+// describesForm reports whether the comment of a definition describes how a value is written. A
+// sentence is about what the value does.
+func describesForm(doc string) bool {
+	first, _ := utf8.DecodeRuneInString(doc)
+	return unicode.IsLower(first)
 }
 
 func fieldNames(obj *structure) []string {

@@ -108,7 +108,7 @@ func (e *evaluator) parseModule(dir string, files map[string][]byte) *module {
 		sound = sound && !diags.HasErrors()
 		if body, ok := f.Body.(*hclsyntax.Body); ok && !diags.HasErrors() {
 			m.bodies = append(m.bodies, body)
-			sound = m.declare(body) && sound
+			sound = m.declare(body) && m.checkObjects(body) && sound
 		}
 	}
 	if !sound {

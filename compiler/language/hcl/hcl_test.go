@@ -252,6 +252,8 @@ func TestLanguageErrorsHavePositions(t *testing.T) {
 	for _, c := range []struct{ claim, text, id, at, wantText, help string }{
 		{"syntax", "layer {\n  name = \n}\n", "YT0001", "2:10", "", ""},
 		{"attribute twice", "layer {\n  name = \"a\"\n  name = \"b\"\n}\n", "YT0105", "3:3", `"name" is given twice`, "keep one"},
+		{"key twice", "target \"a\" {\n  sysctl = {\n    \"vm.swappiness\" = 1\n    \"vm.swappiness\" = 2\n  }\n}\n", "YT0105", "4:5", `"vm.swappiness" is given twice`, "keep one"},
+		{"key twice in a local", "locals {\n  a = [{b = 1, \"b\" = 2}]\n}\n", "YT0105", "2:16", `"b" is given twice`, "keep one"},
 		{"block twice", "layer {}\nlayer {}\n", "YT0105", "2:1", "layer is given twice", "keep one"},
 		{"labelled block twice", "target \"a\" {}\ntarget \"b\" {}\ntarget \"a\" {}\n", "YT0105", "3:8", `target "a" is given twice`, "keep one"},
 		{"entry as block and attribute", "targets = { a = {} }\ntarget \"a\" {}\n", "YT0105", "2:8", `target "a" is given twice`, "keep one"},

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -118,6 +120,33 @@ func (m *module) reportTwice(name string, here, there position) bool {
 	m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: here, Message: name + " is defined twice",
 		Related: []diag.Related{{Pos: there, Message: "the other definition"}}, Help: "keep one of them"})
 	return false
+}
+
+// checkObjects refuses objects in which a key is written twice: HCL takes the last of them.
+func (m *module) checkObjects(body *hclsyntax.Body) bool {
+	sound := true
+	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the visitor returns none
+		object, ok := n.(*hclsyntax.ObjectConsExpr)
+		if !ok {
+			return nil
+		}
+		first := map[string]hcl.Range{}
+		for _, item := range object.Items {
+			key, diags := item.KeyExpr.Value(nil)
+			if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String {
+				continue // computed
+			}
+			name := key.AsString()
+			if there, twice := first[name]; twice {
+				m.reportClash(m.ev.startOf(item.KeyExpr.Range()), m.ev.startOf(there), strconv.Quote(name))
+				sound = false
+				continue
+			}
+			first[name] = item.KeyExpr.Range()
+		}
+		return nil
+	})
+	return sound
 }
 
 // checkAttributes refuses attributes of a block that are not among the allowed.
