@@ -196,9 +196,14 @@ func (v *view) keys(sc scope, prefix string) []candidate {
 	return found
 }
 
-// section is the last part of a place, which decides the names that belong there: "kernel.args".
+// section is the last part of a place, which decides the names that belong there: "kernel.args". The
+// name of a target or of a profile, which may be any word, is not part of it.
 func (sc scope) section(parts int) string {
-	return strings.Join(sc.names[max(0, len(sc.names)-parts):], ".")
+	in := sc.names
+	if len(in) > 1 && (in[0] == "targets" || in[0] == "profiles") {
+		in = in[2:]
+	}
+	return strings.Join(in[max(0, len(in)-parts):], ".")
 }
 
 // isEntryOf reports whether a place is an entry of a map, given by the last parts of its place.
@@ -428,12 +433,10 @@ func isModelName(sc scope) bool {
 
 // isModeName reports whether a place takes the name of a power mode.
 func isModeName(sc scope) bool {
-	names := sc.names
-	at := slices.Index(names, "power")
-	if at < 0 {
+	if len(sc.names) < 4 || sc.names[2] != "power" { // targets.NAME.power or profiles.NAME.power
 		return false
 	}
-	rest := strings.Join(names[at+1:], ".")
+	rest := strings.Join(sc.names[3:], ".")
 	return rest == "default" || rest == "adaptive.ladder" || strings.HasPrefix(rest, "modes.") && strings.HasSuffix(rest, ".from")
 }
 

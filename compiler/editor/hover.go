@@ -259,7 +259,7 @@ func escapeAll(texts []string) []string {
 	return out
 }
 
-// describeMode lists the settings of a stock power mode.
+// describeMode lists the settings of a power mode: a stock one, or one of the configuration.
 func describeMode(t *resolve.Target, name string) []string {
 	if t == nil {
 		return nil
@@ -274,5 +274,10 @@ func describeMode(t *resolve.Target, name string) []string {
 		}
 		return notes
 	}
-	return nil
+	mode := t.Node.At("power", "modes", name)
+	var notes []string
+	for _, f := range mode.Members() {
+		notes = append(notes, f.Name+" = "+f.Value.Show())
+	}
+	return notes
 }

@@ -236,6 +236,17 @@ class Answers(Session):
                     lsp.TextDocumentIdentifier(uri), self.at(second, "vm.swappiness")))
                 self.assertEqual([changed.splitlines()[p.range.start.line][p.range.start.character:p.range.end.character] for p in places], ["20"])
 
+    async def test_modes_in_a_profile_named_like_a_section(self):
+        text = CONFIGS["config.cue"].replace("profiles: calm", 'profiles: power: power: {default: "QUIET", modes: QUIET: from: "15W"}\nprofiles: calm')
+        text = text.replace('use: ["calm"]', 'use: ["calm", "power"]')
+        self.write("config.cue", text)
+        uri = self.open("config.cue")
+        got = await self.client.text_document_hover_async(lsp.HoverParams(lsp.TextDocumentIdentifier(uri), self.at(text, "QUIET")))
+        self.assertIn('from = "15W"', got.contents.value)
+        [where] = await self.definition(uri, text, "QUIET")
+        line = text.splitlines()[where.range.start.line]
+        self.assertTrue(line[where.range.start.character:].startswith("QUIET: from"), line)
+
     async def test_definition_in_another_file(self):
         head, _, rest = CONFIGS["config.cue"].partition("profiles:")
         self.write("a/config.cue", head)
