@@ -47,7 +47,7 @@ func newGraphCommand() *cobra.Command {
 				return cli.UsageError(fmt.Errorf("--kind %s: %w; choose one of %s", kind, err, strings.Join(drawings(), ", ")))
 			}
 			if d.Empty() {
-				return fmt.Errorf("the configuration of target %s has nothing to draw as %s", layers[0].Targets[0].Name, kind)
+				return fmt.Errorf("the configuration of target %s has nothing to draw as %s%s", layers[0].Targets[0].Name, kind, drawable(layers[0].Targets[0]))
 			}
 			return writeOutput(cmd, out, d.SVG())
 		}),
@@ -94,4 +94,18 @@ func unitsOf(t *plan.Target) []graph.Unit {
 		}
 	}
 	return units
+}
+
+// drawable proposes the kinds of drawings that a target has.
+func drawable(t *plan.Target) string {
+	var kinds []string
+	for _, kind := range drawings() {
+		if d, err := draw(t, kind); err == nil && !d.Empty() {
+			kinds = append(kinds, "--kind "+kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return "; it has something for " + strings.Join(kinds, ", ")
 }

@@ -250,7 +250,11 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 	} else if r.Found, r.Known = m.config.ModeName(id), true; r.Found == "" {
 		r.Found = fmt.Sprintf("mode %d", id)
 	}
-	held := fmt.Sprintf("%d of %d lines of %s are in force", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.name)
+	part := fmt.Sprintf("%d of %d lines of %s", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.name)
+	held := part + " are in force"
+	if worst != outcome.OK && worst != outcome.Capped && r.Found == m.name {
+		r.Found = part // the name alone would claim that nothing differs
+	}
 	switch {
 	case worst == outcome.Unsupported && count[outcome.OK] > 0:
 		r.Outcome, r.Message = outcome.Partial, held+"; "+first[worst]

@@ -82,6 +82,9 @@ func Load(dev rootfs.FS, src Source) (*File, error) {
 	}
 	f.Signed = f.Signer != ""
 	if f.Plan, err = plan.Decode(bytes.NewReader(data)); err != nil {
+		if slices.Contains([]string{".cue", ".hcl", ".jsonnet"}, filepath.Ext(name)) {
+			err = fmt.Errorf("%w; 'yoctune plan' makes the plan of a configuration", err)
+		}
 		return nil, fmt.Errorf("read plan: %s: %w", name, err)
 	}
 	if f.Origins, err = readOrigins(read, name, src.Origins); err != nil {
