@@ -32,7 +32,9 @@ type need struct {
 	what    string
 }
 
-// diskDrivers are the drivers behind names of disks that udev loads for a device.
+// diskDrivers are the drivers behind names of disks that udev loads for a device. This list and the next are
+// written by hand: the table of disks names the file that registers a disk, which is not always the module whose alias udev
+// loads (sdhci_tegra brings mmcblk), and names of interfaces follow habit, not the source.
 var diskDrivers = []struct {
 	prefix, example string
 	drivers         []string

@@ -27,7 +27,7 @@ func busRules() []Rule {
 			ID: "usb-memory", Severity: diag.Error,
 			Title: "usbfs memory exceeds what the module can give",
 			Cause: "Drivers in user space, such as those of USB3 Vision cameras, take this memory for transfers; 0 removes the limit.",
-			Fix:   "give it a part of the memory, such as 256MiB",
+			Fix:   "give it less than the memory of the module, such as 256MiB",
 			Wrong: `bus: usb: memory: "16GiB"`, Right: `bus: usb: memory: "256MiB"`,
 			See: "drivers/usb/core/devio.c: usbfs_memory_mb",
 			run: checkUSBMemory,

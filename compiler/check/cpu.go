@@ -29,7 +29,7 @@ func cpuRules() []Rule {
 			ID: "isolate-boot-core", Severity: diag.Error, Firm: true,
 			Title: "core 0 is isolated",
 			Cause: "Core 0 boots the system, keeps the time for the others and takes all interrupts without another core. It cannot be isolated.",
-			Fix:   "isolate other cores",
+			Fix:   "isolate other cores: core 0 boots the system and serves its interrupts",
 			Wrong: "cpu: isolate: [0, 1, 2, 3]", Right: "cpu: isolate: [4, 5]",
 			See: "Documentation/timers/no_hz.rst",
 			run: checkIsolateBootCore,

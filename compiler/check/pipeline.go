@@ -124,7 +124,7 @@ func pipelineRules() []Rule {
 			ID: "pipeline-requests", Severity: diag.Error, Firm: true,
 			Title: "callers cannot be answered as configured",
 			Cause: "A source of requests is reached through a unix socket, and through TCP only with TLS and callers who prove themselves, or on the loopback address. Each request is answered for itself: nothing of one caller may reach another.",
-			Fix:   "correct the field that is named",
+			Fix:   "change the field at the marked line as the message says",
 			Wrong: `pipelines: p: {source: {kind: "request", format: "tensor", shape: [1, 4], address: "192.0.2.7:8000"}, stages: m: {kind: "model", input: "source", path: "model.onnx"}}`,
 			Right: `pipelines: p: {source: {kind: "request", format: "tensor", shape: [1, 4], address: "192.0.2.7:8443", tls: {certificate: "/etc/station/server.crt", key: "/etc/station/server.key", clientCA: "/etc/station/clients.crt"}}, stages: m: {kind: "model", input: "source", path: "model.onnx"}}`,
 			See:   "yoctune schema Source",

@@ -44,7 +44,7 @@ func serviceRules() []Rule {
 			ID: "rt-throttle", Severity: diag.Warning,
 			Title: "real-time tasks are never throttled",
 			Cause: "With kernel.sched_rt_runtime_us at -1 a real-time task that spins blocks its core permanently.",
-			Fix:   "leave the default, or isolate the cores of the real-time tasks",
+			Fix:   "keep the default of 950000, or isolate the cores of the real-time tasks with cpu.isolate",
 			Wrong: `sysctl: "kernel.sched_rt_runtime_us": -1`, Right: `sysctl: "kernel.sched_rt_runtime_us": 950000`,
 			See: "Documentation/scheduler/sched-rt-group.rst",
 			run: checkRTThrottle,

@@ -61,7 +61,7 @@ func directiveRules() []Rule {
 			ID: "unit-directive-twice", Severity: diag.Error, Firm: true,
 			Title: "a field and a directive set the same",
 			Cause: "The unit would have the directive twice. The last one wins, or both add up.",
-			Fix:   "remove one of them",
+			Fix:   "remove either the field or the directive",
 			Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], nice: 5, unit: Service: Nice: 6}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/yes"], nice: 5}`,
 			See:   "yoctune schema Service",

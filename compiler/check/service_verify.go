@@ -13,7 +13,7 @@ func verifyRules() []Rule {
 			ID: "service-refused", Severity: diag.Error, Firm: true,
 			Title: "systemd refuses the unit",
 			Cause: "systemd checks a unit as a whole once it has read it. One whose directives exclude each other is not loaded, and the service never starts.",
-			Fix:   "change one of the two",
+			Fix:   "change one of the two directives that the message names",
 			Wrong: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, type: "oneshot", restart: "always"}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/yes"], external: true, type: "oneshot", restart: "on-failure"}`,
 			See:   "systemd: service_verify in src/core/service.c",

@@ -24,7 +24,7 @@ func transientRules() []Rule {
 			ID: "tmpfs-size", Severity: diag.Error,
 			Title: "a file system in memory is too large",
 			Cause: "Its files are memory that nothing can reclaim without swap. A full one as large as the memory makes the kernel end processes.",
-			Fix:   "give it a part of the memory",
+			Fix:   "give it less than the memory of the module, such as 256MiB",
 			Wrong: `tmpfs: "/var/cache/frames": size: "16GiB"`, Right: `tmpfs: "/var/cache/frames": size: "256MiB"`,
 			See: "Documentation/filesystems/tmpfs.rst",
 			run: checkTmpfsSize,

@@ -61,7 +61,7 @@ func variableRules() []Rule {
 			ID: "build-variable-field", Severity: diag.Error,
 			Title: "the variable has a field of its own",
 			Cause: "yoctune sets the variable from the field, and checks the field's value. Two assignments of one variable would hide each other.",
-			Fix:   "use the field",
+			Fix:   "set the field under build that the message names",
 			Wrong: `build: variables: PARALLEL_MAKE: "-j 8"`, Right: `build: parallel: make: 8`,
 			See:   "yoctune schema Build",
 			build: judgeVariables,

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -72,14 +73,29 @@ type result struct {
 	MergeConfigMS     float64  `json:"merge_config_sh_ms"`
 	MergeConfigLines  int      `json:"merge_config_sh_lines"`
 	MergeMispredicted int      `json:"merge_config_sh_mispredicted"`
+	// Fragments of others, as they are: merge_config.sh's text goes to conf.
+	Foreign *foreign `json:"fragments_of_others,omitempty"`
 	// The check that a build makes after do_configure, on the same fragments and
 	// their real .config.
 	CheckStops int `json:"build_check_lines"`
 	CheckWrong int `json:"build_check_wrong"`
 }
 
+// foreign counts what is compared of fragments that others wrote.
+type foreign struct {
+	Fragments    int      `json:"fragments"`
+	Requested    int      `json:"requested"`
+	NotKept      int      `json:"requested_not_kept"`
+	Mispredicted int      `json:"requested_mispredicted"`
+	ConfigLines  int      `json:"config_lines_compared"`
+	ConfigWrong  int      `json:"config_lines_wrong"`
+	Wrong        []string `json:"wrong,omitempty"`
+}
+
 func main() {
-	var srcs sources
+	var srcs, fragments sources
+	flag.Var(&fragments, "fragments", "folder with fragments of others; may be repeated")
+	most := flag.Int("most", 100, "fragments of others per kernel")
 	flag.Var(&srcs, "src", "unpacked kernel source; may be repeated")
 	lines := flag.Int("lines", 2000, "random requests per kernel")
 	per := flag.Int("per", 250, "requests per fragment")
@@ -101,6 +117,16 @@ func main() {
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "prove: %s: %v\n", src, err)
 			os.Exit(1)
+		}
+		if len(fragments) > 0 {
+			if r.Foreign, err = proveForeign(src, fragments, *most); err != nil {
+				fmt.Fprintf(os.Stderr, "prove: %s: %v\n", src, err)
+				os.Exit(1)
+			}
+			f := r.Foreign
+			bad = bad || f.Mispredicted+f.ConfigWrong > 0
+			fmt.Printf("%s: %d fragments of others, %d requests, %d not kept, %d mispredicted; %d lines of .config, %d wrong\n",
+				r.Kernel, f.Fragments, f.Requested, f.NotKept, f.Mispredicted, f.ConfigLines, f.ConfigWrong)
 		}
 		bad = bad || r.Mispredicted+r.ConfigWrong+r.MergeMispredicted+r.CheckWrong > 0
 		rec.Kernels = append(rec.Kernels, *r)
@@ -230,12 +256,102 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 	return r, r.mergeConfig(g, k, base, rng)
 }
 
+// proveForeign compares fragments of others: the same text for conf and for the prediction.
+func proveForeign(src string, folders []string, most int) (*foreign, error) {
+	src, err := filepath.Abs(src)
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.MkdirTemp("", "prove-kconfig-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(out) }()
+	g := rig{src, out}
+	if err := g.make(nil, "defconfig"); err != nil {
+		return nil, err
+	}
+	probed, err := kconfig.Index(src, kconfig.Options{Shell: kconfig.RunShell})
+	if err != nil {
+		return nil, err
+	}
+	k := kconfig.Prepare(probed.Tree)
+	data, err := os.ReadFile(filepath.Join(src, "arch/arm64/configs/defconfig"))
+	if err != nil {
+		return nil, err
+	}
+	base, _ := kconfig.ReadFragment("defconfig", data)
+	files, err := fragmentFiles(folders, most)
+	if err != nil {
+		return nil, err
+	}
+	f := &foreign{}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		frag, _ := kconfig.ReadFragment(name, text)
+		kept := &kconfig.Config{}
+		for _, l := range base.Lines {
+			if !slices.ContainsFunc(frag.Lines, func(o kconfig.Line) bool { return o.Symbol == l.Symbol }) {
+				kept.Lines = append(kept.Lines, l)
+			}
+		}
+		real, err := g.runText(slices.Concat(render(kept), []byte("\n"), text, []byte("\n")))
+		if err != nil {
+			return nil, err
+		}
+		r, got := &result{}, k.Evaluate(kconfig.Merge(base, frag))
+		r.compareRequests(frag, got, real)
+		r.compare(filepath.Base(name), k, got, real)
+		f.Fragments++
+		f.Requested, f.NotKept, f.Mispredicted = f.Requested+r.Requested, f.NotKept+r.NotKept, f.Mispredicted+r.Mispredicted
+		f.ConfigLines, f.ConfigWrong = f.ConfigLines+r.ConfigLines, f.ConfigWrong+r.ConfigWrong
+		f.Wrong = append(f.Wrong, r.Wrong...)
+	}
+	return f, nil
+}
+
+// fragmentFiles lists files with options, each different one once, spread over the folders.
+func fragmentFiles(folders []string, most int) ([]string, error) {
+	var names []string
+	seen := map[string]bool{}
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || !slices.Contains([]string{".cfg", ".config", ".fragment"}, filepath.Ext(name)) && !strings.HasSuffix(name, "defconfig") {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			if err != nil || seen[string(text)] || !bytes.Contains(text, []byte("CONFIG_")) {
+				return err
+			}
+			seen[string(text)] = true
+			names = append(names, name)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(names) > most {
+		var some []string
+		for i := range most {
+			some = append(some, names[i*len(names)/most])
+		}
+		names = some
+	}
+	return names, nil
+}
+
 func ms(t time.Time) float64 { return float64(time.Since(t).Microseconds()) / 1000 }
 
 // runConf runs the real program the way kernel-yocto does.
-func (g rig) runConf(cfg *kconfig.Config) (map[string]string, error) {
+func (g rig) runConf(cfg *kconfig.Config) (map[string]string, error) { return g.runText(render(cfg)) }
+
+func (g rig) runText(text []byte) (map[string]string, error) {
 	all := filepath.Join(g.out, "all.config")
-	if err := os.WriteFile(all, render(cfg), 0o644); err != nil {
+	if err := os.WriteFile(all, text, 0o644); err != nil {
 		return nil, err
 	}
 	if err := g.make([]string{"KCONFIG_ALLCONFIG=" + all}, "alldefconfig"); err != nil {
@@ -292,7 +408,7 @@ func (r *result) compareRequests(frag *kconfig.Config, got *kconfig.Result, real
 // buildCheck runs the function that a generated layer runs after do_configure: it
 // must name each request that the real .config does not hold, and no other.
 func (r *result) buildCheck(g rig, frag *kconfig.Config, real map[string]string) error {
-	t := &plan.Target{Name: "t", Machine: "jetson-orin-nano-devkit", Kernel: plan.Kernel{Config: []plan.ConfigOption{{Symbol: "PSI", Value: "y"}}}}
+	t := &plan.Target{Name: "t", Machine: "jetson-orin-nano-devkit", Plan: &plan.Plan{}, Kernel: plan.Kernel{Config: []plan.ConfigOption{{Symbol: "PSI", Value: "y"}}}}
 	files, err := layerconf.Emit(&plan.Layer{Name: "x", Release: "scarthgap", Targets: []*plan.Target{t}})
 	if err != nil {
 		return err
