@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 	"github.com/yoctune/yoctune/runtime/serve/cluster"
+	"github.com/yoctune/yoctune/runtime/serve/post"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
 )
@@ -198,7 +199,15 @@ func clusterAnswer(cmd *cobra.Command, s *cluster.Status) error {
 
 // openDelivery opens the sink of a pipeline that only this program has; nil for others. It ends with ctx.
 func openDelivery(ctx context.Context, dev *rootfs.Root, whole *plan.Plan, o *pipeline.Options) error {
+	if !o.Plan.Sink.NeedsServer() {
+		return nil
+	}
 	if o.Plan.Sink.NATS == nil {
+		s, err := post.Open(o.Plan.Sink)
+		if err != nil {
+			return fmt.Errorf("pipeline %s: %w", o.Name, err)
+		}
+		o.Delivery = s
 		return nil
 	}
 	if whole.Cluster == nil {

@@ -112,7 +112,7 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
 		return err
 	}
-	if (o.Plan.Sink.NATS != nil || o.Plan.Serves() && o.Source == "") && !serving {
+	if (o.Plan.Sink.NeedsServer() || o.Plan.Serves() && o.Source == "") && !serving {
 		return execServer("pipeline " + o.Name + " needs a server")
 	}
 	if err := enterEnvironment(o.Plan.Environment); err != nil {

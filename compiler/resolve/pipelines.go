@@ -168,6 +168,9 @@ func (r *resolver) sink(name string, c *config.Sink) plan.PipelineSink {
 	if c.Rotate.IsSet() {
 		s.Rotate = &plan.Rotate{Size: r.readBytes(c.Rotate.Size), Keep: c.Rotate.Keep.Or(1)}
 	}
+	if c.TLS.IsSet() {
+		s.TLS = clientTLS(&c.TLS)
+	}
 	if s.Kind == pipeline.NATSSink.Kind {
 		s.NATS = &plan.Delivery{
 			Stream: cmp.Or(c.Stream.Text, name), Subject: cmp.Or(c.Subject.Text, "results."+name),
@@ -177,6 +180,10 @@ func (r *resolver) sink(name string, c *config.Sink) plan.PipelineSink {
 		}
 	}
 	return s
+}
+
+func clientTLS(c *config.ClientTLS) *plan.ClientTLS {
+	return &plan.ClientTLS{CA: c.CA.Text, Certificate: c.Certificate.Text, Key: c.Key.Text}
 }
 
 // resolveCluster reads where results are delivered.
@@ -192,7 +199,7 @@ func (r *resolver) resolveCluster() {
 	}
 	k.Store.Size = cmp.Or(k.Store.Size, pipeline.ClusterSize)
 	if c.TLS.IsSet() {
-		k.TLS = &plan.ClientTLS{CA: c.TLS.CA.Text, Certificate: c.TLS.Certificate.Text, Key: c.TLS.Key.Text}
+		k.TLS = clientTLS(&c.TLS)
 	}
 	r.plan.Cluster = k
 	r.origins["cluster"] = c.Pos()

@@ -49,3 +49,26 @@ func TestClusterHasAUnitBeforeThePipelinesThatDeliver(t *testing.T) {
 		}
 	}
 }
+
+// A pipeline that posts over TLS runs in the larger program, which gets the files from systemd.
+func TestPipelineThatPostsOverTLSRunsInTheLargerProgram(t *testing.T) {
+	l := emittest.Vision(t)
+	p := l.Targets[0].Plan.Pipelines["door"]
+	p.Sink = plan.PipelineSink{Kind: "http", URL: "https://results.example.com/", TLS: &plan.ClientTLS{Certificate: "/etc/station/device.crt", Key: "/etc/station/device.key"}}
+	l.Targets[0].Plan.Pipelines = map[string]plan.Pipeline{"door": p}
+	files, err := units.Emit(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, f := range files {
+		if strings.Contains(f.Path, "yoctuned-pipeline@door.service.d") {
+			text = string(f.Data)
+		}
+	}
+	want := "ExecStart=\nExecStart=/usr/bin/yoctuned-serve pipeline run /usr/lib/yoctune/plan.json %i --flight .\n" +
+		"LoadCredential=certificate:/etc/station/device.crt\nLoadCredential=key:/etc/station/device.key\n"
+	if !strings.Contains(text, want) || strings.Contains(text, "yoctuned-cluster") {
+		t.Errorf("drop-in:\n%s", text)
+	}
+}

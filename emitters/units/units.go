@@ -154,8 +154,9 @@ func (t *templates) emitPipelines(l *plan.Layer, target *plan.Target) ([]emitter
 			Engines, Lock       bool
 			Disks               []disk
 			Requests            *requests
-			Delivers            bool
-		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locksMemory(p), disks(p), requestsOf(p), p.Sink.NATS != nil})
+			Delivers, Posts     bool
+			Identity            []credential
+		}{p, l.Name, target.Name, name, p.WantsTensorRT(), locksMemory(p), disks(p), requestsOf(p), p.Sink.NATS != nil, p.Sink.NATS == nil && p.Sink.NeedsServer(), identity(p.Sink.TLS)})
 		if err != nil {
 			return nil, err
 		}
@@ -200,11 +201,10 @@ func (t *templates) emitCluster(l *plan.Layer, target *plan.Target) ([]emitters.
 	if c == nil || !l.Runtime.Installed() {
 		return nil, nil
 	}
-	var all []credential
-	if c.TLS != nil {
-		all = append(all, credential{"ca", c.TLS.CA}, credential{"certificate", c.TLS.Certificate}, credential{"key", c.TLS.Key})
+	all := identity(c.TLS)
+	if c.Credentials != "" {
+		all = append(all, credential{"user", c.Credentials})
 	}
-	all = slices.DeleteFunc(append(all, credential{"user", c.Credentials}), func(c credential) bool { return c.Path == "" })
 	f, err := t.cluster.Fill(emitters.NewDeviceFile(l, target, clusterUnit, unitDir+clusterUnit), struct {
 		Layer, Target string
 		Low           bool
@@ -212,6 +212,14 @@ func (t *templates) emitCluster(l *plan.Layer, target *plan.Target) ([]emitters.
 	}{l.Name, target.Name, isLowPort(c.Listen), all})
 	f.Install.Unit = clusterUnit
 	return []emitters.File{unit(f, clusterUnit, "unit", "cluster")}, err
+}
+
+// identity lists the files of a client's identity.
+func identity(t *plan.ClientTLS) []credential {
+	if t == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]credential{{"ca", t.CA}, {"certificate", t.Certificate}, {"key", t.Key}}, func(c credential) bool { return c.Path == "" })
 }
 
 // clusterUnit is the NATS server of a device.

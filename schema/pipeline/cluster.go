@@ -48,6 +48,10 @@ func checkDelivery(s *plan.PipelineSink) []Fault {
 		top, known = codecs[d.Codec]
 	}
 	switch {
+	case s.TLS != nil && !strings.HasPrefix(s.URL, "https://"):
+		return fault("tls", "", "write https:// in front of the address, or remove tls", "tls has certificates for a connection that is not encrypted")
+	case s.TLS != nil && (s.TLS.Certificate == "") != (s.TLS.Key == ""):
+		return fault("tls", "", "set both certificate and key", "a certificate needs its key")
 	case (d != nil) != (s.Kind == NATSSink.Kind):
 		return fault("kind", s.Kind, "choose kind: \"nats\"", "only a sink of kind nats has settings of a stream")
 	case d == nil:

@@ -13,6 +13,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Schema identifies the format of plan.json. A reader refuses a newer major.
@@ -412,7 +413,12 @@ func (p *Pipeline) RunsModel() bool {
 }
 
 // Serves reports whether only yoctuned-serve can run the pipeline.
-func (p *Pipeline) Serves() bool { return p.Source.Request != nil || p.Sink.NATS != nil }
+func (p *Pipeline) Serves() bool { return p.Source.Request != nil || p.Sink.NeedsServer() }
+
+// NeedsServer reports whether only yoctuned-serve has the sink: it links NATS and TLS.
+func (s *PipelineSink) NeedsServer() bool {
+	return s.NATS != nil || strings.HasPrefix(s.URL, "https://")
+}
 
 // FirstModel returns the name of the first pipeline that runs a model, "" for none.
 func (p *Plan) FirstModel() string {
@@ -598,7 +604,8 @@ type PipelineSink struct {
 	Policy   string   `json:"policy,omitempty"`    // of its queue, "": as the others
 	Time     int64    `json:"time,omitempty"`      // longest of one result, ns; as declared, 0: not known
 
-	NATS *Delivery `json:"nats,omitempty" since:"2"` // nats
+	NATS *Delivery  `json:"nats,omitempty" since:"2"` // nats
+	TLS  *ClientTLS `json:"tls,omitempty" since:"2"`  // http with https; nil: no certificate, and the authorities of the system
 }
 
 // Delivery is how a sink puts results into a stream of the cluster.

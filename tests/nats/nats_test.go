@@ -1,5 +1,5 @@
-// Package nats starts the built programs on declared plans, ends them at random moments, and lets nats-py, a client
-// that knows nothing of them, read what arrived.
+// Package nats starts the built programs on declared plans whose results go to other machines, ends them at random
+// moments, and lets others read what arrived: nats-py, a client that knows nothing of them, and an HTTPS server.
 package nats
 
 import (

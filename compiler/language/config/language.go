@@ -624,7 +624,7 @@ type Cluster struct {
 	Name        String
 	Embedded    EmbeddedServer
 	URL         String
-	TLS         ClusterTLS
+	TLS         ClientTLS
 	Credentials String
 	Domain      String
 	Replicas    Int
@@ -1347,6 +1347,7 @@ type Sink struct {
 	Path        String
 	Rotate      Rotate
 	URL         String
+	TLS         ClientTLS
 	Timeout     Duration
 	Exec        List[String]
 	Slots       Int
@@ -1369,6 +1370,7 @@ func (c *Sink) decode(p Place) {
 	c.Path.decode(c.field("path"))
 	c.Rotate.decode(c.field("rotate"))
 	c.URL.decode(c.field("url"))
+	c.TLS.decode(c.field("tls"))
 	c.Timeout.decode(c.field("timeout"))
 	c.Exec.decode(c.field("exec"))
 	c.Slots.decode(c.field("slots"))
@@ -1501,15 +1503,15 @@ func (c *EmbeddedServer) decode(p Place) {
 	c.Plain.decode(c.field("plain"))
 }
 
-// ClusterTLS is a struct of the language.
-type ClusterTLS struct {
+// ClientTLS is a struct of the language.
+type ClientTLS struct {
 	Place
 	CA          String
 	Certificate String
 	Key         String
 }
 
-func (c *ClusterTLS) decode(p Place) {
+func (c *ClientTLS) decode(p Place) {
 	c.Place = p
 	c.CA.decode(c.field("ca"))
 	c.Certificate.decode(c.field("certificate"))

@@ -293,6 +293,13 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#ClientTLS", doc: "Certificates for TLS, as files of the device in PEM.", value: &shape{op: object, obj: &structure{
+		fields: []*member{
+			{name: "ca", required: false, doc: "Certificates of the authorities that are trusted; by default those of the system. The server on the device admits only clients with a certificate of theirs.", value: &shape{op: named, def: "#AbsPath"}},
+			{name: "certificate", required: false, doc: "Certificate of this side, and those between it and the authority.", value: &shape{op: named, def: "#AbsPath"}},
+			{name: "key", required: false, doc: "Private key of the certificate.", value: &shape{op: named, def: "#AbsPath"}},
+		},
+	}}},
 	{name: "#ClockLimits", doc: "Limits of a clock.", value: &shape{op: object, obj: &structure{
 		fields: []*member{
 			{name: "min", required: false, doc: "Lowest clock; a step of the device's table.", value: &shape{op: named, def: "#Frequency"}},
@@ -304,7 +311,7 @@ var language = Schema{defs: []*definition{
 			{name: "name", required: true, doc: "Name of the cluster.", value: &shape{op: named, def: "#Name"}},
 			{name: "embedded", required: false, doc: "Run a NATS server on the device, as yoctuned-cluster.service. Its streams hold the results.", value: &shape{op: named, def: "#EmbeddedServer"}},
 			{name: "url", required: false, doc: "Address of an existing server, such as \"tls://nats.example.com:4222\". Results wait on the device until that server has stored them.", value: &shape{op: matches, text: "^(nats|tls)://[A-Za-z0-9.-]+(:[0-9]{1,5})?$"}},
-			{name: "tls", required: false, doc: "Certificates, as files of the device in PEM: those of the client with url, those of the server with embedded.", value: &shape{op: named, def: "#ClusterTLS"}},
+			{name: "tls", required: false, doc: "Certificates, as files of the device in PEM: those of the client with url, those of the server with embedded.", value: &shape{op: named, def: "#ClientTLS"}},
 			{name: "credentials", required: false, doc: "File of the device with the credentials of a user: a .creds file, or the seed of an nkey.", value: &shape{op: named, def: "#AbsPath"}},
 			{name: "domain", required: false, doc: "JetStream domain: of the existing server, or the one that the server on the device has; by default none, and name.", value: &shape{op: named, def: "#Name"}},
 			{name: "replicas", required: false, doc: "Copies of a stream in the cluster: 1, 3 or 5. 1 by default.", value: &shape{op: all, parts: []*shape{
@@ -319,13 +326,6 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "size", required: false, doc: "Most that all streams on the device may take; 1 GiB by default.", value: &shape{op: named, def: "#Size"}},
 			{name: "sync", required: false, doc: "Time between writes to the disk, which is what a loss of power may cost. By default results are on the disk before they are acknowledged.", value: &shape{op: named, def: "#Duration"}},
-		},
-	}}},
-	{name: "#ClusterTLS", doc: "Certificates of the cluster.", value: &shape{op: object, obj: &structure{
-		fields: []*member{
-			{name: "ca", required: false, doc: "Certificates of the authorities that are trusted; by default those of the system. The server on the device admits only clients with a certificate of theirs.", value: &shape{op: named, def: "#AbsPath"}},
-			{name: "certificate", required: false, doc: "Certificate of this side, and those between it and the authority.", value: &shape{op: named, def: "#AbsPath"}},
-			{name: "key", required: false, doc: "Private key of the certificate.", value: &shape{op: named, def: "#AbsPath"}},
 		},
 	}}},
 	{name: "#Coalesce", doc: "Interrupt coalescing: an interrupt is raised after a delay or a number of packets.", value: &shape{op: object, obj: &structure{
@@ -1762,7 +1762,8 @@ var language = Schema{defs: []*definition{
 			}},
 			{field: "kind", value: "http", then: &structure{
 				fields: []*member{
-					{name: "url", required: true, doc: "Address to post each result to, http only; for https use a command such as curl.", value: &shape{op: matches, text: "^http://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$"}},
+					{name: "url", required: true, doc: "Address to post each result to. https needs yoctuned-serve, which the layer then brings.", value: &shape{op: matches, text: "^https?://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$"}},
+					{name: "tls", required: false, doc: "Certificates of the client with https, as files of the device in PEM.", value: &shape{op: named, def: "#ClientTLS"}},
 					{name: "timeout", required: false, doc: "Time limit for one result; 2 s by default.", value: &shape{op: named, def: "#Duration"}},
 				},
 			}},

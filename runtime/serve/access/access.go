@@ -4,6 +4,8 @@ package access
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/yoctune/yoctune/internal/socket"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // Group is the group whose members may use the unix sockets of pipelines and of the cluster.
@@ -46,4 +49,29 @@ func Credential(name, path string) string {
 		}
 	}
 	return path
+}
+
+// ClientTLS reads the certificates of a client; nil: it has none, and trusts the authorities of the system.
+func ClientTLS(t *plan.ClientTLS) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t == nil {
+		return c, nil
+	}
+	if t.CA != "" {
+		text, err := os.ReadFile(Credential("ca", t.CA))
+		if err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("tls: %s has no certificate in PEM", t.CA)
+		}
+	}
+	if t.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(Credential("certificate", t.Certificate), Credential("key", t.Key))
+		if err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
 }

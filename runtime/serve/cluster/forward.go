@@ -182,14 +182,14 @@ func (f *Forwarder) connect() error {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { f.note(err.Error()) }),
 	}
 	if strings.HasPrefix(c.URL, "tls://") {
-		config, err := clientTLS(c.TLS)
+		config, err := access.ClientTLS(c.TLS)
 		if err != nil {
 			return err
 		}
 		options = append(options, nats.Secure(config))
 	}
 	if c.Credentials != "" {
-		o, err := userOption(access.Credential(CredentialUser, c.Credentials))
+		o, err := userOption(access.Credential(credentialUser, c.Credentials))
 		if err != nil {
 			return fmt.Errorf("credentials %s: %w", c.Credentials, err)
 		}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -28,13 +27,8 @@ const (
 	Dir    = "/var/lib/yoctune-cluster"
 )
 
-// Names under which the service manager hands over files.
-const (
-	CredentialCA          = "ca"
-	CredentialCertificate = "certificate"
-	CredentialKey         = "key"
-	CredentialUser        = "user"
-)
+// credentialUser is the name under which the service manager hands over the credentials of a user.
+const credentialUser = "user"
 
 // ErrStore is wrapped by the error of a server whose streams cannot be written until it starts again.
 var ErrStore = errors.New("the store of the cluster failed")
@@ -194,36 +188,11 @@ func (s *Server) Stop() {
 
 // serverTLS admits clients with a certificate of the authority.
 func serverTLS(t *plan.ClientTLS) (*tls.Config, error) {
-	c, err := clientTLS(t)
+	c, err := access.ClientTLS(t)
 	if err != nil {
 		return nil, err
 	}
 	c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert
-	return c, nil
-}
-
-// clientTLS reads the certificates of a client.
-func clientTLS(t *plan.ClientTLS) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t == nil {
-		return c, nil
-	}
-	if t.CA != "" {
-		text, err := os.ReadFile(access.Credential(CredentialCA, t.CA))
-		if err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("tls: %s has no certificate in PEM", t.CA)
-		}
-	}
-	if t.Certificate != "" {
-		pair, err := tls.LoadX509KeyPair(access.Credential(CredentialCertificate, t.Certificate), access.Credential(CredentialKey, t.Key))
-		if err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
 	return c, nil
 }
 

@@ -29,7 +29,7 @@ type commandSink struct {
 	in      *os.File
 	stderr  *tailbuf.Buffer
 	buf     []byte
-	rest    retry
+	rest    Retry
 	unread  error // results that were written and never read, nil: none
 }
 
@@ -65,12 +65,12 @@ func (s *commandSink) start() error {
 // Write returns [ErrSinkDegraded] if the program has exited or does not read the line in time.
 // A program that may have read half a line is stopped.
 func (s *commandSink) Write(r *result.Record) error {
-	if !s.rest.due() {
-		return s.rest.err
+	if !s.rest.Due() {
+		return s.rest.Err()
 	}
 	if s.cmd == nil {
 		if err := s.start(); err != nil {
-			return s.rest.fail(err)
+			return s.rest.Fail(err)
 		}
 	}
 	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
@@ -79,10 +79,10 @@ func (s *commandSink) Write(r *result.Record) error {
 		_, err = s.in.Write(s.buf)
 	}
 	if err == nil {
-		s.rest.reset()
+		s.rest.Reset()
 		return nil
 	}
-	return s.rest.fail(errors.Join(fmt.Errorf("%s does not read its input: %w", s.argv[0], err), s.end(true)))
+	return s.rest.Fail(errors.Join(fmt.Errorf("%s does not read its input: %w", s.argv[0], err), s.end(true)))
 }
 
 // end stops the program: by closing its input, or with SIGKILL. What was not read, now or by an

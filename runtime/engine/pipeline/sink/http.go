@@ -19,20 +19,20 @@ import (
 // While the server is slow, frames wait in the queue before the sink, whose policy applies.
 //
 // It implements the part of HTTP/1.1 that one request needs: net/http would add TLS, HTTP/2 and
-// a megabyte to a small program. For https use a sink of kind command.
+// a megabyte to a small program. The sink for https is in yoctuned-serve.
 type httpSink struct {
 	host    string // to dial
 	head    string // of the request, up to the value of Content-Length
 	timeout time.Duration
 	body    []byte
 	request []byte
-	rest    retry
+	rest    Retry
 }
 
 func openHTTP(target string, timeout time.Duration) (*httpSink, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" {
-		return nil, fmt.Errorf("%w: url is not http://HOST/…; for https use a sink of kind command, such as curl", registry.ErrPlan)
+		return nil, fmt.Errorf("%w: url is not http://HOST/…", registry.ErrPlan)
 	}
 	host := u.Host
 	if u.Port() == "" {
@@ -50,16 +50,16 @@ func openHTTP(target string, timeout time.Duration) (*httpSink, error) {
 // Write returns [ErrSinkDegraded] if the server is unreachable, too slow, or answers with a
 // status other than 2xx.
 func (s *httpSink) Write(r *result.Record) error {
-	if !s.rest.due() {
-		return s.rest.err
+	if !s.rest.Due() {
+		return s.rest.Err()
 	}
 	s.body = r.AppendJSON(s.body[:0])
 	s.request = strconv.AppendInt(append(s.request[:0], s.head...), int64(len(s.body)), 10)
 	s.request = append(append(s.request, "\r\n\r\n"...), s.body...)
 	if err := s.post(); err != nil {
-		return s.rest.fail(fmt.Errorf("post results: %w", err))
+		return s.rest.Fail(fmt.Errorf("post results: %w", err))
 	}
-	s.rest.reset()
+	s.rest.Reset()
 	return nil
 }
 

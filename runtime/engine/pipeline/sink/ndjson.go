@@ -23,7 +23,7 @@ type NDJSON struct {
 	path   string
 	size   int64 // of the file
 	rotate plan.Rotate
-	rest   retry
+	rest   Retry
 }
 
 // NewNDJSON writes to w, with one call of Write per line.
@@ -77,19 +77,19 @@ func endsInsideLine(path string, size int64) bool {
 // pipeline: the error wraps [ErrSinkDegraded], no partial line remains, and later records try
 // again at growing intervals.
 func (s *NDJSON) Write(r *result.Record) error {
-	if !s.rest.due() {
-		return s.rest.err
+	if !s.rest.Due() {
+		return s.rest.Err()
 	}
 	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
 	if s.path != "" && s.rotate.Size > 0 && s.size > 0 && s.size+int64(len(s.buf)) > s.rotate.Size || s.path != "" && s.file == nil {
 		if err := s.next(); err != nil {
-			return s.rest.fail(err)
+			return s.rest.Fail(err)
 		}
 	}
 	n, err := s.w.Write(s.buf)
 	if err == nil {
 		s.size += int64(n)
-		s.rest.reset()
+		s.rest.Reset()
 		return nil
 	}
 	if s.file == nil || !isTemporary(err) {
@@ -100,7 +100,7 @@ func (s *NDJSON) Write(r *result.Record) error {
 			return errors.Join(err, terr)
 		}
 	}
-	return s.rest.fail(err)
+	return s.rest.Fail(err)
 }
 
 // next rotates the files and begins a new one.

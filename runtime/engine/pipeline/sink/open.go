@@ -62,9 +62,9 @@ func Open(o Options) (Sink, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: unknown kind %q", registry.ErrPlan, s.Kind)
 	}
-	if s.NATS != nil {
+	if s.NeedsServer() {
 		if o.Delivery == nil {
-			return nil, fmt.Errorf("%w: yoctuned-serve has sinks of kind %s", registry.ErrPlan, s.Kind)
+			return nil, fmt.Errorf("%w: only yoctuned-serve has this sink of kind %s", registry.ErrPlan, s.Kind)
 		}
 		return o.Delivery, nil
 	}

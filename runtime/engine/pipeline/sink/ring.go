@@ -14,7 +14,7 @@ type ringSink struct {
 	path        string
 	slots, size int
 	buf         []byte
-	rest        retry
+	rest        Retry
 }
 
 func openRing(path string, slots, size int) (*ringSink, error) {
@@ -41,20 +41,20 @@ func (s *ringSink) Write(r *result.Record) error {
 	if len(s.buf) > s.size {
 		return fmt.Errorf("%w: a record of %d bytes does not fit in a slot of %d", ErrDegraded, len(s.buf), s.size)
 	}
-	if !s.rest.due() {
-		return s.rest.err
+	if !s.rest.Due() {
+		return s.rest.Err()
 	}
 	err := error(nil)
-	if s.rest.err != nil {
+	if s.rest.Err() != nil {
 		err = s.recreate()
 	}
 	if err == nil {
 		err = s.ring.Put(s.buf)
 	}
 	if err != nil {
-		return s.rest.fail(fmt.Errorf("%s: %w", s.path, err))
+		return s.rest.Fail(fmt.Errorf("%s: %w", s.path, err))
 	}
-	s.rest.reset()
+	s.rest.Reset()
 	return nil
 }
 
