@@ -146,14 +146,20 @@ func (h *host) f1(example, k int) (measurement.Example, error) {
 	if len(labels) == 1 && len(values) == 2 {
 		values = []float64{float64(flag(values[1] > values[0]))}
 	}
+	counts, err := confusion(values, labels)
+	return measurement.Example{Counts: counts}, err
+}
+
+// confusion counts true positives, false positives and false negatives.
+func confusion(values []float64, labels []int64) ([]int64, error) {
 	if len(labels) != len(values) {
-		return measurement.Example{}, fmt.Errorf("%d labels, and the model gives %d scores; for one class of several use %s", len(labels), len(values), measurement.Top1)
+		return nil, fmt.Errorf("%d labels, and the model gives %d scores; for one class of several use %s", len(labels), len(values), measurement.Top1)
 	}
 	c := []int64{0, 0, 0}
 	for i, v := range values {
 		switch found := v > 0.5; {
 		case labels[i] != 0 && labels[i] != 1:
-			return measurement.Example{}, fmt.Errorf("label %d is %d; 0 and 1 are labels of metric %s", i, labels[i], h.metric.Name)
+			return nil, fmt.Errorf("label %d is %d; 0 and 1 are labels of metric %s", i, labels[i], measurement.F1)
 		case found && labels[i] == 1:
 			c[0]++
 		case found:
@@ -162,7 +168,7 @@ func (h *host) f1(example, k int) (measurement.Example, error) {
 			c[2]++
 		}
 	}
-	return measurement.Example{Counts: c}, nil
+	return c, nil
 }
 
 // characters reads a text as CTC does: the best class of each step, repeats merged, class 0 left out.
