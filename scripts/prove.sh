@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record to
 # bench/results/, or prints why it was skipped. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models serve
+#   scripts/prove.sh [PART...]     parts: layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models serve cluster
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers, image)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -447,8 +447,21 @@ serve() {
 	} | tee -a "$record"
 }
 
+# cluster: kill -9 of each program between a result and the stream that takes it.
+cluster() {
+	title "cluster: every result arrives once and in order, although the pipeline, the device's server and the cluster are killed 200 times each"
+	[ -x build/nats-venv/bin/python ] || run scripts/setup.sh python
+	local record=$results/$day-cluster.md
+	YOCTUNE_REQUIRE_NATS=1 YOCTUNE_NATS_KILLS=200 go test ./tests/nats -v -count 1 -timeout 2h >build/cluster.log 2>&1 || { failed=1; cat build/cluster.log >&2; }
+	{
+		printf '# Results in streams, %s\n\n' "$day"
+		printf 'Real: the built programs, nats-server, and nats-py as the reader. The link is the loopback interface. SIGKILL at random moments; no loss of power.\n\n'
+		sed -n 's/^ *nats_test.go:[0-9]*: \(.*\)$/- \1/p; s/^--- \(.*\)$/- \1/p' build/cluster.log
+	} | tee "$record"
+}
+
 mkdir -p build
-all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models serve"
+all="layers parse boards tasks kconfig fuzz soak kills worker dist install nvpmodel cuda12 runtime units systemd camera rtsp arm64 image tuned facts names casestudy bench browser dashboards profiler editor import attack models serve cluster"
 # shellcheck disable=SC2086 # a list of parts
 [ $# -gt 0 ] || set -- $all
 for part; do

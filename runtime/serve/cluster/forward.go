@@ -167,6 +167,7 @@ func (f *Forwarder) connect() error {
 	c := f.plan.Cluster
 	options := []nats.Option{
 		nats.Name("yoctune " + f.s.o.Device), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1),
+		nats.IgnoreAuthErrorAbort(), // rights may be given later
 		nats.CustomReconnectDelay(func(attempts int) time.Duration {
 			return min(time.Duration(attempts+1)*250*time.Millisecond, 10*time.Second)
 		}),
