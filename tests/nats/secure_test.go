@@ -64,7 +64,7 @@ authorization { users: [ {nkey: %s}, {user: reader, password: reader} ] }
 		why               string // in the status; "": it delivers
 	}{
 		{"an unknown key", unknown, a.identity("device"), "uthorization"},
-		{"a certificate that has expired", known, a.identity("expired"), "expired certificate"},
+		{"a certificate that has expired", known, a.identity("expired"), "the device's certificate expired at "},
 		{"a certificate of another authority", known, &plan.ClientTLS{CA: a.path("ca.crt"), Certificate: other.path("device.crt"), Key: other.path("device.key")}, "certificate"},
 		{"a hub of another authority", known, other.identity("device"), "x509"},
 		{"the right keys", known, a.identity("device"), ""},

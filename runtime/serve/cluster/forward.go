@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,6 +94,8 @@ type Forwarder struct {
 	there  jetstream.JetStream
 	kv     jetstream.KeyValue
 	lanes  []*lane
+
+	own *x509.Certificate // of this device; nil: none
 
 	mu    sync.Mutex
 	since time.Time // of the connection's state
@@ -187,6 +190,9 @@ func (f *Forwarder) connect() error {
 		if err != nil {
 			return err
 		}
+		if len(config.Certificates) > 0 {
+			f.own = config.Certificates[0].Leaf
+		}
 		options = append(options, nats.Secure(config))
 	}
 	if c.Credentials != "" {
@@ -225,6 +231,15 @@ func userOption(path string) (nats.Option, error) {
 
 // note keeps the state of the connection, "" for a good one.
 func (f *Forwarder) note(why string) {
+	// A server that refuses a certificate may close the connection without a word.
+	if now := time.Now(); why != "" && f.own != nil {
+		switch {
+		case now.After(f.own.NotAfter):
+			why = fmt.Sprintf("the device's certificate expired at %s: %s", f.own.NotAfter.UTC().Format(time.RFC3339), why)
+		case now.Before(f.own.NotBefore):
+			why = fmt.Sprintf("the device's certificate is valid from %s, and its clock shows %s: %s", f.own.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), why)
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if (why == "") != (f.why == "") {
