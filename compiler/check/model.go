@@ -453,6 +453,7 @@ func checkModelOutput(s *subject) {
 			want = "the votes of an ensemble, which have float32 elements"
 		}
 		if want == "" {
+			s.refuseOnGPU(u, out)
 			continue
 		}
 		part := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID).Decode.Place
@@ -464,6 +465,17 @@ func checkModelOutput(s *subject) {
 			help = fmt.Sprintf("set head: %q: the output has %s", head, why)
 		}
 		s.reportAt(part, u.next.Post.Kind, help, "%s reads %s, and %s gives %s", u.next.Post.Kind, want, u.name(), out)
+	}
+}
+
+// refuseOnGPU refuses a stage that decodes on the GPU what the core does not read.
+func (s *subject) refuseOnGPU(u modelUse, out onnx.Value) {
+	if !pipeline.RunsOnGPU(u.next) {
+		return
+	}
+	part := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID).Device
+	if t, known := pipeline.DTypeOfONNX(int(out.Type)); known && !t.InCore() {
+		s.reportAt(part, part.Show(), "remove device", "the GPU does not decode %s elements, and %s gives %s", t, u.name(), out)
 	}
 }
 

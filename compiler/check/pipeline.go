@@ -103,9 +103,9 @@ func pipelineRules() []Rule {
 		},
 		{
 			ID: "custom-stage", Severity: diag.Error, Firm: true,
-			Title: "a custom stage needs either a plug-in or a program",
-			Cause: "A custom stage is a plug-in or a program. Only a plug-in can run inside the pipeline's process.",
-			Fix:   "set either plugin or exec",
+			Title: "settings of a stage contradict each other",
+			Cause: "A custom stage is a plug-in or a program, and only a plug-in can run inside the pipeline's process. An input of a model has values or the tensor of a stage. Frames are batched for models with one input.",
+			Fix:   "remove one of the two settings that are named",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"], inside: true}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"]}}`,
 			run:   checkCustomStage,
@@ -406,6 +406,13 @@ func checkPipelineFrame(s *subject) {
 		if row := pipeline.PaddedRow(&src); row > 0 {
 			s.reportAt(c.Source.Width, c.Source.Width.Show(), "use a width that is a multiple of 8 and an even height",
 				"pipeline %s: GStreamer pads the rows of %s frames of %dx%d pixels to a multiple of four bytes, and yoctuned would take the padding for picture", c.Key(), src.Format, src.Width, src.Height)
+		}
+		if i := slices.IndexFunc(s.Files, func(f plan.CarriedFile) bool { return f.Path == path.Clean(src.Path) }); i >= 0 && src.Kind == "file" {
+			size, frame := int64(len(s.Files[i].Data)), pipeline.FrameBytes(&src)
+			if !pipeline.HasFrameSize(&src) && !pipeline.IsTensor(&src) && frame > 0 && size%frame != 0 {
+				s.reportAt(c.Source.Format, src.Format, "correct format, width or height",
+					"pipeline %s: %s has %d bytes, which is not a whole number of %s frames of %dx%d pixels (%d bytes each)", c.Key(), src.Path, size, src.Format, src.Width, src.Height, frame)
+			}
 		}
 	}
 }

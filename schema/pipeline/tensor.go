@@ -47,6 +47,9 @@ func (t DType) ONNX() int { return elements[t].onnx }
 // IsInteger reports whether the elements are integers.
 func (t DType) IsInteger() bool { return t >= I8 && t <= I64 }
 
+// InCore reports whether the core, and with it the GPU, reads the elements.
+func (t DType) InCore() bool { return t <= I32 }
+
 // ParseDType finds a type by its name; "" is float32.
 func ParseDType(name string) (DType, bool) {
 	if name == "" {

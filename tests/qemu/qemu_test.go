@@ -7,6 +7,7 @@ package qemu
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -114,6 +115,11 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 	if isARM64(cache) {
 		qemu, machine, console = "qemu-system-aarch64", "virt", "ttyAMA0"
 	}
+	// Not by default: a machine may have a /dev/kvm that runs no kernel.
+	accelerator := "tcg,thread=multi"
+	if os.Getenv("YOCTUNE_QEMU_KVM") != "" {
+		accelerator = "kvm"
+	}
 	qemu = findTool(t, qemu)
 	dir := t.TempDir()
 	initrd := filepath.Join(dir, "initrd")
@@ -127,9 +133,9 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 	if err := os.Truncate(disk, 16<<20); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(c.limit, 20*time.Minute))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, qemu, "-M", machine, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768",
+	cmd := exec.CommandContext(ctx, qemu, "-M", machine, "-accel", accelerator, "-cpu", "max", "-smp", "2", "-m", "768",
 		"-nographic", "-no-reboot", "-net", "none",
 		"-kernel", filepath.Join(cache, "vmlinuz"), "-initrd", initrd,
 		"-drive", "file="+disk+",format=raw,if=virtio",
@@ -325,10 +331,11 @@ func buildPlans(t *testing.T) map[string][]byte {
 // cpio collects an initramfs in the "newc" format
 // (Documentation/driver-api/early-userspace/buffer-format.rst).
 type cpio struct {
-	buf  bytes.Buffer
-	dirs map[string]bool
-	next int
-	err  error
+	buf   bytes.Buffer
+	dirs  map[string]bool
+	next  int
+	err   error
+	limit time.Duration // of the guest; 0: 20 minutes
 }
 
 func newCPIO() *cpio { return &cpio{dirs: map[string]bool{".": true}} }

@@ -24,8 +24,7 @@ type converter struct {
 
 // convertedByCore reports whether the core converts a tensor to float32.
 func convertedByCore(t registry.Tensor) bool {
-	_, known := coreTypes[t.DType]
-	return known && t.DType != registry.F32
+	return t.DType.InCore() && t.DType != registry.F32
 }
 
 // newConverter makes the converter of an instance of a postprocess stage.

@@ -114,7 +114,7 @@ func (r *remote) input(tensor core.Region, args core.ConvertArgs) decode.Source 
 // comes back.
 func (b *stageBuilder) postprocessOnGPU(labels []string, by *gpuBalance) (work, error) {
 	g, limit, lane := b.gpu, b.st.limit, b.gpu.lanes[b.k]
-	if _, known := coreTypes[b.made[0].DType]; !known {
+	if !b.made[0].DType.InCore() {
 		return nil, fmt.Errorf("%w: the GPU does not decode %s elements: remove device", ErrPlan, b.made[0].DType)
 	}
 	for _, more := range b.made[1:] {
