@@ -407,7 +407,7 @@ func checkPipelineFrame(s *subject) {
 			s.reportAt(c.Source.Width, c.Source.Width.Show(), "use a width that is a multiple of 8 and an even height",
 				"pipeline %s: GStreamer pads the rows of %s frames of %dx%d pixels to a multiple of four bytes, and yoctuned would take the padding for picture", c.Key(), src.Format, src.Width, src.Height)
 		}
-		if i := slices.IndexFunc(s.Files, func(f plan.CarriedFile) bool { return f.Path == path.Clean(src.Path) }); i >= 0 && src.Kind == "file" {
+		if i := slices.IndexFunc(s.Files, func(f plan.CarriedFile) bool { return f.Path == path.Clean(src.Path) }); i >= 0 && src.Kind == pipeline.FileSource.Kind {
 			size, frame := int64(len(s.Files[i].Data)), pipeline.FrameBytes(&src)
 			if !pipeline.HasFrameSize(&src) && !pipeline.IsTensor(&src) && frame > 0 && size%frame != 0 {
 				s.reportAt(c.Source.Format, src.Format, "correct format, width or height",
