@@ -201,7 +201,7 @@ Exit status: 0 judged, whether or not a candidate was accepted, 1 failed, 2 wron
 	}
 	f.add(cmd)
 	s := cmd.Flags()
-	s.StringVar(&on, "on", "", "`HOST` to measure on, for ssh: [USER@]HOST or ssh://[USER@]HOST[:PORT] (default: this machine)")
+	s.StringVar(&on, "on", "", "`HOST` to measure on through ssh, with a user and a port as in ssh://root@192.0.2.7:22 (default: this machine)")
 	s.StringVar(&program, "yoctuned", "", "`PROGRAM` yoctuned on the device (default: in PATH; on this machine also beside yoctune)")
 	s.StringVar(&library, "library", "", "`FILE` of the ONNX Runtime library on the device (default: the installed one)")
 	s.StringVar(&prepare, "prepare", "", "`FILE` to write the request to, instead of measuring")
