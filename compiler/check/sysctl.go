@@ -396,11 +396,11 @@ func checkSysctlText(s *subject) {
 }
 
 // isTemplate reports whether a parameter is one of those that the kernel registers
-// for each interface or device: they are not in the facts.
+// for each device or that a driver or file system brings: they are not in the facts.
 func isTemplate(name string) bool {
 	for _, prefix := range []string{
-		"net.ipv4.conf.", "net.ipv6.conf.", "net.ipv4.neigh.", "net.ipv6.neigh.", "dev.", "fs.", "user.", "sunrpc.",
-		"net.bridge.", "net.mptcp.", "net.sctp.", "kernel.sched_domain.", "kernel.keys.", "kernel.yama.", "kernel.apparmor", "net.ipv4.route.", "net.ipv6.route.",
+		"dev.", "sunrpc.", "fs.binfmt_misc.", "fs.cachefiles.", "fs.nfs.", "fs.ocfs2.", "fs.xfs.",
+		"net.mptcp.", "net.sctp.", "kernel.sched_domain.", "kernel.apparmor",
 	} {
 		if strings.HasPrefix(name, prefix) {
 			return true
@@ -413,6 +413,10 @@ func checkSysctlUnknown(s *subject) {
 	for _, e := range s.sysctls {
 		name := e.Key()
 		if e.fact != nil || isDocumented(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
+			continue
+		}
+		if prefix, keys := perInterface(name); keys != nil {
+			s.checkInterfaceKey(e, prefix, keys)
 			continue
 		}
 		near, ok := sysctl.Nearest(name)
@@ -430,6 +434,22 @@ func checkSysctlUnknown(s *subject) {
 			if isTypo(name, near) {
 				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: e.Pos(), Text: strconv.Quote(near)}}
 			}
+		}
+	}
+}
+
+// checkInterfaceKey compares the last part of a parameter of an interface with those that kernels have.
+func (s *subject) checkInterfaceKey(e sysctlEntry, prefix string, keys []string) {
+	key := strings.TrimPrefix(e.Key(), prefix)
+	if slices.Contains(keys, key) {
+		return
+	}
+	d := s.raise(e, "unknown sysctl %s", e.Key())
+	d.Pos, d.Severity = e.KeyPos(), diag.Warning
+	if near := spelling.Nearest(key, keys); near != "" {
+		d.Help = fmt.Sprintf("did you mean %q?", prefix+near)
+		if spelling.DistanceWithin(key, near, 1) <= 1 {
+			d.Severity = s.kernelSeverity()
 		}
 	}
 }
