@@ -78,7 +78,7 @@ unit: tools
 
 # The parsers of untrusted input on a device: plans, signatures, state, sockets, netlink,
 # nodes. `make prove` runs every fuzz target for longer.
-FUZZED := internal/flattar internal/signature compiler/programs $(addprefix schema/formats/,evidence examples measurement nvfancontrol nvpmodel sysctld) schema/knob schema/plan $(addprefix runtime/device/,api rootfs doctor enforce journal planfile power watch)
+FUZZED := internal/flattar internal/signature compiler/programs runtime/serve/inference $(addprefix schema/formats/,evidence examples measurement nvfancontrol nvpmodel sysctld) schema/knob schema/plan $(addprefix runtime/device/,api rootfs doctor enforce journal planfile power watch)
 
 .PHONY: fuzz-check
 fuzz-check: ## fuzz the device's parsers, a few hundred inputs each

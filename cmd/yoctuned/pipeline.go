@@ -98,6 +98,9 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
 	return cmd
 }
 
+// sameSignal is how long after a signal another one counts as the same.
+const sameSignal = 500 * time.Millisecond
+
 func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline.Options, traced string, check bool) error {
 	root, out := rootDir(cmd), cli.NewPrinter(cmd)
 	if err := core.CheckFaults(o.GPU.Faults); err != nil {
@@ -134,8 +137,9 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// A second signal ends the program at once.
-	defer context.AfterFunc(ctx, stop)()
+	// A second signal ends the program at once. One that comes with the first does not: timeout(1) and terminals
+	// signal a process and its group.
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })()
 	o.Start = ctx
 
 	if traced != "" {

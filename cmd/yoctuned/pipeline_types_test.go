@@ -639,10 +639,11 @@ func TestTypesThatDifferAreRefused(t *testing.T) {
 		{"the frame before on the GPU", "f32.onnx", func(p *plan.Pipeline) {
 			p.Stages[1].Device, p.Stages[1].Model.Inputs = "gpu", []plan.ModelInput{{Name: "x", Previous: true}}
 		}, []string{"keeps the tensor of the previous frame, which the CPU does"}},
-		{"batches of several inputs", "f32.onnx", func(p *plan.Pipeline) {
+		{"batches of several inputs on the GPU", "f32.onnx", func(p *plan.Pipeline) {
+			p.Stages[1].Device = "gpu"
 			p.Stages[1].Model.Inputs = []plan.ModelInput{{Name: "z", Values: []string{"1"}}}
 			p.Stages[1].Model.Batch = &plan.ModelBatch{Buckets: []int{1, 2}}
-		}, []string{"batched for models with one input"}},
+		}, []string{"with device gpu frames are batched for models with one input"}},
 		{"quantised float32", "f32.onnx", func(p *plan.Pipeline) { p.Stages[0].Preprocess.Scale = "0.5" }, []string{"f32 elements are not quantised"}},
 		{"int8 without a scale", "f32.onnx", func(p *plan.Pipeline) { p.Stages[0].Preprocess.DType = "i8" }, []string{"i8 elements need a scale"}},
 		{"normalised pixels without a scale", "f32.onnx", func(p *plan.Pipeline) {

@@ -16,6 +16,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/request"
 	"github.com/yoctune/yoctune/runtime/serve/inference"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // drainTime is how long requests in work have after a stop.
@@ -34,7 +35,7 @@ func runRequests(ctx context.Context, cmd *cobra.Command, p *pipeline.Pipeline, 
 	}
 	shared := inference.NewRegions(q.SharedMemory)
 	defer shared.Close()
-	server := inference.New(inference.Options{Version: version.Version, Shared: shared}, &inference.Model{Name: q.Model, Port: o.Requests, Buckets: pipeline.Buckets(&o.Plan)})
+	server := inference.New(inference.Options{Version: version.Version, Shared: shared, Pictures: registry.PictureMemory(&o.Plan)}, &inference.Model{Name: q.Model, Port: o.Requests, Buckets: pipeline.Buckets(&o.Plan)})
 	overHTTP, overGRPC := inference.NewHTTP(server), inference.NewGRPC(server)
 
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

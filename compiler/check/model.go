@@ -682,7 +682,11 @@ func checkPipelineMemory(s *subject) {
 		if p.Budget != nil && p.Budget.FreeMemory > free {
 			free, freed = p.Budget.FreeMemory, c
 		}
-		parts = append(parts, fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", c.Key(), b.Frames, b.Pool>>20, b.Weights>>20))
+		part := fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", c.Key(), b.Frames, b.Pool>>20, b.Weights>>20)
+		if b.Requests > 0 {
+			part += fmt.Sprintf(", requests %d MiB", b.Requests>>20)
+		}
+		parts = append(parts, part)
 		last = c
 	}
 	room := s.Board.RAMBytes - systemReserve - s.hugepages() - free

@@ -160,8 +160,12 @@ func checkPipelineBudget(s *subject) {
 				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), fmt.Sprintf(format, args...))
 			}
 		}
-		compare(c.Budget.Memory, b.Total(), p.Budget.Memory, "at least %d MiB (%d frames and tensors %d MiB, weights %d MiB) of %d MiB",
-			mib(b.Total()), b.Frames, mib(b.Pool), mib(b.Weights), p.Budget.Memory>>20)
+		requests := ""
+		if b.Requests > 0 {
+			requests = fmt.Sprintf(", requests up to %d MiB, see maxRequests and maxRows", mib(b.Requests))
+		}
+		compare(c.Budget.Memory, b.Total(), p.Budget.Memory, "at least %d MiB (%d frames and tensors %d MiB, weights %d MiB%s) of %d MiB",
+			mib(b.Total()), b.Frames, mib(b.Pool), mib(b.Weights), requests, p.Budget.Memory>>20)
 		compare(c.Budget.GPUMemory, b.GPU, p.Budget.GPUMemory, "the process of the GPU has at least %d MiB of %d MiB", mib(b.GPU), p.Budget.GPUMemory>>20)
 		compare(c.Budget.DiskRead, r.DiskRead, p.Budget.DiskRead, "%.4g frames a second of %s are %s a second, of %s", r.Frames, units.RoundDecimal(float64(r.DiskRead)/max(r.Frames, 1)), units.RoundDecimal(float64(r.DiskRead)), units.RoundDecimal(float64(p.Budget.DiskRead)))
 		compare(c.Budget.DiskWrite, r.DiskWrite, p.Budget.DiskWrite, "results without anything seen are %s a second, of %s", units.RoundDecimal(float64(r.DiskWrite)), units.RoundDecimal(float64(p.Budget.DiskWrite)))

@@ -132,8 +132,10 @@ func checkManyInlets(s *plan.PipelineStage) []Fault {
 		return nil
 	case len(Inlets(s)) > MaxTensors:
 		return fault("inputs", "", "a model has at most %d inputs", MaxTensors)
-	case s.Model.Batch != nil && len(s.Model.Batch.Buckets) > 1:
-		return fault("batch", "remove batch", "frames are batched for models with one input, and this one has inputs of its own")
+	case s.Model.Batch != nil && len(s.Model.Batch.Buckets) > 1 && RunsOnGPU(s):
+		return fault("batch", "remove batch or device", "with device gpu frames are batched for models with one input, and this one has several")
+	case s.Model.Batch != nil && len(s.Model.Batch.Buckets) > 1 && ReadsPrevious(s):
+		return fault("batch", "remove batch", "it takes the tensor of the previous frame, so that its frames are run one by one")
 	case s.Model.Ensemble != nil:
 		return fault("ensemble", "remove ensemble or inputs", "the models of an ensemble take one tensor")
 	case ReadsPrevious(s) && RunsOnGPU(s):

@@ -23,6 +23,77 @@ const (
 	MaxBody = 512 << 20
 )
 
+// Sizes of bodies over HTTP, in bytes.
+const (
+	maxJSON       = 1 << 20  // JSON, without the values of tensors
+	jsonElement   = 32       // most of a number in JSON, with what separates it
+	maxJSONValues = 64 << 20 // values of tensors in JSON
+	leastBodies   = 16 << 20
+)
+
+// Memory for decoding the pictures of requests, in bytes.
+const (
+	mostPictures  = 256 << 20
+	leastPictures = 32 << 20
+)
+
+// RequestBody is the most bytes of the body of a request over HTTP.
+func RequestBody(inputs []Sent, rows int) int64 {
+	values, row := int64(0), int64(0)
+	sent := false
+	for _, in := range inputs {
+		row += in.Bytes()
+		if in.Format != TensorFormat {
+			sent = true
+			continue
+		}
+		values += in.Bytes() / in.DType.Bytes() * jsonElement
+	}
+	binary := int64(rows) * row
+	if sent { // a file may be larger than its pixels, and four bytes of base64 or an escape are six
+		binary += int64(rows) * MaxSent
+		binary = min(binary, 2*MaxSent)
+	}
+	return maxJSON + max(binary, min(int64(rows)*values, maxJSONValues))
+}
+
+// RequestBodies is the most bytes of all bodies that are in memory, so many requests of so many rows at most.
+func RequestBodies(inputs []Sent, limit, rows int) int64 {
+	row := int64(0)
+	for _, in := range inputs {
+		row += in.Bytes()
+	}
+	return max(2*int64(limit)*row, 2*RequestBody(inputs, rows), leastBodies)
+}
+
+// PictureMemory is the most bytes that the pictures of requests take while they are decoded: a quarter of the
+// budget, within limits; 0 for other requests.
+func PictureMemory(p *plan.Pipeline) int64 {
+	if !IsServed(&p.Source) || p.Source.Format != ImageFormat {
+		return 0
+	}
+	if p.Budget == nil || p.Budget.Memory == 0 {
+		return mostPictures
+	}
+	return min(max(p.Budget.Memory/4, leastPictures), mostPictures)
+}
+
+// RequestMemory is the most bytes of requests that wait or are in work, without their answers: bodies, pictures that are
+// decoded, and the rows made of pictures and texts.
+func RequestMemory(p *plan.Pipeline) int64 {
+	if !IsServed(&p.Source) || p.Source.Request == nil {
+		return 0
+	}
+	inputs, limit, rows := SentInputs(&p.Source), RequestLimit(&p.Source), RequestRows(p)
+	total := RequestBodies(inputs, limit, rows) + PictureMemory(p)
+	for _, in := range inputs {
+		if in.Format != TensorFormat {
+			total += int64(limit) * int64(rows) * in.Bytes()
+		}
+	}
+	return total
+}
+
 // tensorAlignment is where tensors of a record begin, which the core and models need.
 const tensorAlignment = 256
 

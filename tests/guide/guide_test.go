@@ -136,7 +136,7 @@ func TestModelsPageCommandsWork(t *testing.T) {
 
 func TestServePageCommandsWork(t *testing.T) {
 	models.Dir(t) // skips with the reason when they are missing
-	runPage(t, "docs/serve.md", 9, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
+	runPage(t, "docs/serve.md", 9)
 }
 
 // runPage writes the files and runs the commands of a page, which must have this many commands.

@@ -105,6 +105,7 @@ func hostileRequests() []hostile {
 		{"a gzip bomb", request{body: compressed("gzip", make([]byte, 64<<20))}.with("Content-Encoding", "gzip"), 413, "the body has more than"},
 		{"a deflate bomb", request{body: compressed("deflate", make([]byte, 64<<20))}.with("Content-Encoding", "deflate"), 413, "the body has more than"},
 		{"what is not gzip", good.with("Content-Encoding", "gzip"), 400, "the body is not gzip"},
+		{"a picture without a header", request{body: []byte("\xff\xd8\xff\xe0 and so on")}, 400, "set header Inference-Header-Content-Length to 0 if it is the data of the only input, such as a picture"},
 		{"an unknown coding", good.with("Content-Encoding", "br"), 400, `Content-Encoding "br" is not known`},
 		{"another model", request{path: "/v2/models/n/infer", body: good.body}, 404, `model "n" does not exist; this server has m`},
 		{"another version", request{path: "/v2/models/m/versions/9/infer", body: good.body}, 404, `has no version "9"`},

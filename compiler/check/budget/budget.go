@@ -16,6 +16,7 @@ type Budget struct {
 	Frames    int   // in the pool
 	Pool      int64 // bytes of their pixels and tensors, on all levels
 	Weights   int64 // bytes of all models and instances
+	Requests  int64 // most bytes of requests that wait or are in work
 	Workspace int64 // bytes that TensorRT may take while it builds the largest engine
 	GPU       int64 // bytes of Pool and Weights that the GPU's process maps or holds
 	Known     bool  // every tensor and model is known
@@ -26,7 +27,7 @@ type Budget struct {
 }
 
 // Total is the bytes a pipeline takes while it runs.
-func (b Budget) Total() int64 { return b.Pool + b.Weights }
+func (b Budget) Total() int64 { return b.Pool + b.Weights + b.Requests }
 
 // Models reads the description of a model, nil where it cannot be read.
 type Models func(path, sha256 string) *onnx.Model
@@ -52,6 +53,7 @@ func Compute(p plan.Pipeline, models Models) Budget {
 		}
 	}
 	b.Pool += pipeline.CameraBytes(&p)
+	b.Requests = pipeline.RequestMemory(&p)
 	if b.away > 0 { // frames and tensors are the memory that both processes see
 		b.GPU = b.Pool + b.away
 	}
@@ -136,8 +138,15 @@ func (b *Budget) addStage(p *plan.Pipeline, level []plan.PipelineStage, k int, m
 	if s.Model.Batch == nil {
 		return
 	}
+	before, ok := int64(0), true
+	for _, in := range pipeline.Inlets(s) {
+		if in.Constant == nil {
+			n, known := valueBytes(InletValue(p, level, k, in, models))
+			before, ok = before+n, ok && known
+		}
+	}
 	for _, size := range s.Model.Batch.Buckets {
-		if before, ok := valueBytes(in); size > 1 && ok {
+		if size > 1 && ok {
 			b.Pool += (made + before) * int64(size) * instances
 		}
 	}
@@ -289,6 +298,13 @@ func InletValue(p *plan.Pipeline, stages []plan.PipelineStage, k int, in pipelin
 		}
 	}
 	v := input(p, stages, from, models)
+	if in.Tensor != "" && from == 0 {
+		for _, t := range pipeline.SourceTensors(&p.Source) {
+			if t.Name == in.Tensor {
+				v = fixedValue(t)
+			}
+		}
+	}
 	if in.Part != nil && len(v.Shape) > 0 {
 		v.Shape = v.Shape[1:]
 	}

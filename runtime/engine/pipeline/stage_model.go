@@ -158,7 +158,12 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 			}
 		}
 	}
-	k, level, v, copies := b.k, b.now, b.vote, &b.p.copies
+	k, level, v, copies, inlets, gathered := b.k, b.now, b.vote, &b.p.copies, b.inlets, 0
+	for n := range inlets {
+		if !inlets[n].constant {
+			gathered++
+		}
+	}
 	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		for _, fr := range f {
 			fr.Tensors[level][k].SetOn(0)
@@ -172,12 +177,16 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 		if !ok {
 			return fmt.Errorf("%w: batch of %d", ErrPlan, len(f))
 		}
-		gather(f, level, k, r.ins[0].Bytes())
+		for n := range inlets {
+			if !inlets[n].constant {
+				gather(f, level, &inlets[n], r.ins[n].Bytes())
+			}
+		}
 		if err := r.run(v, level); err != nil {
 			return err
 		}
 		scatter(f, level, k, r.outs)
-		copies.Add(uint64((1 + len(r.outs)) * len(f)))
+		copies.Add(uint64((gathered + len(r.outs)) * len(f)))
 		return nil
 	}, nil
 }
@@ -203,11 +212,12 @@ func (b *modelBuilder) bindFrames(instance int) ([]bound, error) {
 	return runs, nil
 }
 
-// gather copies the inputs of stage k of a batch's frames into one tensor.
-func gather(f []*frame.Frame, level, k int, to []byte) {
+// gather copies the tensors of an inlet of a batch's frames into one tensor.
+func gather(f []*frame.Frame, level int, i *inlet, to []byte) {
 	each := len(to) / len(f)
 	for n, fr := range f {
-		copy(to[n*each:], fr.Input(level, k).Bytes())
+		t := i.of(fr, level)
+		copy(to[n*each:][:each], t.Bytes())
 	}
 }
 
@@ -343,15 +353,22 @@ func batchOf(t registry.Tensor, size int) registry.Tensor {
 // bindBatch ties the models of an instance to memory for size frames.
 func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
 	var r bound
-	if len(b.in.Shape) == 0 {
-		return r, fmt.Errorf("%w: a tensor without axes has no batch", ErrPlan)
+	room := int64(0)
+	for n := range b.inlets {
+		i := &b.inlets[n]
+		t := i.of(&b.p.frames[0], b.now)
+		if !i.constant { // constants are the same for every row
+			if len(t.Shape) == 0 {
+				return r, fmt.Errorf("%w: a tensor without axes has no batch", ErrPlan)
+			}
+			var err error
+			if t, err = b.newTensor(batchOf(t.Type(), size)); err != nil {
+				return r, err
+			}
+			room += int64(len(t.Bytes()))
+		}
+		r.ins = append(r.ins, t)
 	}
-	in := batchOf(b.in, size)
-	t, err := b.newTensor(in)
-	if err != nil {
-		return r, err
-	}
-	r.ins = []frame.Tensor{t}
 	alone := []member{}
 	for _, m := range b.models {
 		alone = append(alone, member{m.path, m.sum, m.sessions[instance : instance+1]})
@@ -360,7 +377,6 @@ func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
 	if err != nil {
 		return r, err
 	}
-	room := in.Bytes()
 	for n, got := range outs {
 		if want := b.outs[n]; len(want.Shape) == 0 || want.Shape[0] != 1 || !got.Equal(batchOf(want, size)) {
 			return r, fmt.Errorf("%w: its output is %v, but %v for one frame: the first axis must be the batch", ErrPlan, got.Shape, want.Shape)
@@ -500,7 +516,7 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 		kept := len(f) > 1 && slices.ContainsFunc(f, func(fr *frame.Frame) bool { return fr.Input(level, k).On != 0 })
 		if len(f) > 1 && !kept {
 			in.On = 0
-			gather(f, level, k, in.Bytes())
+			gather(f, level, &inlets[0], in.Bytes())
 			copies.Add(uint64(len(f)))
 		}
 		if err := by.runOnGPU(instance, len(f), func(c *worker.Client) error {

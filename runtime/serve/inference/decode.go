@@ -3,8 +3,10 @@ package inference
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"image"
+	"image/color"
 	"image/jpeg"
 	"image/png"
 	"unicode/utf8"
@@ -16,6 +18,49 @@ import (
 
 // maxPixels bounds a picture before it is decoded: a small file can claim any size.
 const maxPixels = 64 << 20
+
+// decodedBytes is the most memory that decoding a picture takes, by its header.
+func decodedBytes(file []byte, about image.Config, isJPEG bool) int64 {
+	pixels := int64(about.Width) * int64(about.Height)
+	each := int64(4)
+	switch about.ColorModel {
+	case color.GrayModel:
+		each = 1
+	case color.Gray16Model:
+		each = 2
+	case color.YCbCrModel:
+		each = 3
+	case color.RGBA64Model, color.NRGBA64Model:
+		each = 8
+	}
+	if _, ok := about.ColorModel.(color.Palette); ok {
+		each = 1
+	}
+	switch {
+	case isJPEG && isProgressive(file):
+		each *= 5 // and a coefficient of four bytes for each sample
+	case !isJPEG && len(file) > 28 && file[28] != 0:
+		each *= 2 // interlaced: the passes are images of their own
+	}
+	return pixels*each + 1<<20
+}
+
+// isProgressive reports whether a JPEG file has a progressive frame, or segments that hide which it has.
+func isProgressive(file []byte) bool {
+	for at := 2; at+4 <= len(file) && file[at] == 0xff; {
+		switch marker := file[at+1]; {
+		case marker == 0xff: // filling
+			at++
+			continue
+		case marker == 0xc0 || marker == 0xc1:
+			return false
+		case marker == 0xc2:
+			return true
+		}
+		at += 2 + int(binary.BigEndian.Uint16(file[at+2:]))
+	}
+	return true
+}
 
 // decode makes rows of the elements that a caller sends as bytes.
 func (s *Server) decode(ctx context.Context, want *registry.Sent, data []byte, n int) ([]byte, error) {
@@ -57,15 +102,10 @@ func decodeText(element, to []byte) error {
 // decodeImage decodes a JPEG or PNG file to rows of red, green and blue bytes, and scales it to
 // width and height. The decoders are those of Go, which are memory-safe: strangers choose the bytes.
 func (s *Server) decodeImage(ctx context.Context, file, to []byte, width, height int) error {
-	select {
-	case s.decoding <- struct{}{}:
-		defer func() { <-s.decoding }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	decodeConfig, decode := png.DecodeConfig, png.Decode
+	isJPEG := bytes.HasPrefix(file, []byte("\xff\xd8\xff"))
 	switch {
-	case bytes.HasPrefix(file, []byte("\xff\xd8\xff")):
+	case isJPEG:
 		decodeConfig, decode = jpeg.DecodeConfig, jpeg.Decode
 	case !bytes.HasPrefix(file, []byte("\x89PNG\r\n\x1a\n")):
 		return Errorf(Invalid, "the picture is neither a JPEG nor a PNG file")
@@ -76,6 +116,20 @@ func (s *Server) decodeImage(ctx context.Context, file, to []byte, width, height
 	}
 	if about.Width < 1 || about.Height < 1 || about.Width > maxPixels/about.Height {
 		return Errorf(TooLarge, "the picture has %dx%d pixels, and at most %d million are decoded", about.Width, about.Height, maxPixels>>20)
+	}
+	size := decodedBytes(file, about, isJPEG)
+	if size > s.o.Pictures {
+		return Errorf(TooLarge, "the picture of %dx%d pixels takes up to %d MiB to decode, and at most %d are used: a quarter of budget.memory, up to 256", about.Width, about.Height, size>>20, s.o.Pictures>>20)
+	}
+	if s.pictures.Acquire(ctx, size) != nil {
+		return context.Cause(ctx)
+	}
+	defer s.pictures.Release(size)
+	select {
+	case s.decoding <- struct{}{}:
+		defer func() { <-s.decoding }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	picture, err := decode(bytes.NewReader(file))
 	if err != nil {

@@ -316,6 +316,18 @@ func (g *GRPC) ModelInfer(ctx context.Context, r *protocol.ModelInferRequest) (*
 }
 
 func (g *GRPC) infer(ctx context.Context, r *protocol.ModelInferRequest) (*protocol.ModelInferResponse, error) {
+	// The message is in memory until its answer is sent.
+	size := int64(0)
+	for _, raw := range r.RawInputContents {
+		size += int64(len(raw))
+	}
+	if !g.s.bodies.take(size) {
+		if m, err := g.s.Find(r.ModelName, r.ModelVersion); err == nil {
+			m.stats.refuse()
+		}
+		return nil, Errorf(Full, "the requests in memory have %d MiB, and no more are taken at the moment", g.s.bodies.limit>>20)
+	}
+	defer g.s.bodies.give(size)
 	req, err := readMessage(r)
 	if err != nil {
 		return nil, err

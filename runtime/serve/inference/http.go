@@ -18,13 +18,10 @@ import (
 
 // Limits of the HTTP transport.
 const (
-	maxHeader     = 16 << 10         // bytes of a request's header
-	maxJSON       = 1 << 20          // bytes of JSON before binary data, without the values of tensors
-	jsonElement   = 32               // most bytes of a number in JSON, with what separates it
-	maxJSONValues = 64 << 20         // bytes of values of tensors in JSON
-	maxNesting    = 16               // levels of JSON
-	slowBody      = 10 * time.Second // for the body of a request
-	slowAnswer    = 30 * time.Second // for sending an answer
+	maxHeader  = 16 << 10         // bytes of a request's header
+	maxNesting = 16               // levels of JSON
+	slowBody   = 10 * time.Second // for the body of a request
+	slowAnswer = 30 * time.Second // for sending an answer
 )
 
 // jsonLength is the header that tells JSON from the binary data after it.
@@ -32,17 +29,13 @@ const jsonLength = "Inference-Header-Content-Length"
 
 // HTTP is the transport of the protocol over HTTP/REST with the extension for binary tensors.
 type HTTP struct {
-	s      *Server
-	mux    *http.ServeMux
-	bodies *room // bytes of bodies in memory
+	s   *Server
+	mux *http.ServeMux
 }
 
 // NewHTTP returns the handler of a server.
 func NewHTTP(s *Server) *HTTP {
-	h := &HTTP{s: s, mux: http.NewServeMux(), bodies: &room{}}
-	for _, m := range s.Models() {
-		h.bodies.limit += max(int64(m.Port.Limit())*m.rowBytes()*2, 2*m.maxBody(), 16<<20)
-	}
+	h := &HTTP{s: s, mux: http.NewServeMux()}
 	s.o.Extensions = append(s.o.Extensions, "binary_tensor_data")
 	h.get("/v2", func(*http.Request) (any, error) { return s.Metadata(), nil })
 	h.get("/v2/health/live", func(*http.Request) (any, error) { return nil, nil })
@@ -186,23 +179,7 @@ func readSmall(r *http.Request, v any) error {
 }
 
 // maxBody is the most bytes of the body of a request to the model.
-func (m *Model) maxBody() int64 {
-	rows, values := int64(m.Port.Rows()), int64(0)
-	sent := false
-	for _, in := range m.Port.Inputs() {
-		if in.Format != registry.TensorFormat {
-			sent = true
-			continue
-		}
-		values += in.Bytes() / in.DType.Bytes() * jsonElement
-	}
-	binary := rows * m.rowBytes()
-	if sent { // a file may be larger than its pixels, and four bytes of base64 or an escape are six
-		binary += rows * registry.MaxSent
-		binary = min(binary, 2*registry.MaxSent)
-	}
-	return maxJSON + max(binary, min(rows*values, maxJSONValues))
-}
+func (m *Model) maxBody() int64 { return registry.RequestBody(m.Port.Inputs(), m.Port.Rows()) }
 
 // infer answers a request to a model.
 func (h *HTTP) infer(w http.ResponseWriter, r *http.Request) {
@@ -253,11 +230,11 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, m *Model) (body []by
 	if size < 0 || coding != "" && coding != "identity" {
 		size = limit
 	}
-	if !h.bodies.take(size) {
+	if !h.s.bodies.take(size) {
 		m.stats.refuse()
-		return nil, release, Errorf(Full, "the requests that are being received have %d MiB, and no more are taken at the moment", h.bodies.limit>>20)
+		return nil, release, Errorf(Full, "the requests that are being received have %d MiB, and no more are taken at the moment", h.s.bodies.limit>>20)
 	}
-	release = func() { h.bodies.give(size) }
+	release = func() { h.s.bodies.give(size) }
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(slowBody)) // a test's recorder has none
 	from := io.Reader(r.Body)
@@ -359,6 +336,9 @@ func splitBody(body []byte, length string) (text, binary []byte, err error) {
 
 // explainLength explains a body whose JSON and binary data are not where the header says.
 func explainLength(text, binary []byte, length string, err error) error {
+	if start := bytes.TrimLeft(text, " \t\r\n"); length == "" && len(start) > 0 && start[0] != '{' && start[0] != '[' {
+		return Errorf(Invalid, "the body does not begin with the JSON of the protocol: set header %s to 0 if it is the data of the only input, such as a picture", jsonLength)
+	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	var first json.RawMessage
 	if dec.Decode(&first) != nil {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/request"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -43,6 +45,7 @@ type Response struct {
 type Options struct {
 	Version    string   // of the program
 	Shared     *Regions // nil: shared memory is refused
+	Pictures   int64    // most bytes of pictures while they are decoded
 	Extensions []string // further extensions of the protocol that transports implement
 }
 
@@ -51,7 +54,9 @@ type Server struct {
 	o        Options
 	models   map[string]*Model
 	names    []string
+	bodies   room          // bytes of requests in memory
 	decoding chan struct{} // bounds the pictures that are decoded at once
+	pictures *semaphore.Weighted
 
 	mu       sync.Mutex
 	draining bool
@@ -73,9 +78,11 @@ const version = "1"
 
 // New returns a server of models. They are served until the port of each is closed.
 func New(o Options, models ...*Model) *Server {
-	s := &Server{o: o, models: map[string]*Model{}, decoding: make(chan struct{}, max(runtime.NumCPU()-1, 1)), idle: make(chan struct{})}
+	// One processor stays free of decoding, for requests that are refused.
+	s := &Server{o: o, models: map[string]*Model{}, decoding: make(chan struct{}, max(runtime.NumCPU()-1, 1)), pictures: semaphore.NewWeighted(o.Pictures), idle: make(chan struct{})}
 	for _, m := range models {
 		s.models[m.Name] = m
+		s.bodies.limit += registry.RequestBodies(m.Port.Inputs(), m.Port.Limit(), m.Port.Rows())
 		s.names = append(s.names, m.Name)
 	}
 	slices.Sort(s.names)
@@ -514,12 +521,3 @@ func (s *Server) Models() []*Model {
 
 // errDecode is of bytes that are not the file or text that the model takes.
 var errDecode = errors.New("cannot be decoded")
-
-// rowBytes is the size of a row's inputs in bytes.
-func (m *Model) rowBytes() int64 {
-	total := int64(0)
-	for _, in := range m.Port.Inputs() {
-		total += in.Bytes()
-	}
-	return total
-}
