@@ -89,7 +89,7 @@ Exit status: 0 measured, 1 failed, or the baseline is of another device, 2 wrong
 	cmd.Flags().Float64Var(&f.minEffect, "min-effect", 100*bench.DefaultRule().MinEffect, "`PERCENT` by which a median must differ to count")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write to (default: standard output)")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
-	cmd.AddCommand(newBenchModelCommand())
+	cmd.AddCommand(newBenchModelCommand(), newBenchPipelineCommand())
 	return cmd
 }
 

@@ -76,7 +76,7 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
   yoctuned pipeline run plan.json labels --source clip.y4m --format json
   yoctuned pipeline run plan.json --frames 300 --check`,
 		RunE: onDevice(func(cmd *cobra.Command, dev *rootfs.Root, args []string) error {
-			return runPipeline(cmd, dev, args, o, traced, check)
+			return runPipeline(cmd, dev, args, o, traced, check, nil)
 		}),
 	}
 	f := cmd.Flags()
@@ -101,7 +101,8 @@ plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the pla
 // sameSignal is how long after a signal another one counts as the same.
 const sameSignal = 500 * time.Millisecond
 
-func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline.Options, traced string, check bool) error {
+// runPipeline runs a pipeline until its source ends, or for the time of measure, which may be nil.
+func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline.Options, traced string, check bool, measure *load) error {
 	root, out := rootDir(cmd), cli.NewPrinter(cmd)
 	if err := core.CheckFaults(o.GPU.Faults); err != nil {
 		return cli.UsageError(fmt.Errorf("--gpu-faults: %w", err))
@@ -181,8 +182,16 @@ func runPipeline(cmd *cobra.Command, dev *rootfs.Root, args []string, o pipeline
 	case err != nil:
 		return err
 	}
+	if measure != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, measure.duration)
+		defer cancel()
+	}
 	run := func() (*pipeline.Summary, error) { return p.Run(ctx) }
-	if o.Requests != nil {
+	switch {
+	case o.Requests != nil && measure != nil:
+		run = func() (*pipeline.Summary, error) { return measure.run(ctx, p, o.Requests) }
+	case o.Requests != nil:
 		run = func() (*pipeline.Summary, error) {
 			return runRequests(ctx, cmd, p, o, filepath.Join(filepath.Dir(o.Live), pipelines.Requests))
 		}
