@@ -11,7 +11,7 @@ import (
 const pathConfig = `layer: {name: "box", maintainer: "A <a@example.com>", description: "d"}
 build: kas: folder: %[1]q
 targets: a: {board: "orin-nano-8gb", release: "scarthgap", pipelines: clip: {
-	source: {kind: "file", path: %[1]q, format: "nv12", width: 64, height: 64, fps: 10}
+	source: {kind: "file", path: %[1]q, format: "mjpeg", width: 64, height: 64, fps: 10}
 	stages: {
 		f: {kind: "preprocess", input: "source", width: 64, height: 64}
 		m: {kind: "model", input: "f", uri: "https://example.com/a.zip", member: %[1]q
