@@ -77,7 +77,7 @@ func TestTheUnitOfACascadeRunsInAGuest(t *testing.T) {
 	for n := range frames {
 		fmt.Fprintf(&lines, "%d %s\n", n, texts[n])
 	}
-	archive.limit = time.Hour
+	archive.limit, archive.memory = time.Hour, 2048
 	archive.addFile("labels", 0o644, []byte(lines.String()))
 	report(t, archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0"), 10)
 }

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -135,7 +136,7 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(c.limit, 20*time.Minute))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, qemu, "-M", machine, "-accel", accelerator, "-cpu", "max", "-smp", "2", "-m", "768",
+	cmd := exec.CommandContext(ctx, qemu, "-M", machine, "-accel", accelerator, "-cpu", "max", "-smp", "2", "-m", strconv.Itoa(cmp.Or(c.memory, 768)),
 		"-nographic", "-no-reboot", "-net", "none",
 		"-kernel", filepath.Join(cache, "vmlinuz"), "-initrd", initrd,
 		"-drive", "file="+disk+",format=raw,if=virtio",
@@ -331,11 +332,12 @@ func buildPlans(t *testing.T) map[string][]byte {
 // cpio collects an initramfs in the "newc" format
 // (Documentation/driver-api/early-userspace/buffer-format.rst).
 type cpio struct {
-	buf   bytes.Buffer
-	dirs  map[string]bool
-	next  int
-	err   error
-	limit time.Duration // of the guest; 0: 20 minutes
+	buf    bytes.Buffer
+	dirs   map[string]bool
+	next   int
+	err    error
+	limit  time.Duration // of the guest; 0: 20 minutes
+	memory int           // of the guest in MiB; 0: 768. Its files take half of it at most
 }
 
 func newCPIO() *cpio { return &cpio{dirs: map[string]bool{".": true}} }

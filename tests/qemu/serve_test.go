@@ -52,8 +52,8 @@ func TestTheUnitsOfServeAnswerInAGuest(t *testing.T) {
 	for name, host := range map[string]string{
 		"usr/share/yoctune/models/2f62c9bfb830a0b417241269fde7ef2d0ad5446c0ed2b8af33b1f6543545e8e2": filepath.Join(models.Dir(t), models.Orientation),
 		"usr/share/yoctune/models/8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6": models.Sentences(t),
-		"usr/lib/yoctune/plan.json":                           filepath.Join(stationLayer, "plan/plan.json"),
-		"usr/lib/yoctune/sides.txt":                           filepath.Join(stationExample, "sides.txt"),
+		"usr/lib/yoctune/plan.json":                          filepath.Join(stationLayer, "plan/plan.json"),
+		"usr/lib/yoctune/sides.txt":                          filepath.Join(stationExample, "sides.txt"),
 		path.Join("usr/lib/yoctune", filepath.Base(library)): library,
 	} {
 		archive.addHostFile(name, host)
@@ -77,6 +77,7 @@ func TestTheUnitsOfServeAnswerInAGuest(t *testing.T) {
 	for name, data := range certificates(t) {
 		archive.addFile(name, 0o600, data)
 	}
+	archive.memory = 2048
 	report(t, archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0"), 10)
 }
 

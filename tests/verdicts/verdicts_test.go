@@ -22,6 +22,7 @@ import (
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom/plugin"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
@@ -321,6 +322,7 @@ func (b bench) sinks(t *testing.T) []testCase {
 		registry.HTTP.Kind:        {fmt.Sprintf("url: %q", server.URL)},
 		registry.CommandSink.Kind: {`exec: ["cat"]`},
 		registry.ReplySink.Kind:   {""},
+		registry.NATSSink.Kind:    {"", `batch: {records: 10, delay: "1s"}`},
 		registry.RingSink.Kind: {
 			fmt.Sprintf("path: %q", filepath.Join(b.dir, "ring")),
 			fmt.Sprintf(`path: %q, slots: 65536, slotSize: "1MiB"`, filepath.Join(b.dir, "ring")),
@@ -341,7 +343,11 @@ func (b bench) sinks(t *testing.T) []testCase {
 				line := b.newLine()
 				line.addInputs(t, v, shape)
 				line.add(t, v, shape, variant{})
-				all = append(all, b.pipeline(fmt.Sprintf("%s before sink %s %d", v.name, kind.Kind, i), synthetic, fmt.Sprintf("{kind: %q, %s}", kind.Kind, settings), line))
+				c := b.pipeline(fmt.Sprintf("%s before sink %s %d", v.name, kind.Kind, i), synthetic, fmt.Sprintf("{kind: %q, %s}", kind.Kind, settings), line)
+				if kind.Kind == registry.NATSSink.Kind {
+					c.text += "cluster: {name: \"plant\", embedded: {}}\n"
+				}
+				all = append(all, c)
 			}
 		}
 	}
@@ -373,6 +379,12 @@ func (c testCase) vet() (errs []string, p *plan.Plan) {
 	return errs, project.Targets[0].Plan // also where vet refuses it
 }
 
+// discard takes the results of sinks that only yoctuned-serve has.
+type discard struct{}
+
+func (discard) Write(*result.Record) error { return nil }
+func (discard) Close() error               { return nil }
+
 // runEngine runs a pipeline and returns its error; pipeline.ErrPlan means that it was refused.
 func (b bench) runEngine(t *testing.T, c testCase, p plan.Pipeline) error {
 	t.Helper()
@@ -384,7 +396,7 @@ func (b bench) runEngine(t *testing.T, c testCase, p plan.Pipeline) error {
 	if err != nil {
 		return err
 	}
-	pl, err := pipeline.New(pipeline.Options{Name: "p", Plan: p, Dir: b.dir, Library: b.library, Frames: 1, Stdout: &out, Requests: port})
+	pl, err := pipeline.New(pipeline.Options{Name: "p", Plan: p, Dir: b.dir, Library: b.library, Frames: 1, Stdout: &out, Requests: port, Delivery: discard{}})
 	if err != nil {
 		return err
 	}
