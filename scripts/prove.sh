@@ -264,7 +264,7 @@ units() {
 systemd() {
 	title "systemd: the unit of a layer under a real systemd, in qemu"
 	[ -e build/cache/qemu/ready ] || { skip "no kernel: scripts/setup.sh kernel"; return; }
-	YOCTUNE_QEMU_CASCADE=1 YOCTUNE_QEMU_SERVE=1 YOCTUNE_QEMU=$PWD/build/cache/qemu go test ./tests/qemu -run 'UnderARealSystemd|TheUnitOfACascade|TheUnitsOfServe' -v -count=1 -timeout 90m >build/systemd.log 2>&1 || { failed=1; cat build/systemd.log >&2; }
+	YOCTUNE_QEMU_CASCADE=1 YOCTUNE_QEMU=$PWD/build/cache/qemu go test ./tests/qemu -run 'UnderARealSystemd|TheUnitOfACascade|TheUnitsOfServe' -v -count=1 -timeout 90m >build/systemd.log 2>&1 || { failed=1; cat build/systemd.log >&2; }
 	grep -E 'guest ran|KERNEL|STATUS|EXPOSURE|STOP|REPAIRED|LOG|^ *--- |^ok' build/systemd.log | sed 's/^ *//' >"$results/$day-systemd.txt"
 }
 

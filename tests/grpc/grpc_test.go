@@ -658,8 +658,8 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 		}
 		cancel()
 	}
-	// The same address answers HTTP.
-	web := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca}}}
+	// The same address answers HTTP, also a client that could speak HTTP/2, as curl can.
+	web := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca}, ForceAttemptHTTP2: true}}
 	r, err := web.Get("https://" + withToken + "/v2/health/live")
 	if err != nil {
 		t.Fatal(err)

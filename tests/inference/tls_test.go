@@ -116,7 +116,7 @@ func TestTCPTakesCallersWhoProveThemselves(t *testing.T) {
 			}
 			c.Certificates = []tls.Certificate{pair}
 		}
-		return &http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}, Timeout: 10 * time.Second}
+		return &http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, ForceAttemptHTTP2: true}, Timeout: 10 * time.Second}
 	}
 	for _, c := range []struct {
 		name   string

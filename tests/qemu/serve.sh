@@ -11,7 +11,7 @@ await() {
 	until ask --fail "$@" >/tmp/out; do
 		n=$((n + 1))
 		[ $n -lt 150 ] || { echo "$name is not ready: $(cat /tmp/out)"; return; }
-		[ $((n % 10)) != 0 ] || echo "$name, attempt $n: $(property ActiveState "$name"), $(tail -n 1 "/$name.log")"
+		[ $((n % 10)) != 0 ] || echo "$name, attempt $n: $(property ActiveState "$name"), $(tail -n 1 "/$name.log"); $(cat /tmp/out)"
 		usleep 2000000
 	done
 }
@@ -28,7 +28,7 @@ is memory-limit-of-the-budget-is-set "$(property MemoryMax orientation)" 5368709
 is socket-is-of-the-group "$(stat -c '%a %G' $sockets/orientation/requests)" "660 yoctune"
 said=$(ask --unix-socket $sockets/orientation/requests -H 'Inference-Header-Content-Length: 0' --data-binary @/page.jpg http://localhost/v2/models/orientation/infer)
 echo "LOG $said"
-answers picture-is-answered '\"label\":\"' "$said"
+answers bright-picture-is-answered-with-its-class '\"label\":\"180\"' "$said"
 su yoctune -s /bin/sh -c "curl -sS --unix-socket $sockets/orientation/requests http://localhost/v2/models/orientation" >/tmp/out 2>&1
 answers member-of-the-group-is-answered '"name":"orientation"' "$(cat /tmp/out)"
 su nobody -s /bin/sh -c "curl -sS --unix-socket $sockets/orientation/requests http://localhost/v2/models/orientation" >/tmp/out 2>&1
