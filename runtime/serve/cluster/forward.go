@@ -238,6 +238,8 @@ func (f *Forwarder) note(why string) {
 			why = fmt.Sprintf("the device's certificate expired at %s: %s", f.own.NotAfter.UTC().Format(time.RFC3339), why)
 		case now.Before(f.own.NotBefore):
 			why = fmt.Sprintf("the device's certificate is valid from %s, and its clock shows %s: %s", f.own.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), why)
+		case strings.Contains(why, "after TLS handshake"), strings.Contains(why, "broken pipe"), strings.Contains(why, "connection reset"):
+			why = fmt.Sprintf("the server ended the connection; it may not accept the device's certificate, which %s issued: %s", f.own.Issuer, why)
 		}
 	}
 	f.mu.Lock()
