@@ -136,10 +136,10 @@ func (g *GRPC) admit(ctx context.Context, info *tap.Info, tokens *Tokens) (conte
 }
 
 // take counts a request until it has ended, unless there are too many.
-func take(ctx context.Context, count *atomic.Int64, most int64) (context.Context, error) {
-	if count.Add(1) > most {
+func take(ctx context.Context, count *atomic.Int64, limit int64) (context.Context, error) {
+	if count.Add(1) > limit {
 		count.Add(-1)
-		return nil, statusError(Errorf(Full, "the server works on %d requests, and takes no more at the moment", most))
+		return nil, statusError(Errorf(Full, "the server works on %d requests, and takes no more at the moment", limit))
 	}
 	context.AfterFunc(ctx, func() { count.Add(-1) })
 	return ctx, nil
