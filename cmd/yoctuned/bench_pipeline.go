@@ -59,16 +59,8 @@ Exit status: 0 the run met the plan's slo, 1 bad plan, model or source, or frame
 
 // run runs a pipeline whose requests come from this process, until ctx ends.
 func (l *load) run(ctx context.Context, p *pipeline.Pipeline, port *request.Port) (*pipeline.Summary, error) {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	ended := make(chan struct{})
-	var sum *pipeline.Summary
-	var runErr error
-	go func() {
-		defer close(ended)
-		sum, runErr = p.Run(running)
-		port.Close(request.ErrClosed)
-	}()
+	running := startAnswering(ctx, p, port)
+	defer running.stop()
 	errs := make([]error, l.callers)
 	var all sync.WaitGroup
 	for n := range errs {
@@ -84,11 +76,37 @@ func (l *load) run(ctx context.Context, p *pipeline.Pipeline, port *request.Port
 		})
 	}
 	all.Wait()
-	stop()
-	<-ended
+	sum, runErr := running.end()
 	failed := errors.Join(errs...)
 	if errors.Is(failed, request.ErrClosed) && runErr != nil {
 		failed = nil // the run's own error says why
 	}
 	return sum, errors.Join(runErr, failed)
+}
+
+// answering is a run of a pipeline that takes requests.
+type answering struct {
+	stop  context.CancelFunc
+	ended chan struct{} // closed when sum and err are set
+	sum   *pipeline.Summary
+	err   error
+}
+
+// startAnswering runs a pipeline until it is stopped: the end of ctx lets requests in work be answered.
+func startAnswering(ctx context.Context, p *pipeline.Pipeline, port *request.Port) *answering {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a := &answering{stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(a.ended)
+		a.sum, a.err = p.Run(running)
+		port.Close(request.ErrClosed)
+	}()
+	return a
+}
+
+// end stops the run and waits for it.
+func (a *answering) end() (*pipeline.Summary, error) {
+	a.stop()
+	<-a.ended
+	return a.sum, a.err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/yoctune/yoctune/internal/printable"
 	"github.com/yoctune/yoctune/internal/version"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/request"
 	"github.com/yoctune/yoctune/runtime/serve/inference"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -38,16 +37,8 @@ func runRequests(ctx context.Context, cmd *cobra.Command, p *pipeline.Pipeline, 
 	server := inference.New(inference.Options{Version: version.Version, Shared: shared, Pictures: registry.PictureMemory(&o.Plan)}, &inference.Model{Name: q.Model, Port: o.Requests, Buckets: pipeline.Buckets(&o.Plan)})
 	overHTTP, overGRPC := inference.NewHTTP(server), inference.NewGRPC(server)
 
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	ended := make(chan struct{})
-	var sum *pipeline.Summary
-	var runErr error
-	go func() {
-		defer close(ended)
-		sum, runErr = p.Run(running)
-		o.Requests.Close(request.ErrClosed)
-	}()
+	running := startAnswering(ctx, p, o.Requests)
+	defer running.stop()
 	failed := make(chan error, len(fronts))
 	var shutdowns []func(context.Context) error
 	for _, f := range fronts {
@@ -58,7 +49,7 @@ func runRequests(ctx context.Context, cmd *cobra.Command, p *pipeline.Pipeline, 
 	}
 	select {
 	case <-ctx.Done():
-	case <-ended:
+	case <-running.ended:
 	case err = <-failed:
 	}
 	ending, cancel := context.WithTimeout(context.Background(), drainTime)
@@ -69,7 +60,6 @@ func runRequests(ctx context.Context, cmd *cobra.Command, p *pipeline.Pipeline, 
 	for _, shutdown := range shutdowns {
 		err = errors.Join(err, shutdown(ending))
 	}
-	stop()
-	<-ended
+	sum, runErr := running.end()
 	return sum, errors.Join(err, runErr)
 }

@@ -123,20 +123,20 @@ func (g *GRPC) admit(ctx context.Context, info *tap.Info, tokens *Tokens) (conte
 	switch info.FullMethodName {
 	case protocol.GRPCInferenceService_ModelInfer_FullMethodName, protocol.GRPCInferenceService_ModelStreamInfer_FullMethodName:
 	default:
-		return take(ctx, &g.asking, maxAsking)
+		return takePlace(ctx, &g.asking, maxAsking)
 	}
 	if err := g.s.Ready(); err != nil {
 		return nil, statusError(err)
 	}
-	taken, err := take(ctx, &g.working, g.most)
+	taken, err := takePlace(ctx, &g.working, g.most)
 	if err != nil && len(g.s.names) == 1 { // the header does not name the model
 		g.s.models[g.s.names[0]].stats.refuse()
 	}
 	return taken, err
 }
 
-// take counts a request until it has ended, unless there are too many.
-func take(ctx context.Context, count *atomic.Int64, limit int64) (context.Context, error) {
+// takePlace counts a request until it has ended, unless there are too many.
+func takePlace(ctx context.Context, count *atomic.Int64, limit int64) (context.Context, error) {
 	if count.Add(1) > limit {
 		count.Add(-1)
 		return nil, statusError(Errorf(Full, "the server works on %d requests, and takes no more at the moment", limit))
