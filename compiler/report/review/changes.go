@@ -735,6 +735,7 @@ func (c *comparison) compareRest() {
 		}
 		return out
 	}
+	c.comparePlanParts()
 	before, after := partitions(c.was.Plan), partitions(c.now.Plan)
 	eachKey(before, after, func(name string) {
 		if before[name] != after[name] {
@@ -759,6 +760,38 @@ func (c *comparison) compareRest() {
 			ch.ID = "packages." + p // of the last: they mostly have one
 		}
 		c.add(ch)
+	})
+}
+
+// comparedParts are the parts of plans that have a comparison of their own, and those that follow from others.
+var comparedParts = []string{"$schema", "board", "machine", "release", "l4t", "layer", "target", "serial", "digest", "rollback", "settings", "power", "units",
+	"pipelines", "monitor", "fan"}
+
+// comparePlanParts compares the other parts of the plans, such as the cluster, field by field.
+func (c *comparison) comparePlanParts() {
+	parts := func(p *plan.Plan) map[string]any {
+		out, _ := decodeJSON(p).(map[string]any)
+		maps.DeleteFunc(out, func(name string, _ any) bool { return slices.Contains(comparedParts, name) })
+		return out
+	}
+	a, b := parts(c.was.Plan), parts(c.now.Plan)
+	eachKey(a, b, func(name string) {
+		was, now := map[string]string{}, map[string]string{}
+		if a[name] != nil {
+			flatten("", a[name], was)
+		}
+		if b[name] != nil {
+			flatten("", b[name], now)
+		}
+		ch := Change{Area: "plan part", ID: name, Name: name, Need: restart, Rebuild: []string{c.config()}}
+		eachKey(was, now, func(key string) {
+			if was[key] != now[key] {
+				ch.Details = append(ch.Details, Detail{fieldName(key), was[key], now[key]})
+			}
+		})
+		if len(ch.Details) > 0 {
+			c.add(ch)
+		}
 	})
 }
 

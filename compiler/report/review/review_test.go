@@ -374,6 +374,8 @@ func TestNoDifferenceIsCalledNone(t *testing.T) {
 		want     string // "": nothing
 	}{
 		{"the mode of a tmpfs", tmpfs("size=1048576,mode=0750"), tmpfs("size=1048576,mode=0700"), restart, "mode=0750 → size=1048576,mode=0700"},
+		{"the copies of a cluster, beside a setting", newSide(t, plan.Plan{Cluster: &plan.Cluster{Name: "c", Replicas: 3}}, nil),
+			newSide(t, plan.Plan{Cluster: &plan.Cluster{Name: "c", Replicas: 5}, Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil), restart, "replicas: 3 → 5"},
 		{"the algorithm of zram", newSide(t, plan.Plan{}, Files{files + "yoctune-zram.service": []byte("[Service]\nExecStart=/z start 1 lz4\n")}),
 			newSide(t, plan.Plan{}, Files{files + "yoctune-zram.service": []byte("[Service]\nExecStart=/z start 1 zstd\n")}), restart, "start 1 lz4 → /z start 1 zstd"},
 		{"a script", with(files+"yoctune-zram.sh", "#!/bin/sh\na\n"), with(files+"yoctune-zram.sh", "#!/bin/sh\nb\n"), reboot, "line 1: a → b"},
